@@ -73,7 +73,7 @@ static void tell_dropped(struct rank *context)
 	char text[WORK_TEXT];
 
 	pthread_mutex_lock(&context->lock);
-	for (struct work *work = context->comms.live; work; work = work->live_next) {
+	for (struct work *work = context->comms.live; work; work = work->link.live_next) {
 		first = work; /* the list has the latest first */
 		count++;
 	}

@@ -31,10 +31,10 @@ static enum esp_status start(const char *who, struct esp_group *group, enum work
 		return api_refuse_with(who, ESP_ENOMEM, "no memory for a message");
 	work->kind = kind;
 	work->ops = &p2p_ops;
-	work->letter = data;
-	work->peer = peer;
-	work->tag = tag;
-	work->room_bytes = bytes;
+	work->msg.letter = data;
+	work->msg.peer = peer;
+	work->msg.tag = tag;
+	work->msg.room_bytes = bytes;
 	*out = work;
 	if (p2p_start(work, &failure) == ESP_OK)
 		return ESP_OK;
@@ -57,7 +57,7 @@ static void received(const struct work *work, uint64_t *out_bytes, uint32_t *out
 	if (out_bytes)
 		*out_bytes = work->note.count;
 	if (out_from)
-		*out_from = work->peer;
+		*out_from = work->msg.peer;
 }
 
 enum esp_status esp_send(struct esp_group *group, const void *data, uint64_t bytes, uint32_t to, uint64_t tag)

@@ -11,10 +11,10 @@
 bool init_barrier_has_been(struct rank *context)
 {
 	struct comm *world = context->world;
-	enum esp_status failed = (enum esp_status)atomic_load(&world->failed);
+	enum esp_status failed = (enum esp_status)atomic_load(&world->fail.status);
 
 	pthread_mutex_lock(&context->lock);
-	bool is_by_another = (failed == ESP_EPEER || failed == ESP_EABORTED) && world->reason.about != context->rank;
+	bool is_by_another = (failed == ESP_EPEER || failed == ESP_EABORTED) && world->fail.reason.about != context->rank;
 	pthread_mutex_unlock(&context->lock);
 	return is_by_another;
 }
@@ -70,7 +70,7 @@ enum esp_status init_barrier_run(struct rank *context, struct failure *failure)
 	comm_begin_aside(context->world);
 	enum esp_status status = meet(context, own, &all, failure);
 
-	bool has_met = status == ESP_OK && atomic_load(&context->world->failed) == ESP_OK;
+	bool has_met = status == ESP_OK && atomic_load(&context->world->fail.status) == ESP_OK;
 
 	if (has_met && all == 0 && context->conf.topology[0])
 		log_write(&context->log, LOG_LEVEL_WARN, LOG_CONF, "topology is set here and not on rank 0, who would read it: it is not used");

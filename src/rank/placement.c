@@ -242,7 +242,7 @@ enum esp_status rank_agree_on_topology(struct rank *context, const struct placem
 		comm_fail(world, ESP_ENOMEM, (int32_t)context->rank, reason, true);
 		return failure_set(failure, ESP_ENOMEM, (int32_t)context->rank, "%s", reason);
 	}
-	*out_used = text && world->layout.topology;
+	*out_used = text && world->net.layout.topology;
 	if (*out_used)
 		tell(context, text->source);
 	else

@@ -93,7 +93,7 @@ static void take_topology(struct fellow *member)
 
 	if (member->agrees) {
 		check_ok(rank_agree_on_topology(member->context, text.text ? &text : NULL, &is_used, &failure), &failure);
-		CHECK(is_used == (member->context->world->layout.topology != NULL));
+		CHECK(is_used == (member->context->world->net.layout.topology != NULL));
 		CHECK_U64(comm_calls(member->context->world), 0);
 		check_sum(member->context->world);
 	} else if (text.text) {
@@ -103,8 +103,8 @@ static void take_topology(struct fellow *member)
 
 static void note(const struct fellow *member, unsigned which, const struct comm *group)
 {
-	has_topology[which][member->number] = group->layout.topology != NULL;
-	CHECK((group->place != NULL) == (group->layout.topology != NULL));
+	has_topology[which][member->number] = group->net.layout.topology != NULL;
+	CHECK((group->net.place != NULL) == (group->net.layout.topology != NULL));
 }
 
 static void *be_rank(void *argument)

@@ -97,9 +97,9 @@ static void add_work(const struct work *work, struct account *out, uint32_t capa
 	struct record record;
 
 	call_record_work(work, &record);
-	if (work->kind != WORK_CALL && work->is_waiting && work->peer < group->size) { /* for its letter, or for the receiver */
-		record.waits_for = group->ranks[work->peer];
-		record.since_ns = work->started_ns;
+	if (work->kind != WORK_CALL && work->end.is_waiting && work->msg.peer < group->size) { /* for its letter, or for the receiver */
+		record.waits_for = group->ranks[work->msg.peer];
+		record.since_ns = work->time.started_ns;
 	}
 	(void)add_call(out, capacity, &record);
 }
@@ -119,9 +119,9 @@ static bool has_ended(const struct ring *ring, const struct record *record)
 /* A call on the board that somebody sleeps over; it may be known as work, or have ended this very moment. */
 static void add_vigil(const struct comm *group, const struct ring *ring, struct account *out, uint32_t capacity)
 {
-	const struct record *record = &group->vigil.record;
+	const struct record *record = &group->small.vigil.record;
 
-	if (group->vigil.began_ns == 0 || has_ended(ring, record))
+	if (group->small.vigil.began_ns == 0 || has_ended(ring, record))
 		return;
 	for (uint32_t i = 0; i < out->call_count; i++) {
 		struct record *other = &out->calls[i].record;
@@ -129,23 +129,23 @@ static void add_vigil(const struct comm *group, const struct ring *ring, struct 
 		if (other->ended_ns == 0 && other->channel == record->channel && other->first == record->first &&
 		    other->note.flags == 0 && other->note.sequence == record->note.sequence) {
 			other->waits_for = record->waits_for;
-			other->since_ns = group->vigil.began_ns;
+			other->since_ns = group->small.vigil.began_ns;
 			return;
 		}
 	}
 	struct account_call *call = add_call(out, capacity, record);
 	if (call)
-		call->record.since_ns = group->vigil.began_ns;
+		call->record.since_ns = group->small.vigil.began_ns;
 }
 
 static uint32_t count_under_way(const struct rank *context)
 {
 	uint32_t count = 0;
 
-	for (const struct work *work = context->comms.live; work && count < CALLS_MOST; work = work->live_next)
+	for (const struct work *work = context->comms.live; work && count < CALLS_MOST; work = work->link.live_next)
 		count++;
 	for (const struct comm *group = context->comms.list; group; group = group->next)
-		count += group->vigil.began_ns != 0;
+		count += group->small.vigil.began_ns != 0;
 	return count;
 }
 
@@ -177,11 +177,11 @@ static bool add_group(const struct comm *group, struct account *out)
 		.first = group->ranks[0],
 		.size = group->size,
 		.calls = atomic_load_explicit(&group->calls, memory_order_relaxed),
-		.failed = atomic_load(&group->failed),
-		.failed_ns = group->failed_ns,
+		.failed = atomic_load(&group->fail.status),
+		.failed_ns = group->fail.at_ns,
 		.culprit = comm_culprit(group, &none),
 	};
-	snprintf(entry->reason, sizeof(entry->reason), "%s", group->reason.failed.text);
+	snprintf(entry->reason, sizeof(entry->reason), "%s", group->fail.reason.failed.text);
 	if (is_all(group->context, group))
 		return true;
 	entry->ranks = malloc(group->size * sizeof(*entry->ranks));
@@ -293,16 +293,16 @@ static void ask_lanes(struct rank *context, const struct comm *group, uint64_t u
 /* Calls on a board that nobody sleeps over: lane 0's thread looks at them now and then. */
 static void ask_small(struct comm *group, struct account *out)
 {
-	if (!group->small || pthread_mutex_trylock(&group->lock) != 0)
+	if (!group->small.shm || pthread_mutex_trylock(&group->lock) != 0)
 		return;
-	if (group->shm_small_begun && !atomic_load_explicit(&group->shm_small_held, memory_order_acquire)) {
+	if (group->small.has_begun && !atomic_load_explicit(&group->small.is_held, memory_order_acquire)) {
 		for (uint32_t i = 0; i < out->call_count; i++) {
 			struct record *record = &out->calls[i].record;
 
 			if (record->ended_ns == 0 && record->channel == group->channel && record->first == group->ranks[0] &&
-			    record->note.flags == 0 && record->note.sequence == group->shm_small_call.note.sequence &&
+			    record->note.flags == 0 && record->note.sequence == group->small.call.note.sequence &&
 			    record->waits_for == RECORD_NONE) {
-				record->waits_for = group->ranks[group->shm_small_call.waits_for];
+				record->waits_for = group->ranks[group->small.call.waits_for];
 				record->since_ns = record->started_ns;
 			}
 		}
@@ -334,7 +334,7 @@ static bool list_all(struct rank *context, struct ring *ring, uint32_t calls, ui
 	bool complete = true;
 
 	call_record_copy_locked(context, ring, NULL);
-	for (const struct work *work = context->comms.live; work; work = work->live_next)
+	for (const struct work *work = context->comms.live; work; work = work->link.live_next)
 		add_work(work, out, calls);
 	for (const struct comm *group = context->comms.list; group; group = group->next) {
 		add_vigil(group, ring, out, calls);

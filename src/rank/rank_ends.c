@@ -295,7 +295,7 @@ bool rank_is_needed(struct rank *context)
 
 	pthread_mutex_lock(&context->lock);
 	for (const struct comm *group = context->comms.list; group; group = group->next)
-		found = found || (group->size > 1 && atomic_load(&group->failed) == ESP_OK);
+		found = found || (group->size > 1 && atomic_load(&group->fail.status) == ESP_OK);
 	pthread_mutex_unlock(&context->lock);
 	return found;
 }
@@ -306,9 +306,9 @@ enum esp_status rank_tell_last_calls(struct rank *context, struct failure *failu
 	struct call_note none = {0};
 
 	pthread_mutex_lock(&context->lock);
-	bool is_unheard = atomic_load(&world->failed) == ESP_EMISMATCH && !world->is_told;
+	bool is_unheard = atomic_load(&world->fail.status) == ESP_EMISMATCH && !world->fail.is_told;
 	if (is_unheard)
-		failure_set(failure, ESP_EMISMATCH, comm_culprit(world, &none), "%s", world->reason.failed.text);
+		failure_set(failure, ESP_EMISMATCH, comm_culprit(world, &none), "%s", world->fail.reason.failed.text);
 	pthread_mutex_unlock(&context->lock);
 	return is_unheard ? ESP_EMISMATCH : ESP_OK;
 }

@@ -393,8 +393,8 @@ static uint32_t find_missing(const struct rank *context, const struct work *work
 {
 	const struct comm *group = work->group;
 
-	if (work->kind != WORK_CALL && work->peer < group->size)
-		return context->fates.of[group->ranks[work->peer]] == FATE_LEFT ? group->ranks[work->peer] : NO_RANK;
+	if (work->kind != WORK_CALL && work->msg.peer < group->size)
+		return context->fates.of[group->ranks[work->msg.peer]] == FATE_LEFT ? group->ranks[work->msg.peer] : NO_RANK;
 	for (uint32_t i = 0; work->kind == WORK_CALL && i < group->size; i++) {
 		if (context->fates.of[group->ranks[i]] == FATE_LEFT)
 			return group->ranks[i];
@@ -434,8 +434,8 @@ static void on_late(struct work *work, uint64_t now, struct concern *concern)
 	} else if (p2p_give_up(work, concern->text)) {
 		concern->what = CONCERN_GIVEN_UP;
 		concern->work = work;
-	} else if (work->peer < work->group->size) {
-		concern->rank = work->group->ranks[work->peer];
+	} else if (work->msg.peer < work->group->size) {
+		concern->rank = work->group->ranks[work->msg.peer];
 	}
 }
 
@@ -445,8 +445,8 @@ static bool has_other_on_small(const struct work *work, struct concern *concern)
 	const struct comm *group = work->group;
 	uint32_t member;
 
-	if (!group->small || work->shm_small_rounds > 0 || work->note.flags != 0 ||
-	    !shm_small_other(group->small, &work->note, &member, &concern->other))
+	if (!group->small.shm || work->shm_small_rounds > 0 || work->note.flags != 0 ||
+	    !shm_small_other(group->small.shm, &work->note, &member, &concern->other))
 		return false;
 	concern->rank = group->ranks[member];
 	concern->what = CONCERN_MISMATCH;
@@ -459,7 +459,7 @@ static bool has_other_on_small(const struct work *work, struct concern *concern)
  */
 static bool is_oldest(const struct work *work)
 {
-	for (const struct work *other = work->live_next; other; other = other->live_next) {
+	for (const struct work *other = work->link.live_next; other; other = other->link.live_next) {
 		if (other->group == work->group && other->kind == WORK_CALL && other->call.keyed == work->call.keyed &&
 		    (other->shm_small_rounds > 0) == (work->shm_small_rounds > 0))
 			return false;
@@ -474,28 +474,28 @@ static struct concern look_at(struct work *work, uint64_t now)
 	struct comm *group = work->group;
 	struct concern concern = {.group = group, .rank = NO_RANK, .note = work->note, .on_lanes = work->shm_small_rounds == 0};
 	uint64_t patience = rank_patience_ns(context);
-	bool may_ask = (work->note.flags & CALL_LETTER) == 0 && group->size > 1 && has_passed(patience, work->asked_ns, now) &&
-	               has_passed(comm_ask_after(group, work->deadline_ns - work->started_ns), work->started_ns, now);
+	bool may_ask = (work->note.flags & CALL_LETTER) == 0 && group->size > 1 && has_passed(patience, work->time.asked_ns, now) &&
+	               has_passed(comm_ask_after(group, work->time.deadline_ns - work->time.started_ns), work->time.started_ns, now);
 	bool asks = may_ask && is_oldest(work);
 
-	if (atomic_load(&group->failed) != ESP_OK)
+	if (atomic_load(&group->fail.status) != ESP_OK)
 		return concern;
-	if (group->verdict_ns != 0 && now >= group->verdict_ns) {
+	if (group->fail.verdict_ns != 0 && now >= group->fail.verdict_ns) {
 		concern.what = CONCERN_VERDICT;
-	} else if ((now >= work->deadline_ns || asks) && has_other_on_small(work, &concern)) {
+	} else if ((now >= work->time.deadline_ns || asks) && has_other_on_small(work, &concern)) {
 		return concern;
-	} else if (now >= work->deadline_ns) {
+	} else if (now >= work->time.deadline_ns) {
 		on_late(work, now, &concern);
 	} else if (some_have_left(context, group) && rank_is_leave_over(context, now) &&
-	           has_passed(patience, work->started_ns, now) && has_passed(patience, work->looked_ns, now)) {
-		work->looked_ns = now;
-		concern.rank = work->is_waiting ? find_missing(context, work) : NO_RANK;
-		if (concern.rank != NO_RANK || !work->is_waiting)
+	           has_passed(patience, work->time.started_ns, now) && has_passed(patience, work->time.looked_ns, now)) {
+		work->time.looked_ns = now;
+		concern.rank = work->end.is_waiting ? find_missing(context, work) : NO_RANK;
+		if (concern.rank != NO_RANK || !work->end.is_waiting)
 			concern.what = CONCERN_LEFT;
 	}
 	if (concern.what == CONCERN_NONE && asks) {
-		work->asked_ns = now;
-		concern.turn = work->asks++;
+		work->time.asked_ns = now;
+		concern.turn = work->time.asks++;
 		concern.what = CONCERN_ASK;
 	}
 	return concern;
@@ -542,7 +542,7 @@ static void on_tick(void *argument, uint64_t now)
 	do {
 		pthread_mutex_lock(&context->lock);
 		concern.what = CONCERN_NONE;
-		for (struct work *work = context->comms.live; work && concern.what == CONCERN_NONE; work = work->live_next)
+		for (struct work *work = context->comms.live; work && concern.what == CONCERN_NONE; work = work->link.live_next)
 			concern = look_at(work, now);
 		if (concern.what != CONCERN_NONE)
 			comm_visit(concern.group);

@@ -19,7 +19,7 @@ static void on_done(void *argument, uint32_t lane, const struct exec_done *done)
 	struct work_part *part = done->cookie;
 
 	if (tracer_has_detail(rank->mod.tracer))
-		tracer_add_lane(rank->mod.tracer, lane, call_operation(&part->work->note), part->work->launched_ns, clock_now_ns(),
+		tracer_add_lane(rank->mod.tracer, lane, call_operation(&part->work->note), part->work->time.launched_ns, clock_now_ns(),
 		                RECORD_NONE, RECORD_NO_CHUNK);
 	work_part_done(part, done->status);
 }

@@ -16,10 +16,10 @@ static struct work *take_callback(struct rank *context, enum esp_status *out_sta
 {
 	pthread_mutex_lock(&context->lock);
 	struct work *work = context->comms.to_call_back_first;
-	if (work && --work->callbacks_due == 0)
-		context->comms.to_call_back_first = work->callback_next;
+	if (work && --work->end.callbacks_due == 0)
+		context->comms.to_call_back_first = work->link.callback_next;
 	if (work)
-		*out_status = work->ended;
+		*out_status = work->end.status;
 	atomic_store(&context->comms.has_callbacks, context->comms.to_call_back_first != NULL);
 	pthread_mutex_unlock(&context->lock);
 	return work;
@@ -39,9 +39,9 @@ static void run_all(struct rank *context)
 /* Nobody waits for what is in its queues. */
 static void note_miss(struct rank *context, struct comm *group)
 {
-	if (group->expected_ns == 0)
+	if (group->small.expected_ns == 0)
 		return;
-	group->expected_ns = 0;
+	group->small.expected_ns = 0;
 	context->comms.queued_ns = clock_now_ns();
 	wait_hint_miss(&context->progress.hint);
 }
@@ -65,7 +65,7 @@ static uint64_t look_at_queues(struct rank *context)
 	for (struct comm *group = context->comms.list; group; group = group->next) {
 		if (atomic_load(&group->queued) == 0)
 			continue;
-		if (wait_hint_may_come(group->expected_ns, clock_now_ns())) {
+		if (wait_hint_may_come(group->small.expected_ns, clock_now_ns())) {
 			context->comms.has_queues = true;
 			continue;
 		}

@@ -62,15 +62,15 @@ void call_record_work(const struct work *work, struct record *out)
 	const struct comm *group = work->group;
 
 	call_record_describe(group, &work->call, &work->note, out);
-	out->started_ns = work->started_ns;
+	out->started_ns = work->time.started_ns;
 	out->plan = work_plan(work);
 	if (work->kind == WORK_CALL)
 		return;
 	out->kind = work->kind == WORK_SEND ? RECORD_SEND : RECORD_RECEIVE;
 	out->note.flags |= CALL_LETTER;
-	out->note.key = work->tag;
-	out->bytes = work->kind == WORK_SEND ? work->room_bytes : work->moved_bytes;
-	out->peer = work->peer < group->size ? group->ranks[work->peer] : RECORD_NONE;
+	out->note.key = work->msg.tag;
+	out->bytes = work->kind == WORK_SEND ? work->msg.room_bytes : work->msg.moved_bytes;
+	out->peer = work->msg.peer < group->size ? group->ranks[work->msg.peer] : RECORD_NONE;
 	out->members = 2;
 }
 
@@ -95,7 +95,7 @@ static void add_failed(const struct comm *group, const struct shm_small_call *op
 
 void call_record_add_small(const struct comm *group, const struct shm_small_call *op, enum esp_status status, bool waited)
 {
-	struct recorder_queue *queue = group->recorder_queue;
+	struct recorder_queue *queue = group->small.records;
 	uint64_t added = atomic_load_explicit(&queue->added, memory_order_relaxed);
 	bool is_plain = status == ESP_OK && !group->context->mod.tracer;
 
@@ -121,7 +121,7 @@ void call_record_add_small(const struct comm *group, const struct shm_small_call
 /* With the recorder's lock held. */
 static void drain(struct recorder *recorder, const struct comm *group)
 {
-	struct recorder_queue *queue = group->recorder_queue;
+	struct recorder_queue *queue = group->small.records;
 	uint64_t added = atomic_load_explicit(&queue->added, memory_order_acquire);
 	struct record record = {
 		.chunk = RECORD_NO_CHUNK,
@@ -156,7 +156,7 @@ void call_record_drain(const struct comm *group)
 {
 	struct recorder *recorder = group->context->mod.recorder;
 
-	if (!group->recorder_queue)
+	if (!group->small.records)
 		return;
 	pthread_mutex_lock(&recorder->lock);
 	drain(recorder, group);
@@ -172,9 +172,9 @@ void call_record_add_work(const struct work *work, enum esp_status status)
 	call_record_work(work, &record);
 	record.ended_ns = clock_now_ns();
 	record.status = status;
-	record.waited_ns = (progress_idle_ns(&context->progress) - work->idle_ns) / context->lanes;
-	if (work->launched_ns > work->started_ns) /* until it was its turn */
-		record.waited_ns += work->launched_ns - work->started_ns;
+	record.waited_ns = (progress_idle_ns(&context->progress) - work->time.idle_ns) / context->lanes;
+	if (work->time.launched_ns > work->time.started_ns) /* until it was its turn */
+		record.waited_ns += work->time.launched_ns - work->time.started_ns;
 	if (status != ESP_OK && failure->status == status) {
 		record.waits_for = failure->waits_for >= 0 ? (uint32_t)failure->waits_for : RECORD_NONE;
 		record.chunk = failure->chunk >= 0 ? (uint64_t)failure->chunk : RECORD_NO_CHUNK;

@@ -14,10 +14,10 @@ bool callbacks_pending(void *argument)
 void callbacks_call_back(struct rank *context, struct work *work)
 {
 	/* Restarted and ended again before it was told of the first end: it is told twice. */
-	if (work->callbacks_due++ == 0) {
-		work->callback_next = NULL;
+	if (work->end.callbacks_due++ == 0) {
+		work->link.callback_next = NULL;
 		if (context->comms.to_call_back_first)
-			context->comms.to_call_back_last->callback_next = work;
+			context->comms.to_call_back_last->link.callback_next = work;
 		else
 			context->comms.to_call_back_first = work;
 		context->comms.to_call_back_last = work;
@@ -38,10 +38,10 @@ void callbacks_expect_waiter(struct rank *context, struct comm *group)
 {
 	struct progress *progress = &context->progress.lanes[0];
 
-	group->expected_ns = clock_now_ns();
+	group->small.expected_ns = clock_now_ns();
 	if (!context->comms.has_queues) {
 		context->comms.has_queues = true;
-		context->comms.queued_ns = group->expected_ns;
+		context->comms.queued_ns = group->small.expected_ns;
 	}
 	if (!progress_watch(progress)) { /* the lane thread may be driving, and would not come back for this */
 		atomic_store(&context->comms.has_news, true);

@@ -19,7 +19,7 @@ bool comm_is_busy(struct comm *group)
 {
 	/* Both under the group's lock: a call that was let in before the group failed is counted when that is given back. */
 	pthread_mutex_lock(&group->lock);
-	bool is_at_small = atomic_load_explicit(&group->shm_small_held, memory_order_acquire);
+	bool is_at_small = atomic_load_explicit(&group->small.is_held, memory_order_acquire);
 	pthread_mutex_lock(&group->context->lock);
 	bool has_works = group->unfinished > 0;
 	pthread_mutex_unlock(&group->context->lock);
@@ -43,14 +43,14 @@ enum esp_status comm_check(struct comm *group, const struct call *call, struct f
 
 	if (rank_is_forked(context))
 		return failure_set(failure, ESP_EFORKED, -1, "the context belongs to the process that called fork()");
-	enum esp_status status = (enum esp_status)atomic_load_explicit(&group->failed, memory_order_acquire);
+	enum esp_status status = (enum esp_status)atomic_load_explicit(&group->fail.status, memory_order_acquire);
 	if (status == ESP_OK)
 		return ESP_OK;
 	if (call) /* it is refused, but may tell who has made another one */
 		call_note(call, group->size, call->keyed || group->is_aside ? 0 : group->calls + 1, &note);
 	pthread_mutex_lock(&context->lock);
-	group->is_told = true;
-	failure_set(failure, status, comm_culprit(group, &note), "the group has failed before: %s", group->reason.failed.text);
+	group->fail.is_told = true;
+	failure_set(failure, status, comm_culprit(group, &note), "the group has failed before: %s", group->fail.reason.failed.text);
 	pthread_mutex_unlock(&context->lock);
 	if (call) {
 		failure->operation = call_operation(&note);
@@ -62,8 +62,8 @@ enum esp_status comm_check(struct comm *group, const struct call *call, struct f
 unsigned comm_small_rounds(const struct comm *group, const struct call *call)
 {
 	const struct conf *conf = &group->context->conf;
-	struct shm_small_limits limits = {.bytes = group->small_shm_bytes, .redundant_bytes = conf->small_bytes};
-	unsigned rounds = group->small && !call->keyed ? shm_small_rounds(call, group->size, &limits) : 0;
+	struct shm_small_limits limits = {.bytes = group->small.bytes, .redundant_bytes = conf->small_bytes};
+	unsigned rounds = group->small.shm && !call->keyed ? shm_small_rounds(call, group->size, &limits) : 0;
 
 	/* A plan that is asked for is that which the small stands for, or made as any other. */
 	if (rounds > 0 && call->planner && call->planner != (rounds == 2 ? &planner_flat : &planner_exchange))
@@ -75,9 +75,9 @@ unsigned comm_small_rounds(const struct comm *group, const struct call *call)
 
 static void queue_push(struct comm *group, struct work_queue *queue, struct work *work)
 {
-	work->queue_next = NULL;
+	work->link.queue_next = NULL;
 	if (queue->first)
-		queue->last->queue_next = work;
+		queue->last->link.queue_next = work;
 	else
 		queue->first = work;
 	queue->last = work;
@@ -88,7 +88,7 @@ static struct work *queue_pop(struct comm *group, struct work_queue *queue)
 {
 	struct work *work = queue->first;
 
-	queue->first = work->queue_next;
+	queue->first = work->link.queue_next;
 	atomic_fetch_sub(&group->queued, 1);
 	return work;
 }
@@ -101,7 +101,7 @@ static bool gate_is_open(const struct work *work)
 
 static enum esp_status failed_status(const struct comm *group)
 {
-	return (enum esp_status)atomic_load_explicit(&group->failed, memory_order_acquire);
+	return (enum esp_status)atomic_load_explicit(&group->fail.status, memory_order_acquire);
 }
 
 static bool may_go(struct comm *group, const struct work *work)
@@ -139,18 +139,18 @@ static void lanes_turn(struct comm *group)
 /* Acquires what whoever had it before has done on the small. */
 static bool shm_small_is_free(const struct comm *group)
 {
-	return !atomic_load_explicit(&group->shm_small_held, memory_order_acquire);
+	return !atomic_load_explicit(&group->small.is_held, memory_order_acquire);
 }
 
 static void shm_small_hold(struct comm *group)
 {
-	atomic_store_explicit(&group->shm_small_held, true, memory_order_relaxed);
+	atomic_store_explicit(&group->small.is_held, true, memory_order_relaxed);
 }
 
 /* Without the lock; the group may be freed right after. */
 static void shm_small_give_back(struct comm *group)
 {
-	atomic_store_explicit(&group->shm_small_held, false, memory_order_release);
+	atomic_store_explicit(&group->small.is_held, false, memory_order_release);
 }
 
 static void shm_small_begin_work(struct comm *group, struct work *work)
@@ -163,12 +163,12 @@ static void shm_small_begin_work(struct comm *group, struct work *work)
 		work->on_small_as.in = span->in;
 		work->on_small_as.out = span->out;
 	}
-	group->shm_small_call = (struct shm_small_call){
+	group->small.call = (struct shm_small_call){
 		.call = &work->on_small_as, .note = work->note, .digest = work->digest, .rounds = work->shm_small_rounds,
 		.started = ticks_now(&group->context->mod.recorder->ticks),
 	};
-	shm_small_begin(group->small, &group->shm_small_call);
-	group->shm_small_begun = true;
+	shm_small_begin(group->small.shm, &group->small.call);
+	group->small.has_begun = true;
 }
 
 static void shm_small_mismatch(struct comm *group, uint32_t member, const struct call_note *mine,
@@ -182,26 +182,26 @@ static void shm_small_turn(struct comm *group)
 {
 	struct call_note mine, theirs;
 
-	while (group->shm_small_queue.first && shm_small_is_free(group)) {
-		struct work *work = group->shm_small_queue.first;
+	while (group->small.queue.first && shm_small_is_free(group)) {
+		struct work *work = group->small.queue.first;
 
 		if (failed_status(group) != ESP_OK) {
-			work_end(queue_pop(group, &group->shm_small_queue), failed_status(group));
+			work_end(queue_pop(group, &group->small.queue), failed_status(group));
 			continue;
 		}
-		if (!group->shm_small_begun && !gate_is_open(work))
+		if (!group->small.has_begun && !gate_is_open(work))
 			return;
-		if (!group->shm_small_begun)
+		if (!group->small.has_begun)
 			shm_small_begin_work(group, work);
-		enum esp_status status = shm_small_go_on(group->small, &group->shm_small_call, &mine, &theirs);
+		enum esp_status status = shm_small_go_on(group->small.shm, &group->small.call, &mine, &theirs);
 		if (status == ESP_PENDING)
 			return;
 		if (status == ESP_EMISMATCH) {
-			shm_small_mismatch(group, group->shm_small_call.waits_for, &mine, &theirs);
+			shm_small_mismatch(group, group->small.call.waits_for, &mine, &theirs);
 			continue;
 		}
-		group->shm_small_begun = false;
-		work_end(queue_pop(group, &group->shm_small_queue), ESP_OK);
+		group->small.has_begun = false;
+		work_end(queue_pop(group, &group->small.queue), ESP_OK);
 	}
 }
 
@@ -210,13 +210,13 @@ static bool is_left_alone(const struct comm *group)
 {
 	if (atomic_load(&group->queued) == 0)
 		return false;
-	return group->lane_queue.first || !group->shm_small_begun || atomic_load(&group->shm_small_waiters) == 0;
+	return group->lane_queue.first || !group->small.has_begun || atomic_load(&group->small.waiters) == 0;
 }
 
 static void look_after_queues(struct comm *group)
 {
 	pthread_mutex_lock(&group->context->lock);
-	group->expected_ns = 0;
+	group->small.expected_ns = 0;
 	callbacks_look_after_queues(group->context);
 	pthread_mutex_unlock(&group->context->lock);
 }
@@ -239,12 +239,12 @@ void comm_queue(struct comm *group, struct work *work, enum drive_by help)
 		go(group, work, help);
 		return;
 	}
-	queue_push(group, work->shm_small_rounds > 0 ? &group->shm_small_queue : &group->lane_queue, work);
+	queue_push(group, work->shm_small_rounds > 0 ? &group->small.queue : &group->lane_queue, work);
 	lanes_turn(group);
 	shm_small_turn(group);
 	if (atomic_load(&group->queued) == 0)
 		return;
-	if (help != BY_LANE_THREAD && !group->lane_queue.first && group->shm_small_queue.first == work && group->shm_small_begun)
+	if (help != BY_LANE_THREAD && !group->lane_queue.first && group->small.queue.first == work && group->small.has_begun)
 		await_waiter(group, help);
 	else
 		look_after_queues(group);
@@ -276,7 +276,7 @@ struct vigil {
 static void end_vigil(struct comm *group, const struct call_note *ended)
 {
 	pthread_mutex_lock(&group->context->lock);
-	group->vigil.began_ns = 0;
+	group->small.vigil.began_ns = 0;
 	if (ended)
 		comm_forget_absence(group, ended);
 	pthread_mutex_unlock(&group->context->lock);
@@ -286,10 +286,10 @@ static void remember_small(struct comm *group)
 {
 	struct call_note notes[2];
 
-	shm_small_notes(group->small, notes);
+	shm_small_notes(group->small.shm, notes);
 	pthread_mutex_lock(&group->context->lock);
 	for (unsigned i = 0; i < 2; i++) {
-		if (notes[i].sequence > group->notes[notes[i].sequence % NOTES_KEPT].sequence) /* calls on lanes may have come since */
+		if (notes[i].sequence > group->fail.notes[notes[i].sequence % NOTES_KEPT].sequence) /* calls on lanes may have come since */
 			comm_remember(group, &notes[i]);
 	}
 	pthread_mutex_unlock(&group->context->lock);
@@ -299,10 +299,10 @@ void comm_last_call(struct comm *group, struct call_note *out)
 {
 	uint64_t number = comm_calls(group);
 
-	if (group->small)
+	if (group->small.shm)
 		remember_small(group);
 	pthread_mutex_lock(&group->context->lock);
-	const struct call_note *note = &group->notes[number % NOTES_KEPT];
+	const struct call_note *note = &group->fail.notes[number % NOTES_KEPT];
 	*out = note->sequence == number ? *note : (struct call_note){0};
 	pthread_mutex_unlock(&group->context->lock);
 }
@@ -340,8 +340,8 @@ static void shm_small_nap(struct comm *group, struct shm_small_call *op, struct 
 	}
 	ask_now_and_then(group, op, vigil, now, deadline_ns);
 	pthread_mutex_lock(&group->context->lock);
-	group->vigil.began_ns = vigil->began_ns;
-	call_record_small(group, op, &group->vigil.record);
+	group->small.vigil.began_ns = vigil->began_ns;
+	call_record_small(group, op, &group->small.vigil.record);
 	bool has_left = rank_has_left(group->context, group->ranks[op->waits_for], vigil->began_ns, now);
 	pthread_mutex_unlock(&group->context->lock);
 	if (has_left)
@@ -349,7 +349,7 @@ static void shm_small_nap(struct comm *group, struct shm_small_call *op, struct 
 	uint64_t nap = vigil->asked_ns == 0 ? comm_ask_after(group, deadline_ns - vigil->began_ns) : NAP;
 	nap = progress_idle(&group->context->progress, nap < NAP ? nap : NAP);
 	if (until > now)
-		shm_small_sleep(group->small, op, until - now < nap ? until - now : nap);
+		shm_small_sleep(group->small.shm, op, until - now < nap ? until - now : nap);
 }
 
 /*
@@ -391,19 +391,19 @@ void comm_small_wait(struct work *work, uint64_t until_ns)
 	if (!enter(work))
 		return;
 	idle_wait_init(&rest, group->context->host.crowded);
-	atomic_fetch_add(&group->shm_small_waiters, 1);
+	atomic_fetch_add(&group->small.waiters, 1);
 	while (!work_is_done(work) && now < until_ns) {
 		pthread_mutex_lock(&group->lock);
 		lanes_turn(group);
 		shm_small_turn(group);
 		/* Not ours: somebody else waits there, or the next call's gate is closed. */
-		bool is_ours = group->shm_small_begun && shm_small_is_free(group);
+		bool is_ours = group->small.has_begun && shm_small_is_free(group);
 		if (is_ours)
 			shm_small_hold(group);
 		pthread_mutex_unlock(&group->lock);
 		now = work_is_done(work) ? 0 : idle_wait_turn(&rest);
 		if (now != 0 && is_ours)
-			shm_small_nap(group, &group->shm_small_call, &vigil, now, work->deadline_ns, until_ns);
+			shm_small_nap(group, &group->small.call, &vigil, now, work->time.deadline_ns, until_ns);
 		else if (now != 0) /* lane 0's thread looks too, and esp_poke() wakes that */
 			progress_wait(&group->context->progress, work_is_done, work, now + LOOK_AGAIN < until_ns ? now + LOOK_AGAIN : until_ns);
 		if (is_ours)
@@ -412,7 +412,7 @@ void comm_small_wait(struct work *work, uint64_t until_ns)
 	if (vigil.began_ns != 0)
 		end_vigil(group, NULL);
 	/* What is left is nobody's. */
-	if (atomic_fetch_sub(&group->shm_small_waiters, 1) == 1 && atomic_load(&group->queued) > 0)
+	if (atomic_fetch_sub(&group->small.waiters, 1) == 1 && atomic_load(&group->queued) > 0)
 		look_after_queues(group);
 	pthread_mutex_lock(&work->context->lock);
 	comm_depart(group);
@@ -434,12 +434,12 @@ static enum esp_status run_on_small(struct comm *group, struct shm_small_call *o
 	bool waited = false;
 
 	op->started = ticks_now(&context->mod.recorder->ticks);
-	shm_small_begin(group->small, op);
+	shm_small_begin(group->small.shm, op);
 	idle_wait_init(&rest, context->host.crowded);
-	while ((status = shm_small_go_on(group->small, op, &mine, &theirs)) == ESP_PENDING) {
+	while ((status = shm_small_go_on(group->small.shm, op, &mine, &theirs)) == ESP_PENDING) {
 		waited = true;
 		if (idle_wait_has_spun(&rest))
-			shm_small_step_aside(group->small, op);
+			shm_small_step_aside(group->small.shm, op);
 		uint64_t now = idle_wait_turn(&rest);
 
 		if (now != 0) {
@@ -461,8 +461,8 @@ static enum esp_status run_on_small(struct comm *group, struct shm_small_call *o
 	if (status == ESP_OK)
 		return ESP_OK;
 	pthread_mutex_lock(&context->lock);
-	group->waited = true;
-	group->wait = (struct exec_wait){.peer = group->ranks[op->waits_for], .chunk = UINT64_MAX, .step = UINT32_MAX};
+	group->fail.waited = true;
+	group->fail.wait = (struct exec_wait){.peer = group->ranks[op->waits_for], .chunk = UINT64_MAX, .step = UINT32_MAX};
 	comm_note_failed(group, &op->note);
 	comm_explain(group, &op->note, status, failure);
 	pthread_mutex_unlock(&context->lock);
@@ -475,7 +475,7 @@ static enum esp_status take_small(struct comm *group, const struct call *call, u
 	enum esp_status status = ESP_PENDING;
 
 	pthread_mutex_lock(&group->lock);
-	if (!group->shm_small_queue.first && shm_small_is_free(group)) {
+	if (!group->small.queue.first && shm_small_is_free(group)) {
 		status = comm_check(group, call, failure);
 		if (status == ESP_OK) {
 			shm_small_hold(group);

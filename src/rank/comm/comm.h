@@ -140,7 +140,7 @@ static inline bool comm_is_suspicion(enum esp_status status)
 /* How work that failed on a lane has failed: as its group has, if that is known. */
 static inline enum esp_status comm_status(const struct comm *group, enum esp_status status)
 {
-	enum esp_status failed = (enum esp_status)atomic_load_explicit(&group->failed, memory_order_acquire);
+	enum esp_status failed = (enum esp_status)atomic_load_explicit(&group->fail.status, memory_order_acquire);
 
 	return status != ESP_OK && failed != ESP_OK ? failed : status;
 }
@@ -174,8 +174,8 @@ uint32_t comm_absent(const struct comm *group, const struct call_note *note, uin
 /* The call has ended well, so all had made it. context->lock is held. */
 static inline void comm_forget_absence(struct comm *group, const struct call_note *note)
 {
-	if ((note->flags & CALL_KEYED) == 0 && group->absent.sequence <= note->sequence)
-		group->absent = (struct absence){0};
+	if ((note->flags & CALL_KEYED) == 0 && group->fail.absent.sequence <= note->sequence)
+		group->fail.absent = (struct absence){0};
 }
 /* Asks the member that is waited for (NO_RANK: not known), and one of the others: the one whose turn it is. */
 void comm_ask(struct comm *group, uint32_t waits_for, uint32_t turn, const struct call_note *note);

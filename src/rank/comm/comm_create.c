@@ -43,18 +43,18 @@ bool comm_use_site(struct comm *group)
 
 	comm_drop_left(group); /* it has a plan of those */
 	plan_cache_fini(&group->plans);
-	group->layout.topology = NULL;
-	free(group->place);
-	group->place = NULL;
+	group->net.layout.topology = NULL;
+	free(group->net.place);
+	group->net.place = NULL;
 	if (!placement->topology)
 		return true;
-	group->place = calloc(group->size, sizeof(*group->place));
-	if (!group->place)
+	group->net.place = calloc(group->size, sizeof(*group->net.place));
+	if (!group->net.place)
 		return false;
 	for (uint32_t i = 0; i < group->size; i++)
-		group->place[i] = placement->place[group->ranks[i]];
-	group->layout.topology = placement->topology;
-	group->layout.place = group->place;
+		group->net.place[i] = placement->place[group->ranks[i]];
+	group->net.layout.topology = placement->topology;
+	group->net.layout.place = group->net.place;
 	return true;
 }
 
@@ -103,7 +103,7 @@ static bool order_by_cores(struct comm *group)
 		free(order);
 		order = NULL;
 	}
-	group->layout.core_order = group->core_order = order;
+	group->net.layout.core_order = group->net.core_order = order;
 	return true;
 }
 
@@ -125,13 +125,13 @@ static bool find_hosts(struct comm *group)
 		one_machine = one_machine && host == roster->host_of[group->ranks[0]];
 		if (apart || numbers[host] == 0)
 			numbers[host] = ++hosts;
-		group->host_of[i] = numbers[host] - 1;
+		group->net.host_of[i] = numbers[host] - 1;
 	}
 	free(numbers);
-	group->layout = (struct layout){
+	group->net.layout = (struct layout){
 		.members = group->size,
 		.hosts = hosts,
-		.host_of = group->host_of,
+		.host_of = group->net.host_of,
 		.one_machine = one_machine,
 		.has_cores = one_machine && has_cores(roster, group->ranks[0]),
 		.chunk_bytes = rank_chunk_bytes(context),
@@ -142,15 +142,15 @@ static bool find_hosts(struct comm *group)
 		.lanes = context->mod.bandwidth->lanes,
 		.lane_weights = context->rails.count > 1 ? context->mod.bandwidth->lane_weights : NULL,
 	};
-	if (!group->layout.chunk_is_set) /* messages between two ranks count with it: even one neighbour's must find room */
-		group->layout.chunk_bytes = plan_cache_fair_chunk(&group->layout, 1);
-	return !(apart && one_machine) || group->layout.has_cores || order_by_cores(group);
+	if (!group->net.layout.chunk_is_set) /* messages between two ranks count with it: even one neighbour's must find room */
+		group->net.layout.chunk_bytes = plan_cache_fair_chunk(&group->net.layout, 1);
+	return !(apart && one_machine) || group->net.layout.has_cores || order_by_cores(group);
 }
 
 static bool can_have_small(const struct comm *group)
 {
 	const struct rank *context = group->context;
-	bool can = group->layout.hosts == 1 && group->size > 1 && context->near.segment && context->conf.small_shm_bytes > 0;
+	bool can = group->net.layout.hosts == 1 && group->size > 1 && context->near.segment && context->conf.small_shm_bytes > 0;
 
 	for (uint32_t i = 0; i < group->size; i++)
 		can = can && context->near.local_of[group->ranks[i]] != NO_RANK;
@@ -174,12 +174,12 @@ static void allot_small(struct comm *group)
 
 	pthread_mutex_lock(&context->lock);
 	for (const struct comm *other = context->comms.list; other; other = other->next)
-		all += other->shm_small_memory;
+		all += other->small.memory;
 	if (all == 0 || all + shm_small_memory(full) <= most / 8)
-		group->small_shm_bytes = full;
+		group->small.bytes = full;
 	else
-		group->small_shm_bytes = all + shm_small_memory(small) <= most / 4 ? small : 0;
-	group->shm_small_memory = group->small_shm_bytes > 0 ? shm_small_memory(group->small_shm_bytes) : 0;
+		group->small.bytes = all + shm_small_memory(small) <= most / 4 ? small : 0;
+	group->small.memory = group->small.bytes > 0 ? shm_small_memory(group->small.bytes) : 0;
 	pthread_mutex_unlock(&context->lock);
 }
 
@@ -189,7 +189,7 @@ static enum esp_status open_small(struct comm *group)
 	struct rank *context = group->context;
 	const struct segment_view **views;
 
-	if (group->small_shm_bytes == 0)
+	if (group->small.bytes == 0)
 		return ESP_OK;
 	views = calloc(group->size, sizeof(struct segment_view *));
 	if (!views)
@@ -197,8 +197,8 @@ static enum esp_status open_small(struct comm *group)
 	for (uint32_t i = 0; i < group->size; i++)
 		views[i] = context->near.views[context->near.local_of[group->ranks[i]]];
 	struct recorder_queue *queue = aligned_alloc(_Alignof(struct recorder_queue), sizeof(*queue));
-	enum esp_status status = queue ? shm_small_open(context->near.segment, group->channel, group->mark, group->small_shm_bytes, group->rank, group->size,
-	                                            views, &group->small)
+	enum esp_status status = queue ? shm_small_open(context->near.segment, group->channel, group->mark, group->small.bytes, group->rank, group->size,
+	                                            views, &group->small.shm)
 	                               : ESP_ENOMEM;
 	free(views);
 	if (status != ESP_OK) {
@@ -207,14 +207,14 @@ static enum esp_status open_small(struct comm *group)
 	}
 	memset(queue, 0, sizeof(*queue));
 	pthread_mutex_lock(&context->lock);
-	group->recorder_queue = queue;
+	group->small.records = queue;
 	pthread_mutex_unlock(&context->lock);
 	return ESP_OK;
 }
 
 enum esp_status comm_open_small(struct comm *group)
 {
-	group->small_shm_bytes = (uint32_t)group->context->conf.small_shm_bytes;
+	group->small.bytes = (uint32_t)group->context->conf.small_shm_bytes;
 	if (!can_have_small(group))
 		return ESP_OK;
 	allot_small(group);
@@ -281,17 +281,17 @@ static enum esp_status open_streams(struct comm *group, struct failure *failure)
 static void comm_release(struct comm *group)
 {
 	comm_drop_left(group);
-	shm_small_close(group->small);
-	free(group->recorder_queue);
+	shm_small_close(group->small.shm);
+	free(group->small.records);
 	plan_cache_fini(&group->plans);
 	retune_fini(group);
 	keyed_fini(&group->keyed);
 	p2p_fini(&group->p2p);
 	pthread_mutex_destroy(&group->lock);
-	free(group->fail_cmds);
-	free(group->host_of);
-	free(group->core_order);
-	free(group->place);
+	free(group->fail.cmds);
+	free(group->net.host_of);
+	free(group->net.core_order);
+	free(group->net.place);
 	free(group->ranks);
 	free(group);
 }
@@ -307,9 +307,9 @@ static struct comm *comm_new(struct rank *context, uint16_t channel, const uint3
 	group->size = size;
 	pthread_mutex_init(&group->lock, NULL);
 	group->ranks = calloc(size, sizeof(*group->ranks));
-	group->host_of = calloc(size, sizeof(*group->host_of));
-	group->fail_cmds = calloc((size_t)context->lanes * STREAMS, sizeof(*group->fail_cmds));
-	if (!group->ranks || !group->host_of || !group->fail_cmds) {
+	group->net.host_of = calloc(size, sizeof(*group->net.host_of));
+	group->fail.cmds = calloc((size_t)context->lanes * STREAMS, sizeof(*group->fail.cmds));
+	if (!group->ranks || !group->net.host_of || !group->fail.cmds) {
 		comm_release(group);
 		return NULL;
 	}
@@ -333,7 +333,7 @@ enum esp_status comm_open(struct rank *context, uint16_t channel, const uint32_t
 	bool is_placed = find_hosts(group);
 	group->tuner = is_placed && retune_can(group) ? &retune_tuner : NULL;
 	group->keyed_ops = &keyed_ops;
-	group->lane_order = context->mod.bandwidth->lane_order;
+	group->net.lane_order = context->mod.bandwidth->lane_order;
 	enum esp_status status = is_placed ? open_streams(group, failure)
 	                                           : failure_set(failure, ESP_ENOMEM, -1, "no memory for a group of %u ranks", size);
 	/* A group that has lost a member before it was opened has failed, and needs no streams. */
@@ -412,14 +412,14 @@ static bool are_all_taken(const struct rank *context, const struct comm *keeper)
 	uint32_t count = 0;
 
 	for (const struct comm *group = context->comms.list; group; group = group->next)
-		count += 1 + (group->keeps_channel && group != keeper);
+		count += 1 + (group->change.keeps_channel && group != keeper);
 	return count >= context->comms.most;
 }
 
 bool comm_keep_channel(struct comm *group)
 {
 	pthread_mutex_lock(&group->context->lock);
-	bool is_kept = group->keeps_channel = !are_all_taken(group->context, group);
+	bool is_kept = group->change.keeps_channel = !are_all_taken(group->context, group);
 	pthread_mutex_unlock(&group->context->lock);
 	return is_kept;
 }
@@ -427,7 +427,7 @@ bool comm_keep_channel(struct comm *group)
 void comm_release_channel(struct comm *group)
 {
 	pthread_mutex_lock(&group->context->lock);
-	group->keeps_channel = false;
+	group->change.keeps_channel = false;
 	pthread_mutex_unlock(&group->context->lock);
 }
 
@@ -529,13 +529,13 @@ static enum esp_status read_proposals(const struct comm *parent, const struct pr
 /* What one of all members has room for; those who have none have no small. */
 static void settle_small(struct comm *group, uint32_t bytes)
 {
-	group->small_shm_bytes = bytes;
+	group->small.bytes = bytes;
 	if (bytes > 0)
 		return;
-	shm_small_close(group->small);
-	group->small = NULL;
+	shm_small_close(group->small.shm);
+	group->small.shm = NULL;
 	pthread_mutex_lock(&group->context->lock);
-	group->shm_small_memory = 0;
+	group->small.memory = 0;
 	pthread_mutex_unlock(&group->context->lock);
 }
 
@@ -547,10 +547,10 @@ enum esp_status comm_settle(struct comm *group, struct failure *failure)
 	uint64_t mine[] = {context->conf.small_shm_bytes, word.digest, word.inverse}, all[] = {0, 0, 0};
 	bool can = can_have_small(group);
 
-	group->small_shm_bytes = (uint32_t)mine[0];
+	group->small.bytes = (uint32_t)mine[0];
 	if (can) {
 		allot_small(group);
-		mine[0] = group->small_shm_bytes;
+		mine[0] = group->small.bytes;
 	}
 	comm_begin_aside(group);
 	enum esp_status status = exchange(group, PLAN_ALLREDUCE, mine, all, 3, ESP_U64, ESP_MIN, failure);
@@ -584,10 +584,10 @@ static enum esp_status try_channel(struct comm *parent, uint32_t channel, const 
 	if (taken)
 		mine = 0;
 	else if ((count > 0 && comm_open(context, (uint16_t)channel, ranks, count, &group, failure) != ESP_OK) ||
-	         (group && comm_open_small(group) != ESP_OK) || (group && parent->layout.topology && !comm_use_site(group)))
+	         (group && comm_open_small(group) != ESP_OK) || (group && parent->net.layout.topology && !comm_use_site(group)))
 		mine = -1; /* trying again does not help */
 	else if (group)
-		mine = 1 + (int32_t)group->small_shm_bytes;
+		mine = 1 + (int32_t)group->small.bytes;
 	enum esp_status status = exchange(parent, PLAN_ALLREDUCE, &mine, &all, 1, ESP_I32, ESP_MIN, failure);
 	*out_fits = status == ESP_OK && all > 0;
 	if (*out_fits && group)

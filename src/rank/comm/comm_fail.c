@@ -32,13 +32,13 @@ struct comm *comm_find(struct rank *context, uint32_t channel, uint32_t first_ra
 /* Work that no lane knows: it waits for other ranks, or for a reason. With the lock held: the first one, taken off. */
 static struct work *take_waiting(struct comm *group)
 {
-	for (struct work *work = group->context->comms.live; work; work = work->live_next) {
-		if (work->group == group && (work->awaits_verdict || work->is_waiting)) {
-			if (work->is_waiting) {
+	for (struct work *work = group->context->comms.live; work; work = work->link.live_next) {
+		if (work->group == group && (work->end.awaits_verdict || work->end.is_waiting)) {
+			if (work->end.is_waiting) {
 				keyed_forget(&group->keyed, work);
 				p2p_forget(&group->p2p, work);
 			}
-			work->awaits_verdict = work->is_waiting = false;
+			work->end.awaits_verdict = work->end.is_waiting = false;
 			return work;
 		}
 	}
@@ -89,7 +89,7 @@ static void blame(struct comm *group, const struct control_msg *reason)
 {
 	struct rank *context = group->context;
 	uint32_t culprit = reason->about;
-	bool is_news = atomic_load(&group->failed) == ESP_OK && atomic_load(&context->member.blamed) != culprit + 1;
+	bool is_news = atomic_load(&group->fail.status) == ESP_OK && atomic_load(&context->member.blamed) != culprit + 1;
 
 	if (!is_news || culprit >= context->size || culprit == context->rank || reason->failed.status == ESP_EMISMATCH)
 		return;
@@ -104,20 +104,20 @@ void comm_fail_as(struct comm *group, const struct control_msg *reason, bool tel
 
 	blame(group, reason);
 	pthread_mutex_lock(&context->lock);
-	bool is_first = atomic_load(&group->failed) == ESP_OK;
+	bool is_first = atomic_load(&group->fail.status) == ESP_OK;
 	if (is_first) {
-		group->reason = *reason;
-		group->failed_ns = clock_now_ns();
-		atomic_store_explicit(&group->failed, (int)status, memory_order_release);
+		group->fail.reason = *reason;
+		group->fail.at_ns = clock_now_ns();
+		atomic_store_explicit(&group->fail.status, (int)status, memory_order_release);
 		for (uint32_t i = 0; i < context->lanes * STREAMS; i++) {
-			group->fail_cmds[i] = (struct progress_cmd){
+			group->fail.cmds[i] = (struct progress_cmd){
 				.kind = PROGRESS_FAIL,
 				.peer = reason->about < context->size ? reason->about : PLAN_NONE,
 				.channel = (uint16_t)(group->channel + i % STREAMS),
 				.status = status,
 				.is_embedded = true,
 			};
-			progress_post(&context->progress.lanes[i / STREAMS], &group->fail_cmds[i], BY_LANE_THREAD);
+			progress_post(&context->progress.lanes[i / STREAMS], &group->fail.cmds[i], BY_LANE_THREAD);
 		}
 		callbacks_look_after_queues(context);
 		rank_changed(context);
@@ -175,17 +175,17 @@ void comm_end_aside(struct comm *group)
 
 void comm_note_failed(struct comm *group, const struct call_note *note)
 {
-	uint64_t first = group->first_failed, number = note->sequence;
+	uint64_t first = group->fail.first_call, number = note->sequence;
 
-	group->is_told = group->is_told || atomic_load(&group->failed) != ESP_OK; /* a receive can fail alone */
+	group->fail.is_told = group->fail.is_told || atomic_load(&group->fail.status) != ESP_OK; /* a receive can fail alone */
 	if (number == 0 || note->flags != 0)
 		return;
 	if (first == 0 || number < first) {
-		group->failed_calls = first == 0 || first - number > 63 ? 0 : group->failed_calls << (first - number);
-		group->first_failed = first = number;
+		group->fail.calls = first == 0 || first - number > 63 ? 0 : group->fail.calls << (first - number);
+		group->fail.first_call = first = number;
 	}
 	if (number - first < 64)
-		group->failed_calls |= UINT64_C(1) << (number - first);
+		group->fail.calls |= UINT64_C(1) << (number - first);
 }
 
 void comm_count_done(struct comm *group, uint64_t *out_all, uint64_t *out_some)
@@ -194,10 +194,10 @@ void comm_count_done(struct comm *group, uint64_t *out_all, uint64_t *out_some)
 
 	*out_all = *out_some = comm_calls(group);
 	pthread_mutex_lock(&context->lock);
-	uint64_t first = group->first_failed;
+	uint64_t first = group->fail.first_call;
 	if (first != 0) {
 		*out_all = first - 1;
-		while (*out_some >= first && *out_some - first < 64 && group->failed_calls >> (*out_some - first) & 1)
+		while (*out_some >= first && *out_some - first < 64 && group->fail.calls >> (*out_some - first) & 1)
 			--*out_some;
 	}
 	pthread_mutex_unlock(&context->lock);
@@ -242,7 +242,7 @@ static void ask_about_all(struct comm *group, uint32_t peer)
 	struct call_note notes[NOTES_KEPT];
 
 	pthread_mutex_lock(&context->lock);
-	memcpy(notes, group->notes, sizeof(notes));
+	memcpy(notes, group->fail.notes, sizeof(notes));
 	uint64_t last = 0;
 	for (uint32_t i = 0; i < NOTES_KEPT; i++)
 		last = notes[i].sequence > last ? notes[i].sequence : last;
@@ -261,9 +261,9 @@ static void await_verdict(struct comm *group, const struct exec_failure *why)
 	struct rank *context = group->context;
 
 	pthread_mutex_lock(&context->lock);
-	if (group->verdict_ns == 0) {
-		group->verdict_ns = clock_now_ns() + rank_patience_ns(context);
-		group->suspicion = *why;
+	if (group->fail.verdict_ns == 0) {
+		group->fail.verdict_ns = clock_now_ns() + rank_patience_ns(context);
+		group->fail.suspicion = *why;
 	}
 	pthread_mutex_unlock(&context->lock);
 	rank_watch(context);
@@ -275,7 +275,7 @@ void comm_pass_verdict(struct comm *group)
 	char text[CONTROL_TEXT], who[RANK_TEXT], self[RANK_TEXT];
 
 	pthread_mutex_lock(&context->lock);
-	struct exec_failure why = group->suspicion;
+	struct exec_failure why = group->fail.suspicion;
 	const struct unreachable *found = unreachable_find(&context->opening.unreached, why.node);
 	struct unreachable unreached = found ? *found : (struct unreachable){0};
 	bool is_unreached = found != NULL;
@@ -306,7 +306,7 @@ void comm_shrinks(struct comm *group, uint32_t rank)
 {
 	struct exec_failure why = {.status = ESP_EABORTED, .node = rank};
 
-	if (atomic_load(&group->failed) == ESP_OK)
+	if (atomic_load(&group->fail.status) == ESP_OK)
 		await_verdict(group, &why);
 }
 
@@ -315,7 +315,7 @@ uint64_t comm_look_for_verdict(struct comm *group, uint64_t now)
 	struct rank *context = group->context;
 
 	pthread_mutex_lock(&context->lock);
-	uint64_t due = atomic_load(&group->failed) == ESP_OK && group->verdict_ns != 0 ? group->verdict_ns : UINT64_MAX;
+	uint64_t due = atomic_load(&group->fail.status) == ESP_OK && group->fail.verdict_ns != 0 ? group->fail.verdict_ns : UINT64_MAX;
 	pthread_mutex_unlock(&context->lock);
 	if (due > now)
 		return due;
@@ -350,11 +350,11 @@ void comm_stream_failed(struct rank *context, const struct lane_failure *failure
 	pthread_mutex_lock(&context->lock);
 	for (group = context->comms.list; group && group->channel != failure->channel / COMM_CHANNELS * COMM_CHANNELS; group = group->next)
 		;
-	if (group && !group->waited && why->waited) {
-		group->waited = true;
-		group->wait = why->wait;
+	if (group && !group->fail.waited && why->waited) {
+		group->fail.waited = true;
+		group->fail.wait = why->wait;
 	}
-	bool is_news = group && atomic_load(&group->failed) == ESP_OK;
+	bool is_news = group && atomic_load(&group->fail.status) == ESP_OK;
 	if (is_news)
 		comm_visit(group);
 	pthread_mutex_unlock(&context->lock);
@@ -392,25 +392,25 @@ static bool is_in_reason(const struct control_msg *reason, const struct call_not
 int32_t comm_culprit(const struct comm *group, const struct call_note *note)
 {
 	const struct rank *context = group->context;
-	const struct control_msg *reason = &group->reason;
+	const struct control_msg *reason = &group->fail.reason;
 
-	if (atomic_load(&group->failed) == ESP_OK || reason->about >= context->size)
+	if (atomic_load(&group->fail.status) == ESP_OK || reason->about >= context->size)
 		return -1;
 	if (!is_mismatch(reason) || reason->failed.other >= context->size)
 		return (int32_t)reason->about;
 	if (!belong_together(note, &reason->failed.note))
-		note = &group->notes[reason->failed.note.sequence % NOTES_KEPT];
+		note = &group->fail.notes[reason->failed.note.sequence % NOTES_KEPT];
 	bool is_as_ours = belong_together(note, &reason->failed.note) && call_note_digest(note) == call_note_digest(&reason->failed.note);
 	return (int32_t)(reason->about == context->rank || is_as_ours ? reason->failed.other : reason->about);
 }
 
 static void describe_wait(struct comm *group, char *text, size_t size)
 {
-	const struct exec_wait *wait = &group->wait;
+	const struct exec_wait *wait = &group->fail.wait;
 	char who[RANK_TEXT], where[64] = "";
 
 	text[0] = '\0';
-	if (!group->waited || wait->peer >= group->context->size)
+	if (!group->fail.waited || wait->peer >= group->context->size)
 		return;
 	if (wait->chunk != UINT64_MAX)
 		snprintf(where, sizeof(where), " (chunk %" PRIu64 ", step %u)", wait->chunk, wait->step);
@@ -427,26 +427,26 @@ void comm_explain(struct comm *group, const struct call_note *note, enum esp_sta
 	out->operation = call_operation(note);
 	out->sequence = note->sequence;
 	describe_wait(group, wait, sizeof(wait));
-	if (group->waited) {
-		out->waits_for = group->wait.peer < group->context->size ? (int32_t)group->wait.peer : -1;
-		out->chunk = (int64_t)group->wait.chunk;
-		out->step = (int32_t)group->wait.step;
+	if (group->fail.waited) {
+		out->waits_for = group->fail.wait.peer < group->context->size ? (int32_t)group->fail.wait.peer : -1;
+		out->chunk = (int64_t)group->fail.wait.chunk;
+		out->step = (int32_t)group->fail.wait.step;
 	}
 	if (out->rank < 0 && status == ESP_ETIMEOUT)
 		out->rank = out->waits_for;
 	if (note->sequence > 0)
 		snprintf(number, sizeof(number), "call %" PRIu64 ", ", note->sequence);
 	/* A sentence about this very call says which it is. */
-	if (!is_in_reason(&group->reason, note))
+	if (!is_in_reason(&group->fail.reason, note))
 		snprintf(which, sizeof(which), "%s%s: ", number, call_describe(note, call));
-	clip(out->text, sizeof(out->text), "%s%s%s", which, group->reason.failed.text[0] ? group->reason.failed.text : "failed", wait);
+	clip(out->text, sizeof(out->text), "%s%s%s", which, group->fail.reason.failed.text[0] ? group->fail.reason.failed.text : "failed", wait);
 }
 
 /* ---- calls that do not fit ---- */
 
 void comm_remember(struct comm *group, const struct call_note *note)
 {
-	group->notes[note->sequence % NOTES_KEPT] = *note;
+	group->fail.notes[note->sequence % NOTES_KEPT] = *note;
 }
 
 /* "rank 3 made allreduce of 5 f32, sum" */
@@ -481,8 +481,8 @@ bool comm_awaits_verdict(struct comm *group, struct work *work)
 	struct rank *context = group->context;
 
 	pthread_mutex_lock(&context->lock);
-	bool awaits = atomic_load(&group->failed) == ESP_OK;
-	work->awaits_verdict = awaits;
+	bool awaits = atomic_load(&group->fail.status) == ESP_OK;
+	work->end.awaits_verdict = awaits;
 	pthread_mutex_unlock(&context->lock);
 	if (awaits)
 		rank_watch(context);
@@ -536,7 +536,7 @@ static uint64_t absence_holds_ns(const struct comm *group)
 /* The number of the oldest call here that has not ended, of those that have one, up to this one. */
 static uint64_t find_oldest(const struct comm *group, uint64_t sequence)
 {
-	for (const struct work *work = group->context->comms.live; work; work = work->live_next) {
+	for (const struct work *work = group->context->comms.live; work; work = work->link.live_next) {
 		if (work->group == group && work->kind == WORK_CALL && !work->call.keyed && work->note.sequence < sequence)
 			sequence = work->note.sequence;
 	}
@@ -546,7 +546,7 @@ static uint64_t find_oldest(const struct comm *group, uint64_t sequence)
 /* Does it tell something of a call with this number? Of one that has ended here it tells who was late then. */
 static bool absence_counts(const struct comm *group, uint64_t sequence)
 {
-	const struct absence *absent = &group->absent;
+	const struct absence *absent = &group->fail.absent;
 
 	return absent->sequence > 0 && absent->rank != group->context->rank && absent->sequence <= sequence && absent->sequence >= find_oldest(group, sequence);
 }
@@ -554,7 +554,7 @@ static bool absence_counts(const struct comm *group, uint64_t sequence)
 /* Who has not made a call has not made those after it, so the earliest says most. */
 static bool is_better_absence(const struct comm *group, const struct control_msg *msg)
 {
-	const struct absence *absent = &group->absent;
+	const struct absence *absent = &group->fail.absent;
 
 	return !absence_counts(group, msg->absent.sequence) || msg->about == absent->rank || msg->absent.sequence <= absent->sequence || clock_now_ns() >= absent->heard_ns + absence_holds_ns(group);
 }
@@ -568,13 +568,13 @@ void comm_heard_absent(struct rank *context, const struct control_msg *msg)
 		group->keyed.missing_key = msg->absent.key;
 		group->keyed.missing_ns = clock_now_ns();
 	} else if (group && comm_has(group, msg->about) && is_better_absence(group, msg))
-		group->absent = (struct absence){.rank = msg->about, .sequence = msg->absent.sequence, .heard_ns = clock_now_ns()};
+		group->fail.absent = (struct absence){.rank = msg->about, .sequence = msg->absent.sequence, .heard_ns = clock_now_ns()};
 	pthread_mutex_unlock(&context->lock);
 }
 
 uint32_t comm_absent(const struct comm *group, const struct call_note *note, uint64_t now)
 {
-	const struct absence *absent = &group->absent;
+	const struct absence *absent = &group->fail.absent;
 	const struct keyed *keyed = &group->keyed;
 	uint64_t sequence = note->sequence, holds = absence_holds_ns(group);
 
@@ -587,7 +587,7 @@ uint32_t comm_absent(const struct comm *group, const struct call_note *note, uin
 /* With the lock held: have we made another call of that number? A call that we have not made yet, or long ago, says nothing. */
 static bool made_another(const struct comm *group, const struct call_note *theirs, struct call_note *out_mine)
 {
-	*out_mine = group->notes[theirs->sequence % NOTES_KEPT];
+	*out_mine = group->fail.notes[theirs->sequence % NOTES_KEPT];
 	return theirs->sequence > 0 && out_mine->sequence == theirs->sequence && call_note_digest(out_mine) != call_note_digest(theirs);
 }
 
@@ -597,7 +597,7 @@ void comm_heard_last_call(struct comm *group, uint32_t rank, const struct call_n
 	struct call_note mine;
 
 	pthread_mutex_lock(&context->lock);
-	bool differs = made_another(group, note, &mine) && atomic_load(&group->failed) == ESP_OK;
+	bool differs = made_another(group, note, &mine) && atomic_load(&group->fail.status) == ESP_OK;
 	pthread_mutex_unlock(&context->lock);
 	if (differs)
 		comm_mismatch(group, context->rank, &mine, rank, note);

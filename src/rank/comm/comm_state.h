@@ -118,58 +118,75 @@ struct work_ops {
 	const char *(*describe)(const struct work *work, char text[WORK_TEXT]);
 };
 
+/* Point-to-point: of WORK_SEND and WORK_RECEIVE. */
+struct work_msg {
+	uint32_t peer;              /* its place in the communicator; UINT32_MAX: any   */
+	uint64_t tag, room_bytes;
+	uint8_t *letter;            /* the message's memory                             */
+	uint64_t moved_bytes, piece_bytes; /* those that are over, those under way      */
+	struct tag_queue_node place; /* among the sends or receives of its communicator */
+	struct letter_line line;    /* a piece of it is to be asked for, or was         */
+	uint64_t age;               /* of a receive                                     */
+};
+
+struct work_time {
+	uint64_t started_ns;
+	uint64_t launched_ns; /* when it was first given to the lanes; 0: not yet          */
+	uint64_t idle_ns;     /* progress_idle_ns() when it was started                    */
+	uint64_t deadline_ns; /* absolute                                                  */
+	uint64_t looked_ns;   /* when it was last checked whether it waits for a rank that has left */
+	uint64_t asked_ns;    /* when members were last asked about this call              */
+	uint32_t asks;        /* how often                                                 */
+};
+
+/* Guarded by the rank's lock, but queue_next, which the communicator's guards. */
+struct work_link {
+	struct work *live_next, *live_before; /* work under way                            */
+	struct work *queue_next;              /* in a queue of its communicator            */
+	struct work *wait_next;               /* in a list of calls that wait for other ranks */
+	struct work *callback_next;
+	struct work *all_next, *all_before;   /* of the rank: it frees what its user does not */
+};
+
+/* Guarded by the rank's lock. */
+struct work_end {
+	enum esp_status status; /* of the latest end                                       */
+	bool awaits_verdict;    /* ended, but for the reason                               */
+	bool forgoes_callback;  /* of this start                                           */
+	bool is_waiting;        /* in a list of its communicator, until other ranks are ready */
+	uint32_t callbacks_due; /* ends that its callback was not told of; each holds a reference */
+};
+
 struct work {
 	const struct work_ops *ops; /* NULL: a collective in the order of its communicator */
 	struct rank *context;
-	struct comm *group;       /* may be gone once the work has ended, unless its caller is in the middle of a call */
+	struct comm *group;         /* may be gone once the work has ended, unless its caller is in the middle of a call */
 	enum work_kind kind;
-	/* Messages between two ranks: the other one's place in the group, how much there is room for, what came. */
-	uint32_t peer;
-	uint64_t tag, room_bytes;
-	uint8_t *letter;           /* its memory                                 */
-	uint64_t moved_bytes, piece_bytes; /* what is over, what is under way     */
-	struct tag_queue_node place;    /* among the sends or receives of its group   */
-	struct letter_line line;   /* a piece of it is to be asked for, or was   */
-	uint64_t age;              /* of a receive                               */
+	struct work_msg msg;
 	struct work_options options;
-	struct call call;          /* counts and parts are copies that the work owns */
-	struct call on_small_as;   /* the same in staging memory                     */
+	struct call call;           /* counts and parts are copies that the work owns   */
+	struct call on_small_as;    /* the same in staging memory, for the small path   */
 	struct call_note note;
 	uint32_t digest;
 	struct span *spans;
 	uint32_t span_count;
 	struct work_part *parts;
 	uint32_t part_count;
-	unsigned shm_small_rounds;     /* 0: on lanes                                    */
+	unsigned shm_small_rounds;  /* 0: on lanes                                      */
 	bool persistent;
-	bool is_counted;           /* by retune.h, until it ends; guarded by context->lock */
-	uint64_t started_ns;
-	uint64_t launched_ns;      /* when it was first given to the lanes; 0: not yet */
-	uint64_t idle_ns;          /* progress_idle_ns() when it was started              */
-	uint64_t deadline_ns;      /* absolute */
-	uint64_t looked_ns;        /* when it was last looked at whether it waits for somebody who has left */
-	uint64_t asked_ns;         /* when members were last asked about this call */
-	uint32_t asks;             /* how often                                  */
+	bool is_counted;            /* by retune.h, until it ends; guarded by the rank's lock */
+	struct work_time time;
 
 	atomic_uint references;
 	atomic_uint parts_left;
-	atomic_int worst;          /* status of the first part that failed                 */
-	atomic_int status;         /* ESP_PENDING while it runs; ESP_ESTATE: not started   */
-	struct failure failure;    /* once ended                                           */
-	int event_fd;              /* -1: nobody asked for one                             */
-	enum drive_by help;            /* guarded by the lock of its group                     */
-	atomic_bool is_expected;   /* to be waited for soon (wait_hint.h), and was not         */
-	struct work *live_next, *live_before; /* guarded by context->lock                  */
-	struct work *queue_next;   /* in a queue of its group, or waiting for its callback */
-	/* Guarded by context->lock. */
-	bool awaits_verdict;       /* ended, but for the reason                            */
-	bool forgoes_callback;     /* of this start                                        */
-	bool is_waiting;           /* in a list of its group, until others are ready       */
-	struct work *wait_next;
-	struct work *callback_next;
-	struct work *all_next, *all_before; /* of the context: what its user does not free, it frees */
-	uint32_t callbacks_due;    /* ends that its callback was not told of; each holds a reference */
-	enum esp_status ended;     /* how it ended last                                    */
+	atomic_int worst;           /* status of the first part that failed              */
+	atomic_int status;          /* ESP_PENDING while it runs; ESP_ESTATE: not started */
+	struct failure failure;     /* once ended                                        */
+	int event_fd;               /* -1: no descriptor was asked for                   */
+	enum drive_by help;         /* guarded by the lock of its communicator           */
+	atomic_bool is_expected;    /* a caller is predicted to wait for it (wait_hint.h), and has not */
+	struct work_link link;
+	struct work_end end;
 };
 
 /* ---- a communicator (comm.h) ---- */
@@ -219,67 +236,89 @@ struct shm_small_vigil {
 	struct record record;
 };
 
-struct comm {
-	struct rank *context;
-	struct comm *next;     /* among the context's, guarded by its lock */
-	uint16_t channel;
-	uint32_t rank, size;
-	uint32_t *ranks;        /* by place: the rank in the job                    */
-	uint32_t mark;          /* of them: groups with other members are others, whatever their channel */
+/* Where the members are. */
+struct comm_net {
 	struct layout layout;
 	uint32_t *host_of;
-	uint32_t *core_order; /* of its layout; or NULL */
-	const uint8_t *lane_order; /* the lane that has the n-th share of a call; borrowed */
-	uint32_t *place;        /* see layout; NULL: not known                     */
-	struct shm_small *small;    /* NULL: the members do not all share this host     */
-	uint32_t small_shm_bytes;   /* most data of a call on it, the same on all members; without a small: the setting */
-	uint64_t shm_small_memory;  /* that it takes here; guarded by context->lock     */
-	struct recorder_queue *recorder_queue; /* NULL: there is no small                    */
+	uint32_t *core_order;      /* of the layout; or NULL                                    */
+	uint32_t *place;           /* see layout; NULL: not known                               */
+	const uint8_t *lane_order; /* the lane that has the n-th share of a call; borrowed      */
+};
 
-	pthread_mutex_t lock;   /* order of calls, plans, queues                    */
-	_Atomic uint64_t calls; /* that were started; written under the lock        */
-	bool is_circle;         /* of rank_make_circle(): its calls are the library's own, and their plans not worth a line */
-	bool is_aside;          /* calls have number 0: see comm_begin_aside(). Under the lock */
+/* The small path: calls through shared memory of the host, one at a time. */
+struct comm_small {
+	struct shm_small *shm;       /* NULL: the members do not all share this host                       */
+	uint32_t bytes;              /* most data of a call on it, alike on all members; without it: the setting */
+	uint64_t memory;             /* that it takes here; guarded by the rank's lock                     */
+	struct recorder_queue *records; /* NULL: there is no small path                                    */
+	struct work_queue queue;
+	struct shm_small_call call;  /* of the first in the queue                                          */
+	bool has_begun;
+	atomic_bool is_held;         /* a thread has the path: shm, call and has_begun are its own         */
+	atomic_uint waiters;         /* threads in comm_small_wait()                                       */
+	/* Guarded by the rank's lock. */
+	uint64_t expected_ns;        /* since when a caller is predicted to wait for the call (wait_hint.h); 0: none is */
+	struct shm_small_vigil vigil;
+};
+
+/* Guarded by the rank's lock. */
+struct comm_fail {
+	atomic_int status;                  /* ESP_OK: it works. Also read without the lock          */
+	struct control_msg reason;          /* how it has failed, as it was told                     */
+	uint64_t at_ns;
+	bool is_told;                       /* a caller has been told                                */
+	bool waited;                        /* `wait` is known: what was waited for when it failed   */
+	struct exec_wait wait;
+	uint64_t verdict_ns;                /* a lane has failed: the cause is looked for until then; 0: it is not */
+	struct exec_failure suspicion;      /* all that the lane knows                               */
+	struct progress_cmd *cmds;          /* one per lane and stream, made beforehand              */
+	uint64_t first_call;                /* the lowest number of a call that has failed; 0: none  */
+	uint64_t calls;                     /* it and the 63 that follow: a bit for each that has failed */
+	struct absence absent;
+	struct call_note notes[NOTES_KEPT]; /* calls that other ranks may ask about, by sequence modulo */
+};
+
+/* Shrinking and growing; guarded by the rank's lock. */
+struct comm_change {
+	struct shrink *shrink;        /* NULL: no member has begun to agree on the surviving ranks       */
+	bool shrink_failed;           /* there was no memory for it                                      */
+	bool keeps_channel;           /* see comm_keep_channel()                                         */
+	bool has_grown;               /* its members go on in another job; see grow_vote.h               */
+	struct control_msg off;       /* CONTROL_OFF: why it has not grown, the last time                */
+	uint32_t lost;                /* joiners that it has admitted and that went away before they had joined */
+	char lost_text[CONTROL_TEXT]; /* the last of them, and how                                       */
+};
+
+struct comm {
+	struct rank *context;
+	struct comm *next;       /* among the rank's, guarded by its lock             */
+	uint16_t channel;
+	uint32_t rank, size;
+	uint32_t *ranks;         /* by place: the rank in the job                     */
+	uint32_t mark;           /* of them: communicators with other members are others, whatever their channel */
+	struct comm_net net;
+
+	pthread_mutex_t lock;    /* order of calls, plans, queues                     */
+	_Atomic uint64_t calls;  /* that were started; written under the lock         */
+	bool is_circle;          /* of rank_make_circle(): its calls are the library's own, and their plans not worth a line */
+	bool is_aside;           /* calls have number 0: see comm_begin_aside(). Under the lock */
 	struct plan_cache plans;
 	const struct comm_tuner *tuner;
-	const struct work_ops *keyed_ops; /* of calls with a key */
-	struct retune *retune;  /* NULL: no call has had masters that could be moved */
-	struct work *left[COMM_LEFT]; /* what calls have left for others like them (work_leave()); NULL: none. Under the lock */
+	const struct work_ops *keyed_ops; /* of calls with a key                      */
+	struct retune *retune;   /* NULL: no call has had masters that could be moved */
+	struct work *left[COMM_LEFT]; /* work that calls have left for others like them (work_leave()); NULL: none. Under the lock */
 	uint32_t left_next;
-	struct work_queue lane_queue, shm_small_queue;
-	struct shm_small_call shm_small_call; /* of the first in the small's queue          */
-	bool shm_small_begun;
-	atomic_bool shm_small_held; /* a thread has the small: small, shm_small_call and shm_small_begun are its own */
-	atomic_uint queued;     /* in both queues: for those without the lock       */
-	atomic_uint shm_small_waiters; /* threads in comm_small_wait()                 */
+	struct work_queue lane_queue;
+	atomic_uint queued;      /* in both queues: for threads without the lock      */
+	struct comm_small small;
 
-	/* Guarded by context->lock. */
-	uint64_t expected_ns;               /* since when somebody is expected to wait for the call on the small (wait_hint.h); 0: nobody is */
-	struct absence absent;
-	struct shm_small_vigil vigil;
-	struct call_note notes[NOTES_KEPT]; /* by sequence modulo                   */
-	uint32_t unfinished;                /* work under way                       */
-	uint32_t visitors;                  /* threads that look at its queues or wait for its small */
-	atomic_int failed;                  /* its status; ESP_OK: works. Also read without the lock */
-	struct control_msg reason;          /* how it has failed, as it was told    */
-	uint64_t failed_ns;                 /* when                                 */
-	bool is_told;                       /* a caller has heard of it             */
-	bool waited;                        /* wait: what was waited for when it failed */
-	struct exec_wait wait;
-	uint64_t verdict_ns;                /* a lane has failed: until then we find out why; 0: not the case */
-	struct exec_failure suspicion;      /* what the lane knows                  */
-	struct progress_cmd *fail_cmds;             /* one per lane and stream, made beforehand */
+	/* Guarded by the rank's lock. */
+	uint32_t unfinished;     /* work under way                                    */
+	uint32_t visitors;       /* threads that look at its queues or wait on the small path */
+	struct comm_fail fail;
 	struct keyed keyed;
 	struct p2p p2p;
-	uint64_t first_failed;              /* the lowest number of a call that has failed; 0: none */
-	uint64_t failed_calls;              /* it and the 63 that follow: a bit for each that has failed */
-	struct shrink *shrink;              /* NULL: nobody has begun to agree on who goes on */
-	bool shrink_failed;                 /* there was no memory for it           */
-	struct control_msg off;             /* CONTROL_OFF: why it has not grown, the last time */
-	uint32_t lost;                      /* newcomers whom it has let in here, and who went away before they had joined */
-	char lost_text[CONTROL_TEXT];       /* the last of them, and how            */
-	bool keeps_channel;                 /* see comm_keep_channel()             */
-	bool has_grown;                     /* its members go on in another context; see grow_vote.h */
+	struct comm_change change;
 };
 
 #endif

@@ -30,19 +30,19 @@ static enum esp_status start_keyed(struct work *work, struct failure *failure)
 	if (work->options.gate)
 		return failure_set(failure, ESP_EUNSUPPORTED, -1, "a keyed call cannot have a gate");
 	pthread_mutex_lock(&context->lock);
-	if (atomic_load(&group->failed) != ESP_OK) { /* just now */
+	if (atomic_load(&group->fail.status) != ESP_OK) { /* just now */
 		pthread_mutex_unlock(&context->lock);
 		return comm_check(group, &work->call, failure);
 	}
-	for (const struct work *other = group->keyed.waiting; other; other = other->wait_next) {
+	for (const struct work *other = group->keyed.waiting; other; other = other->link.wait_next) {
 		if (other->call.key == work->call.key)
 			status = failure_set(failure, ESP_EINVAL, -1, "a call with this key is waiting already");
 	}
 	if (status == ESP_OK) {
 		call_note(&work->call, group->size, 0, &work->note);
 		work_set_out(work);
-		work->is_waiting = true;
-		work->wait_next = group->keyed.waiting;
+		work->end.is_waiting = true;
+		work->link.wait_next = group->keyed.waiting;
 		group->keyed.waiting = work;
 	}
 	struct call_note note = work->note;
@@ -103,9 +103,9 @@ static void tick_off(struct roll_call *roll, const struct comm *group, uint32_t 
 
 void keyed_forget(struct keyed *keyed, struct work *work)
 {
-	for (struct work **at = &keyed->waiting; *at; at = &(*at)->wait_next) {
+	for (struct work **at = &keyed->waiting; *at; at = &(*at)->link.wait_next) {
 		if (*at == work) {
-			*at = work->wait_next;
+			*at = work->link.wait_next;
 			return;
 		}
 	}
@@ -116,7 +116,7 @@ static struct work *find_waiting(const struct keyed *keyed, uint64_t key)
 	struct work *work = keyed->waiting;
 
 	while (work && work->call.key != key)
-		work = work->wait_next;
+		work = work->link.wait_next;
 	return work;
 }
 
@@ -128,7 +128,7 @@ static struct work *go(struct comm *group, uint64_t key)
 	if (!work)
 		return NULL;
 	keyed_forget(&group->keyed, work);
-	work->is_waiting = false;
+	work->end.is_waiting = false;
 	work->note.sequence = ++group->keyed.started;
 	work->digest = comm_digest(group, &work->note);
 	if (work->part_count == 0)

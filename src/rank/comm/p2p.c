@@ -48,10 +48,10 @@ const char *p2p_describe(const struct work *work, char text[WORK_TEXT])
 	bool is_send = work->kind == WORK_SEND;
 	char who[RANK_TEXT] = "any rank";
 
-	if (work->peer < group->size)
-		rank_text(group->context, group->ranks[work->peer], who);
+	if (work->msg.peer < group->size)
+		rank_text(group->context, group->ranks[work->msg.peer], who);
 	snprintf(text, WORK_TEXT, "%s%" PRIu64 " bytes %s %s with tag %" PRIu64, is_send ? "send of " : "receive of up to ",
-	         work->room_bytes, is_send ? "to" : "from", who, work->tag);
+	         work->msg.room_bytes, is_send ? "to" : "from", who, work->msg.tag);
 	return text;
 }
 
@@ -62,12 +62,12 @@ static void set_failure(struct work *work, enum esp_status status, int32_t rank,
 
 	failure_set(&work->failure, status, rank, "%s: %s", p2p_describe(work, text), why);
 	work->failure.operation = work->kind == WORK_SEND ? "send" : "receive";
-	work->failure.waits_for = work->peer < group->size ? (int32_t)group->ranks[work->peer] : -1;
+	work->failure.waits_for = work->msg.peer < group->size ? (int32_t)group->ranks[work->msg.peer] : -1;
 }
 
 void p2p_explain(struct work *work, enum esp_status status)
 {
-	const char *why = work->group->reason.failed.text;
+	const char *why = work->group->fail.reason.failed.text;
 
 	set_failure(work, status, comm_culprit(work->group, &work->note), why[0] ? why : "failed");
 }
@@ -76,7 +76,7 @@ void p2p_explain(struct work *work, enum esp_status status)
 
 static struct work *work_at(struct tag_queue_node *node)
 {
-	return node ? (struct work *)(void *)((uint8_t *)node - offsetof(struct work, place)) : NULL;
+	return node ? (struct work *)(void *)((uint8_t *)node - offsetof(struct work, msg.place)) : NULL;
 }
 
 static struct tag_queue_key key_of(uint64_t tag, uint32_t peer)
@@ -86,9 +86,9 @@ static struct tag_queue_key key_of(uint64_t tag, uint32_t peer)
 
 static void queue_append(struct p2p_queue *queue, struct work *work)
 {
-	work->line = (struct letter_line){.before = queue->last, .is_in = true};
+	work->msg.line = (struct letter_line){.before = queue->last, .is_in = true};
 	if (queue->last)
-		queue->last->line.next = work;
+		queue->last->msg.line.next = work;
 	else
 		queue->first = work;
 	queue->last = work;
@@ -97,16 +97,16 @@ static void queue_append(struct p2p_queue *queue, struct work *work)
 /* Nothing, if it is in none. */
 static void queue_remove(struct p2p_queue *queue, struct work *work)
 {
-	struct letter_line *line = &work->line;
+	struct letter_line *line = &work->msg.line;
 
 	if (!line->is_in)
 		return;
 	if (line->before)
-		line->before->line.next = line->next;
+		line->before->msg.line.next = line->next;
 	else
 		queue->first = line->next;
 	if (line->next)
-		line->next->line.before = line->before;
+		line->next->msg.line.before = line->before;
 	else
 		queue->last = line->before;
 	*line = (struct letter_line){0};
@@ -116,7 +116,7 @@ void p2p_forget(struct p2p *letters, struct work *work)
 {
 	bool is_send = work->kind == WORK_SEND;
 
-	tag_queue_take(is_send ? &letters->sends : &letters->receives, &work->place);
+	tag_queue_take(is_send ? &letters->sends : &letters->receives, &work->msg.place);
 	queue_remove(is_send ? &letters->asked : &letters->ready, work);
 }
 
@@ -131,14 +131,14 @@ static struct work *find_receive(struct p2p *letters, const struct call_note *no
 	struct work *named = work_at(tag_queue_find(&letters->receives, key_of(note->key, note->root)));
 	struct work *any = work_at(tag_queue_find(&letters->receives, key_of(note->key, UINT32_MAX)));
 
-	return !named || (any && any->age < named->age) ? any : named;
+	return !named || (any && any->msg.age < named->msg.age) ? any : named;
 }
 
 /* The first letter that came for this receive. */
 static struct p2p_msg *find_letter(struct p2p *letters, const struct work *receive)
 {
-	bool is_any = receive->peer == UINT32_MAX;
-	struct tag_queue_node *node = tag_queue_find(is_any ? &letters->by_tag : &letters->by_sender, key_of(receive->tag, receive->peer));
+	bool is_any = receive->msg.peer == UINT32_MAX;
+	struct tag_queue_node *node = tag_queue_find(is_any ? &letters->by_tag : &letters->by_sender, key_of(receive->msg.tag, receive->msg.peer));
 
 	if (!node)
 		return NULL;
@@ -179,7 +179,7 @@ static void drop_letter(struct p2p *letters, struct p2p_msg *letter)
 /* Of every letter, the same on both ends. */
 static uint64_t next_piece(const struct work *work)
 {
-	uint64_t left = work->note.count - work->moved_bytes, most = piece_chunks(work->group) * work->group->layout.chunk_bytes;
+	uint64_t left = work->note.count - work->msg.moved_bytes, most = piece_chunks(work->group) * work->group->net.layout.chunk_bytes;
 
 	return left < most ? left : most;
 }
@@ -194,24 +194,24 @@ static enum esp_status plan_piece(struct work *work, uint32_t receiver)
 	uint64_t *counts = calloc(group->size, sizeof(*counts));
 	if (!counts)
 		return ESP_ENOMEM;
-	work->piece_bytes = counts[receiver] = next_piece(work);
-	work->digest = comm_digest(work->group, &work->note) + (uint32_t)(work->moved_bytes / work->group->layout.chunk_bytes);
+	work->msg.piece_bytes = counts[receiver] = next_piece(work);
+	work->digest = comm_digest(work->group, &work->note) + (uint32_t)(work->msg.moved_bytes / work->group->net.layout.chunk_bytes);
 	work->call = (struct call){
 		.collective = PLAN_SCATTER,
 		.type = ESP_BYTES,
 		.root = work->note.root,
 		.counts = counts, /* the work's own from now on */
-		.in = work->letter + work->moved_bytes,
-		.out = work->letter + work->moved_bytes,
+		.in = work->msg.letter + work->msg.moved_bytes,
+		.out = work->msg.letter + work->msg.moved_bytes,
 		.planner = &planner_exchange,
 	};
 	enum esp_status status = call_check(&work->call, group->rank, group->size, &failure);
 	if (status == ESP_OK)
-		status = spans_make(&work->call, group->layout.chunk_bytes, false, &work->spans, &work->span_count);
+		status = spans_make(&work->call, group->net.layout.chunk_bytes, false, &work->spans, &work->span_count);
 	if (status == ESP_OK)
 		status = work_plan_parts(work, NULL, STREAM_LETTERS, &failure);
 	/* What p2p.h counts with. */
-	assert(status != ESP_OK || work->spans[0].planned->chunk_bytes == group->layout.chunk_bytes);
+	assert(status != ESP_OK || work->spans[0].planned->chunk_bytes == group->net.layout.chunk_bytes);
 	return status;
 }
 
@@ -224,8 +224,8 @@ struct outcome {
 /* Its end is settled and comes when the lock is given back: no deadline counts any more. */
 static struct work *about_to_end(struct work *work)
 {
-	work->is_waiting = false;
-	work->deadline_ns = UINT64_MAX;
+	work->end.is_waiting = false;
+	work->time.deadline_ns = UINT64_MAX;
 	return work;
 }
 
@@ -235,7 +235,7 @@ static void launch(struct work *work, uint32_t receiver, struct outcome *out)
 	enum esp_status status = plan_piece(work, receiver);
 
 	if (status == ESP_OK && work->part_count > 0) {
-		work->is_waiting = false;
+		work->end.is_waiting = false;
 		work_launch_locked(work, BY_LANE_THREAD);
 		return;
 	}
@@ -249,7 +249,7 @@ static void launch(struct work *work, uint32_t receiver, struct outcome *out)
 
 static void make_ready(struct p2p *letters, struct work *receive)
 {
-	receive->is_waiting = true;
+	receive->end.is_waiting = true;
 	queue_append(&letters->ready, receive);
 }
 
@@ -278,11 +278,11 @@ static void send_pieces(struct comm *group, struct outcome *out)
 {
 	struct p2p *letters = &group->p2p;
 
-	while (letters->asked.first && letters->asked.first->is_waiting && !out->ended) {
+	while (letters->asked.first && letters->asked.first->end.is_waiting && !out->ended) {
 		struct work *work = letters->asked.first;
 
 		queue_remove(&letters->asked, work);
-		launch(work, work->peer, out);
+		launch(work, work->msg.peer, out);
 	}
 }
 
@@ -290,7 +290,7 @@ static void send_pieces(struct comm *group, struct outcome *out)
 static void hand_over(struct work *send, struct work *receive, struct outcome *out)
 {
 	if (send->note.count > 0)
-		memmove(receive->letter, send->letter, send->note.count);
+		memmove(receive->msg.letter, send->msg.letter, send->note.count);
 	out->ended = about_to_end(receive);
 	out->ended_too = about_to_end(send);
 	out->status = ESP_OK;
@@ -301,11 +301,11 @@ static void match(struct comm *group, struct work *receive, const struct call_no
 {
 	bool is_own = note->root == group->rank;
 	struct work *send = is_own ? find_send(&group->p2p, note->sequence) : NULL;
-	bool is_too_long = note->count > receive->room_bytes;
+	bool is_too_long = note->count > receive->msg.room_bytes;
 
-	receive->peer = note->root;
+	receive->msg.peer = note->root;
 	receive->note = *note;
-	receive->moved_bytes = 0;
+	receive->msg.moved_bytes = 0;
 	if (send)
 		p2p_forget(&group->p2p, send);
 	if (is_too_long) {
@@ -364,7 +364,7 @@ void p2p_announced(struct comm *group, const struct call_note *note)
 	if (note->root >= group->size || !(note->flags & CALL_LETTER))
 		return;
 	pthread_mutex_lock(&context->lock);
-	bool is_kept = atomic_load(&group->failed) != ESP_OK || announce(group, note, &outcome);
+	bool is_kept = atomic_load(&group->fail.status) != ESP_OK || announce(group, note, &outcome);
 	pthread_mutex_unlock(&context->lock);
 	finish(&outcome);
 	if (!is_kept)
@@ -378,11 +378,11 @@ void p2p_fetch(struct comm *group, const struct control_msg *msg)
 
 	pthread_mutex_lock(&context->lock);
 	struct work *work = find_send(&group->p2p, msg->call.note.sequence);
-	if (work && atomic_load(&group->failed) == ESP_OK) {
+	if (work && atomic_load(&group->fail.status) == ESP_OK) {
 		if (msg->call.status != ESP_OK) { /* it is not wanted, which is not its fault */
 			p2p_forget(&group->p2p, work);
 			outcome = (struct outcome){.ended = about_to_end(work), .status = ESP_OK};
-		} else if (!work->line.is_in) {
+		} else if (!work->msg.line.is_in) {
 			queue_append(&group->p2p.asked, work);
 			send_pieces(group, &outcome);
 		}
@@ -398,18 +398,18 @@ void p2p_piece_done(struct work *work)
 	struct outcome outcome = {0};
 
 	pthread_mutex_lock(&context->lock);
-	enum esp_status failed = (enum esp_status)atomic_load(&group->failed);
+	enum esp_status failed = (enum esp_status)atomic_load(&group->fail.status);
 	bool is_receive = work->kind == WORK_RECEIVE;
-	work->moved_bytes += work->piece_bytes;
+	work->msg.moved_bytes += work->msg.piece_bytes;
 	if (is_receive)
 		group->p2p.receiving--;
-	bool is_over = work->moved_bytes == work->note.count || failed != ESP_OK;
+	bool is_over = work->msg.moved_bytes == work->note.count || failed != ESP_OK;
 	if (is_over)
 		about_to_end(work);
 	else if (is_receive)
 		make_ready(&group->p2p, work);
 	else
-		work->is_waiting = true;
+		work->end.is_waiting = true;
 	if (is_receive && failed == ESP_OK)
 		ask_for_pieces(group, &outcome);
 	else if (failed == ESP_OK)
@@ -417,7 +417,7 @@ void p2p_piece_done(struct work *work)
 	pthread_mutex_unlock(&context->lock);
 	finish(&outcome);
 	if (is_over)
-		work_end(work, work->moved_bytes == work->note.count ? ESP_OK : failed);
+		work_end(work, work->msg.moved_bytes == work->note.count ? ESP_OK : failed);
 }
 
 /* ---- starting ---- */
@@ -432,14 +432,14 @@ static void start_send(struct work *work, struct outcome *out)
 		.type = ESP_BYTES,
 		.flags = CALL_LETTER,
 		.root = group->rank,
-		.count = work->room_bytes,
-		.key = work->tag,
+		.count = work->msg.room_bytes,
+		.key = work->msg.tag,
 		.sequence = ++letters->numbers,
 	};
-	work->moved_bytes = 0;
-	tag_queue_put(&letters->sends, &work->place, key_of(work->note.sequence, 0));
-	if (work->peer != group->rank) {
-		say(group, work->peer, CONTROL_LETTER, &work->note, ESP_OK);
+	work->msg.moved_bytes = 0;
+	tag_queue_put(&letters->sends, &work->msg.place, key_of(work->note.sequence, 0));
+	if (work->msg.peer != group->rank) {
+		say(group, work->msg.peer, CONTROL_LETTER, &work->note, ESP_OK);
 	} else if (!announce(group, &work->note, out)) {
 		p2p_forget(letters, work);
 		set_failure(work, ESP_ELIMIT, (int32_t)group->context->rank, "too many messages wait for this rank to receive them");
@@ -454,10 +454,10 @@ static void start_receive(struct work *work, struct outcome *out)
 	struct p2p *letters = &group->p2p;
 	struct p2p_msg *letter = find_letter(letters, work);
 
-	work->note = (struct call_note){.collective = PLAN_SCATTER, .type = ESP_BYTES, .flags = CALL_LETTER, .key = work->tag};
+	work->note = (struct call_note){.collective = PLAN_SCATTER, .type = ESP_BYTES, .flags = CALL_LETTER, .key = work->msg.tag};
 	if (!letter) {
-		work->age = ++letters->ages;
-		tag_queue_put(&letters->receives, &work->place, key_of(work->tag, work->peer));
+		work->msg.age = ++letters->ages;
+		tag_queue_put(&letters->receives, &work->msg.place, key_of(work->msg.tag, work->msg.peer));
 		return;
 	}
 	struct call_note note = letter->note;
@@ -474,12 +474,12 @@ enum esp_status p2p_start(struct work *work, struct failure *failure)
 	if (status != ESP_OK)
 		return status;
 	pthread_mutex_lock(&context->lock);
-	if (atomic_load(&work->group->failed) != ESP_OK) { /* just now */
+	if (atomic_load(&work->group->fail.status) != ESP_OK) { /* just now */
 		pthread_mutex_unlock(&context->lock);
 		return comm_check(work->group, NULL, failure);
 	}
 	work_set_out(work);
-	work->is_waiting = true;
+	work->end.is_waiting = true;
 	if (work->kind == WORK_SEND)
 		start_send(work, &outcome);
 	else
@@ -514,17 +514,17 @@ bool p2p_give_up(struct work *work, char why[CONTROL_TEXT])
 {
 	struct comm *group = work->group;
 	struct p2p *letters = &group->p2p;
-	int32_t peer = work->peer < group->size ? (int32_t)group->ranks[work->peer] : -1;
+	int32_t peer = work->msg.peer < group->size ? (int32_t)group->ranks[work->msg.peer] : -1;
 	char text[WORK_TEXT], limit[DEADLINE_TEXT], own[DEADLINE_TEXT + 128];
-	const char *what = work->kind == WORK_SEND && work->moved_bytes == 0 ? "it was not received" : "it was not complete";
+	const char *what = work->kind == WORK_SEND && work->msg.moved_bytes == 0 ? "it was not received" : "it was not complete";
 	const char *hint = "";
 	bool is_ours = false;
 
 	work_deadline_text(group->context, work->options.deadline_ns, limit);
-	if (work->kind == WORK_RECEIVE && work->place.is_in) {
+	if (work->kind == WORK_RECEIVE && work->msg.place.is_in) {
 		what = "no message came";
 		is_ours = true;
-	} else if (work->kind == WORK_SEND && work->peer == group->rank && take_back(letters, &work->note)) {
+	} else if (work->kind == WORK_SEND && work->msg.peer == group->rank && take_back(letters, &work->note)) {
 		what = "it is to this rank itself, which did not receive it";
 		hint = ": start the receive before";
 		is_ours = true;
@@ -535,7 +535,7 @@ bool p2p_give_up(struct work *work, char why[CONTROL_TEXT])
 	set_failure(work, ESP_ETIMEOUT, peer, own);
 	if (is_ours) {
 		p2p_forget(letters, work);
-		work->is_waiting = false;
+		work->end.is_waiting = false;
 	}
 	return is_ours;
 }

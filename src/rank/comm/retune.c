@@ -59,18 +59,18 @@ static const struct plan *plan_of(const struct work *work)
 /* Is a group of the plan more than one host? Otherwise its members share a link, and it is all the same which of them uses it. */
 static bool spans_hosts(const struct comm *group, const struct plan *plan)
 {
-	return group->layout.hosts > plan->group_count;
+	return group->net.layout.hosts > plan->group_count;
 }
 
 bool retune_can(const struct comm *group)
 {
-	return group->context->conf.autotune != CONF_AUTOTUNE_OFF && group->layout.hosts > 1 && group->size > 2;
+	return group->context->conf.autotune != CONF_AUTOTUNE_OFF && group->net.layout.hosts > 1 && group->size > 2;
 }
 
 /* Is it large, and run by a plan that was chosen for it, so that another could be? */
 static bool has_choice(const struct comm *group, const struct work *work)
 {
-	return group->layout.topology && group->layout.hosts == group->layout.members && !work->call.planner && work->call.collective == PLAN_ALLREDUCE &&
+	return group->net.layout.topology && group->net.layout.hosts == group->net.layout.members && !work->call.planner && work->call.collective == PLAN_ALLREDUCE &&
 	       work->call.block_bytes > PLAN_CACHE_BY_MASTERS;
 }
 
@@ -109,7 +109,7 @@ static const uint32_t *find_groups(struct comm *group, const struct work *work)
 	if (!retune_can(group) || !is_in_order(work) || !waits_for_all(&work->call))
 		return NULL;
 	if (!plan && has_choice(group, work))
-		return masters ? masters->group_of : plan_cache_groups(&group->plans, &group->layout, &work->call, work->call.block_bytes);
+		return masters ? masters->group_of : plan_cache_groups(&group->plans, &group->net.layout, &work->call, work->call.block_bytes);
 	if (!plan || (masters && !plan_masters_are_of(masters, plan->group_of, plan->workers)))
 		return NULL;
 	return masters || group->context->conf.autotune == CONF_AUTOTUNE_ON || spans_hosts(group, plan) ? plan->group_of : NULL;
@@ -245,7 +245,7 @@ static enum esp_status make_exchange(struct comm *group, struct work **out, stru
 		return ESP_ENOMEM;
 	work->kind = WORK_TUNE;
 	work->ops = &sum_ops;
-	status = spans_make(&work->call, group->layout.chunk_bytes, false, &work->spans, &work->span_count);
+	status = spans_make(&work->call, group->net.layout.chunk_bytes, false, &work->spans, &work->span_count);
 	if (status == ESP_OK)
 		status = work_plan_parts(work, NULL, STREAM_TUNE, failure);
 	if (status != ESP_OK) {
@@ -341,10 +341,10 @@ static enum esp_status take_sum(struct comm *group)
 	if (!has_changed)
 		return ESP_OK;
 	bool by_masters = tuner_needs_masters(&retune->tuner);
-	group->layout.masters = &retune->tuner.masters;
-	group->layout.masters_version++;
-	group->layout.choice_version += by_masters != group->layout.by_masters;
-	group->layout.by_masters = by_masters;
+	group->net.layout.masters = &retune->tuner.masters;
+	group->net.layout.masters_version++;
+	group->net.layout.choice_version += by_masters != group->net.layout.by_masters;
+	group->net.layout.by_masters = by_masters;
 	tell(group, &report);
 	return ESP_OK;
 }

@@ -71,9 +71,9 @@ static void open_actor(struct actor *actor, const struct topology *topology, con
 	CHECK(pthread_mutex_init(&context->lock, NULL) == 0 && pthread_mutex_init(&group->lock, NULL) == 0);
 	group->context = context;
 	group->tuner = &retune_tuner;
-	group->lane_order = actor->bandwidth->lane_order;
+	group->net.lane_order = actor->bandwidth->lane_order;
 	group->size = MEMBERS;
-	group->layout = (struct layout){
+	group->net.layout = (struct layout){
 		.members = MEMBERS, .hosts = MEMBERS, .host_of = host_of, .topology = topology, .place = topology->hosts,
 		.chunk_bytes = PLAN_CACHE_CHUNK, .buffer_bytes = UINT64_C(32) << 20, .credits = 16, .lanes = context->lanes,
 	};
@@ -119,7 +119,7 @@ static void prepare(struct actor *actor, uint32_t kind, void *memory)
 /* As it is done with what was measured: on all members, at the same call. */
 static void install(struct actor *actor, const struct plan_masters *masters, bool by_masters)
 {
-	struct layout *layout = &actor->group->layout;
+	struct layout *layout = &actor->group->net.layout;
 
 	layout->masters = masters;
 	layout->masters_version++;
@@ -136,7 +136,7 @@ struct outcome {
 static struct outcome launch(struct actor *actor, uint32_t kind)
 {
 	struct work *work = actor->prepared[kind];
-	const struct layout *layout = &actor->group->layout;
+	const struct layout *layout = &actor->group->net.layout;
 
 	CHECK(retune_before(actor->group, work) == ESP_OK);
 	CHECK(!work_is_stale(work));
@@ -185,11 +185,11 @@ static void history(struct rng *rng, const struct topology *topology, const uint
 		CHECK(!is_rooted || !one.is_counted);
 		counted += one.is_counted ? call->block_bytes : 0;
 		/* A slow host is spared, whatever groups would be the fastest without it. */
-		if (late.group->layout.by_masters && call->collective == PLAN_ALLREDUCE && !call->planner && call->block_bytes > PLAN_CACHE_BY_MASTERS)
+		if (late.group->net.layout.by_masters && call->collective == PLAN_ALLREDUCE && !call->planner && call->block_bytes > PLAN_CACHE_BY_MASTERS)
 			CHECK(one.has_masters && one.is_counted);
 		if (one.is_counted && !has_tuner) { /* masters are of the groups of the first call that counts */
 			const struct plan *plan = early.prepared[kind]->spans[0].planned->plan;
-			const uint32_t *group_of = plan->group_of ? plan->group_of : plan_cache_groups(&early.group->plans, &early.group->layout, call, call->block_bytes);
+			const uint32_t *group_of = plan->group_of ? plan->group_of : plan_cache_groups(&early.group->plans, &early.group->net.layout, call, call->block_bytes);
 
 			CHECK(group_of && tuner_init(&tuner, group_of, MEMBERS, &err) == ESP_OK);
 			has_tuner = true;

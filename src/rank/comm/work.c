@@ -40,12 +40,12 @@ static void leave_list(struct work *work)
 	struct rank *context = work->context;
 
 	pthread_mutex_lock(&context->lock);
-	if (work->all_before)
-		work->all_before->all_next = work->all_next;
+	if (work->link.all_before)
+		work->link.all_before->link.all_next = work->link.all_next;
 	else
-		context->comms.works = work->all_next;
-	if (work->all_next)
-		work->all_next->all_before = work->all_before;
+		context->comms.works = work->link.all_next;
+	if (work->link.all_next)
+		work->link.all_next->link.all_before = work->link.all_before;
 	pthread_mutex_unlock(&context->lock);
 }
 
@@ -113,7 +113,7 @@ static struct work_part *add_parts(struct work *work, struct work_part *part, co
 		*part = (struct work_part){
 			.cmd = {.kind = PROGRESS_START, .channel = channel, .is_embedded = true, .call = &part->call},
 			.work = work,
-			.lane = work->group->lane_order[lane],
+			.lane = work->group->net.lane_order[lane],
 			.call = {
 				.plan = planned->plan,
 				.type = work->call.type,
@@ -162,7 +162,7 @@ enum esp_status work_plan_parts(struct work *work, struct plan_cache *plans, uns
 {
 	struct comm *group = work->group;
 	uint16_t channel = (uint16_t)(group->channel + stream);
-	struct layout layout = group->layout;
+	struct layout layout = group->net.layout;
 	enum esp_status status = ESP_OK;
 
 	/* Masters change at a call of the one order that all members have: other streams know nothing of it. */
@@ -196,7 +196,7 @@ enum esp_status work_plan_parts(struct work *work, struct plan_cache *plans, uns
 bool work_is_stale(const struct work *work)
 {
 	for (uint32_t i = 0; i < work->span_count; i++) {
-		if (plan_cache_is_stale(&work->group->layout, work->spans[i].planned))
+		if (plan_cache_is_stale(&work->group->net.layout, work->spans[i].planned))
 			return true;
 	}
 	return false;
@@ -232,9 +232,9 @@ struct work *work_new(struct comm *group, const struct call *call, const struct 
 	atomic_init(&work->references, 1);
 	atomic_init(&work->status, ESP_ESTATE);
 	pthread_mutex_lock(&work->context->lock);
-	work->all_next = work->context->comms.works;
-	if (work->all_next)
-		work->all_next->all_before = work;
+	work->link.all_next = work->context->comms.works;
+	if (work->link.all_next)
+		work->link.all_next->link.all_before = work;
 	work->context->comms.works = work;
 	pthread_mutex_unlock(&work->context->lock);
 	return work;
@@ -251,7 +251,7 @@ enum esp_status work_make(struct comm *group, const struct call *call, const str
 	work->shm_small_rounds = comm_small_rounds(group, call);
 	enum esp_status status = copy_arrays(&work->call, group->size) ? ESP_OK : ESP_ENOMEM;
 	if (status == ESP_OK)
-		status = spans_make(&work->call, group->layout.chunk_bytes, work->shm_small_rounds > 0, &work->spans,
+		status = spans_make(&work->call, group->net.layout.chunk_bytes, work->shm_small_rounds > 0, &work->spans,
 		                        &work->span_count);
 	if (status != ESP_OK)
 		failure_set(failure, status, -1, "no memory for a call");
@@ -349,10 +349,10 @@ static void add_live(struct work *work)
 {
 	struct rank *context = work->group->context;
 
-	work->live_before = NULL;
-	work->live_next = context->comms.live;
+	work->link.live_before = NULL;
+	work->link.live_next = context->comms.live;
 	if (context->comms.live)
-		context->comms.live->live_before = work;
+		context->comms.live->link.live_before = work;
 	context->comms.live = work;
 	work->group->unfinished++;
 }
@@ -361,12 +361,12 @@ static void remove_live(struct work *work)
 {
 	struct rank *context = work->group->context;
 
-	if (work->live_before)
-		work->live_before->live_next = work->live_next;
+	if (work->link.live_before)
+		work->link.live_before->link.live_next = work->link.live_next;
 	else
-		context->comms.live = work->live_next;
-	if (work->live_next)
-		work->live_next->live_before = work->live_before;
+		context->comms.live = work->link.live_next;
+	if (work->link.live_next)
+		work->link.live_next->link.live_before = work->link.live_before;
 	work->group->unfinished--;
 }
 
@@ -376,8 +376,8 @@ void work_launch_locked(struct work *work, enum drive_by help)
 
 	for (uint32_t i = 0; i < work->span_count; i++)
 		span_gather(&work->spans[i], &work->call);
-	if (work->launched_ns == 0)
-		work->launched_ns = clock_now_ns();
+	if (work->time.launched_ns == 0)
+		work->time.launched_ns = clock_now_ns();
 	atomic_store(&work->parts_left, work->part_count);
 	for (uint32_t i = 0; i < work->part_count; i++)
 		work->parts[i].call.digest = work->digest;
@@ -432,14 +432,14 @@ void work_set_out(struct work *work)
 	const struct rank *context = work->group->context;
 	int64_t patience = work->options.deadline_ns;
 
-	work->started_ns = clock_now_ns();
-	work->launched_ns = 0;
+	work->time.started_ns = clock_now_ns();
+	work->time.launched_ns = 0;
 	look_at_memory(work);
-	work->idle_ns = progress_idle_ns(&context->progress);
-	work->asked_ns = work->looked_ns = 0;
-	work->forgoes_callback = false;
-	work->asks = 0;
-	work->deadline_ns = work->started_ns + (patience > 0 ? (uint64_t)patience : context->conf.deadline_seconds * NS_PER_S);
+	work->time.idle_ns = progress_idle_ns(&context->progress);
+	work->time.asked_ns = work->time.looked_ns = 0;
+	work->end.forgoes_callback = false;
+	work->time.asks = 0;
+	work->time.deadline_ns = work->time.started_ns + (patience > 0 ? (uint64_t)patience : context->conf.deadline_seconds * NS_PER_S);
 	uint64_t drained;
 	if (work->event_fd >= 0 && read(work->event_fd, &drained, sizeof(drained)) < 0)
 		drained = 0; /* it was empty */
@@ -539,7 +539,7 @@ void work_end(struct work *work, enum esp_status status)
 	for (uint32_t i = 0; i < work->span_count; i++)
 		span_land(&work->spans[i]);
 	pthread_mutex_lock(&context->lock);
-	bool calls_back = work->options.done && !work->forgoes_callback;
+	bool calls_back = work->options.done && !work->end.forgoes_callback;
 	remove_live(work);
 	if (work->group->tuner)
 		work->group->tuner->landed(work);
@@ -556,7 +556,7 @@ void work_end(struct work *work, enum esp_status status)
 	if (status != ESP_OK && work->failure.status != status)
 		explain(work, status);
 	call_record_add_work(work, status);
-	work->ended = status;
+	work->end.status = status;
 	atomic_store_explicit(&work->status, (int)status, memory_order_release);
 	tell_end(work, status);
 	if (calls_back) /* takes our reference */

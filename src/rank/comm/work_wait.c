@@ -37,7 +37,7 @@ static void expect_no_waiter(struct work *work)
 	pthread_mutex_lock(&context->lock);
 	progress_expect_no_caller(&context->progress);
 	if (work->shm_small_rounds > 0 && !work_is_done(work)) {
-		work->group->expected_ns = 0;
+		work->group->small.expected_ns = 0;
 		callbacks_look_after_queues(context);
 	}
 	pthread_mutex_unlock(&context->lock);
@@ -60,7 +60,7 @@ enum esp_status work_wait(struct work *work, uint64_t until_ns)
 		return tell_status(work);
 	if (was_started) {
 		atomic_store_explicit(&work->is_expected, false, memory_order_relaxed);
-		wait_hint_wait(&work->context->progress.hint, work->started_ns, clock_now_ns());
+		wait_hint_wait(&work->context->progress.hint, work->time.started_ns, clock_now_ns());
 	}
 	if (work->shm_small_rounds > 0)
 		comm_small_wait(work, until_ns);
@@ -138,7 +138,7 @@ bool work_forgo_callback(struct work *work)
 	pthread_mutex_lock(&context->lock);
 	bool is_forgone = work->options.done && !work_is_done(work);
 	if (is_forgone)
-		work->forgoes_callback = true;
+		work->end.forgoes_callback = true;
 	pthread_mutex_unlock(&context->lock);
 	return is_forgone;
 }

@@ -24,8 +24,8 @@ static bool is_about(const struct control_msg *off, uint64_t number)
 
 void grow_parent_hear_off(struct comm *group, const struct control_msg *off)
 {
-	if (group->off.type != CONTROL_OFF || group->off.off.call < off->off.call)
-		group->off = *off;
+	if (group->change.off.type != CONTROL_OFF || group->change.off.off.call < off->off.call)
+		group->change.off = *off;
 }
 
 void grow_parent_newcomers_lost(void *argument, uint32_t channel, uint32_t count, const char *why)
@@ -36,8 +36,8 @@ void grow_parent_newcomers_lost(void *argument, uint32_t channel, uint32_t count
 	for (struct comm *group = context->comms.list; group; group = group->next) {
 		if (group->channel != channel)
 			continue;
-		group->lost += count;
-		clip(group->lost_text, sizeof(group->lost_text), "%s", why);
+		group->change.lost += count;
+		clip(group->change.lost_text, sizeof(group->change.lost_text), "%s", why);
 	}
 	pthread_mutex_unlock(&context->lock);
 }
@@ -45,7 +45,7 @@ void grow_parent_newcomers_lost(void *argument, uint32_t channel, uint32_t count
 uint32_t grow_parent_lost(struct comm *group)
 {
 	pthread_mutex_lock(&group->context->lock);
-	uint32_t lost = group->lost;
+	uint32_t lost = group->change.lost;
 	pthread_mutex_unlock(&group->context->lock);
 	return lost;
 }
@@ -75,12 +75,12 @@ static void say_off(const struct grow_parent *parent, enum esp_status status, in
 static bool is_off(const struct grow_parent *parent, int32_t *out_culprit, struct error *why)
 {
 	struct rank *context = parent->group->context;
-	const struct control_msg *off = &parent->group->off;
+	const struct control_msg *off = &parent->group->change.off;
 	char text[CONTROL_TEXT];
 
 	pthread_mutex_lock(&context->lock);
-	bool is_told = is_about(off, parent->number), has_lost = parent->group->lost != parent->lost;
-	memcpy(text, parent->group->lost_text, sizeof(text));
+	bool is_told = is_about(off, parent->number), has_lost = parent->group->change.lost != parent->lost;
+	memcpy(text, parent->group->change.lost_text, sizeof(text));
 	if (is_told) {
 		*out_culprit = place_of(parent->group, off->off.culprit);
 		error_set(why, off->off.status < 0 ? (enum esp_status)off->off.status : ESP_EPEER, "%s", off->off.text);
@@ -98,14 +98,14 @@ bool grow_parent_has_failed(void *argument, int32_t *out_culprit, struct error *
 	const struct grow_parent *about = argument;
 	struct comm *parent = about->group;
 	struct call_note none = {0};
-	enum esp_status status = (enum esp_status)atomic_load(&parent->failed);
+	enum esp_status status = (enum esp_status)atomic_load(&parent->fail.status);
 
 	*out_culprit = -1;
 	if (status == ESP_OK)
 		return is_off(about, out_culprit, why);
 	pthread_mutex_lock(&parent->context->lock);
 	int32_t rank = comm_culprit(parent, &none);
-	error_set(why, status, "%s", parent->reason.failed.text);
+	error_set(why, status, "%s", parent->fail.reason.failed.text);
 	pthread_mutex_unlock(&parent->context->lock);
 	if (rank >= 0)
 		*out_culprit = place_of(parent, (uint32_t)rank);

@@ -21,14 +21,14 @@ static void test_off(void)
 
 	CHECK(group != NULL);
 	hear(group, 0, "at the very first");
-	CHECK_STR(group->off.off.text, "at the very first");
+	CHECK_STR(group->change.off.off.text, "at the very first");
 	hear(group, 5, "first");
 	hear(group, 5, "second");
-	CHECK_STR(group->off.off.text, "first");
+	CHECK_STR(group->change.off.off.text, "first");
 	hear(group, 7, "third");
 	hear(group, 5, "late");
-	CHECK_STR(group->off.off.text, "third");
-	CHECK_U64(group->off.off.call, 7);
+	CHECK_STR(group->change.off.off.text, "third");
+	CHECK_U64(group->change.off.off.call, 7);
 	free(group);
 }
 

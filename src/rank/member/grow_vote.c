@@ -68,8 +68,8 @@ static enum esp_status reason_of(struct comm *group, struct failure *failure)
 	struct call_note none = {0};
 
 	pthread_mutex_lock(&group->context->lock);
-	enum esp_status status = failure_set(failure, (enum esp_status)atomic_load(&group->failed), comm_culprit(group, &none), "%s",
-	                                     group->reason.failed.text);
+	enum esp_status status = failure_set(failure, (enum esp_status)atomic_load(&group->fail.status), comm_culprit(group, &none), "%s",
+	                                     group->fail.reason.failed.text);
 	pthread_mutex_unlock(&group->context->lock);
 	return status;
 }
@@ -86,7 +86,7 @@ static enum esp_status agree(struct comm *group, const struct failure *why, cons
 	char text[CONTROL_TEXT];
 
 	clip(text, sizeof(text), "%s", why->text);
-	if (atomic_load(&group->failed) == ESP_OK)
+	if (atomic_load(&group->fail.status) == ESP_OK)
 		comm_fail(group, why->status, why->rank, text, true);
 	enum esp_status status = comm_agree(group, (int64_t)grow_time_left(time, GROW_AGREE, clock_now_ns()), &report, failure);
 	*out_everywhere = status == ESP_OK ? report.completed_everywhere : 0;
@@ -106,7 +106,7 @@ static void mark_grown(struct comm *group, struct rank *grown)
 {
 	rank_forget_elder(grown);
 	pthread_mutex_lock(&group->context->lock);
-	group->has_grown = true;
+	group->change.has_grown = true;
 	pthread_mutex_unlock(&group->context->lock);
 }
 
@@ -138,7 +138,7 @@ static enum esp_status give_up(struct comm *group, struct rank *grown, const str
 	int32_t lost;
 	struct failure unused;
 
-	if (atomic_load(&group->failed) != ESP_OK)
+	if (atomic_load(&group->fail.status) != ESP_OK)
 		(void)reason_of(group, failure);
 	call_off(grown, failure);
 	/* If it does not come about, the caller is told when it shrinks. */

@@ -19,7 +19,7 @@
 static struct comm *find_working(struct rank *context, uint32_t rank)
 {
 	for (struct comm *group = context->comms.list; group; group = group->next) {
-		if (atomic_load(&group->failed) == ESP_OK && (rank == NO_RANK ? group->size > 1 : comm_has(group, rank))) {
+		if (atomic_load(&group->fail.status) == ESP_OK && (rank == NO_RANK ? group->size > 1 : comm_has(group, rank))) {
 			comm_visit(group);
 			return group;
 		}

@@ -196,7 +196,7 @@ static struct shrink *begin(struct comm *group)
 		return NULL;
 	}
 	pthread_mutex_lock(&context->lock);
-	group->shrink = shrink;
+	group->change.shrink = shrink;
 	context->comms.shrinking++;
 	pthread_mutex_unlock(&context->lock);
 	tell_news(shrink);
@@ -264,7 +264,7 @@ static struct comm *next_shrinking(struct rank *context, struct comm *group)
 {
 	pthread_mutex_lock(&context->lock);
 	struct comm *next = group ? group->next : context->comms.list;
-	while (next && !(next->shrink && !next->shrink->is_decided))
+	while (next && !(next->change.shrink && !next->change.shrink->is_decided))
 		next = next->next;
 	if (next)
 		comm_visit(next);
@@ -288,14 +288,14 @@ uint64_t shrink_turn(struct rank *context, uint64_t now)
 	if (context->comms.shrinking == 0)
 		return next;
 	for (struct comm *group = next_shrinking(context, NULL); group; group = next_shrinking(context, group)) {
-		note_absence(group->shrink, now);
+		note_absence(group->change.shrink, now);
 		if (has_news)
-			tell_news(group->shrink);
-		uint64_t due = agreement_turn(&group->shrink->agreement, now), reason = comm_look_for_verdict(group, now);
+			tell_news(group->change.shrink);
+		uint64_t due = agreement_turn(&group->change.shrink->agreement, now), reason = comm_look_for_verdict(group, now);
 
 		next = due < next ? due : next;
 		next = reason < next ? reason : next;
-		notice_verdict(group->shrink);
+		notice_verdict(group->change.shrink);
 	}
 	return context->member.shrink_has_news ? now : next; /* a verdict, or one that does not answer, is news to the others */
 }
@@ -367,7 +367,7 @@ static void answer_late(struct rank *context, uint32_t peer, const struct contro
 static bool has_left_for_another(struct comm *group)
 {
 	pthread_mutex_lock(&group->context->lock);
-	bool has_left = group->has_grown && !(group->shrink && group->shrink->agreement.is_started);
+	bool has_left = group->change.has_grown && !(group->change.shrink && group->change.shrink->agreement.is_started);
 	pthread_mutex_unlock(&group->context->lock);
 	return has_left;
 }
@@ -383,7 +383,7 @@ static void take_piece(struct comm *group, uint32_t peer, const struct control_m
 		answer_late(group->context, peer, msg);
 		return;
 	}
-	struct shrink *shrink = group->shrink ? group->shrink : begin(group);
+	struct shrink *shrink = group->change.shrink ? group->change.shrink : begin(group);
 	if (!shrink || !gather(&shrink->inboxes[place], group->size, msg) ||
 	    !verdict_msg_decode(shrink->inboxes[place].bytes, shrink->inboxes[place].got, group->size, &verdict))
 		return;
@@ -422,7 +422,7 @@ static void start(void *argument, void *errand)
 	struct rank *context = argument;
 	struct start *start = errand;
 	struct comm *group = start->group;
-	struct shrink *shrink = group->shrink ? group->shrink : begin(group);
+	struct shrink *shrink = group->change.shrink ? group->change.shrink : begin(group);
 
 	if (shrink) {
 		note_absence(shrink, clock_now_ns());
@@ -430,7 +430,7 @@ static void start(void *argument, void *errand)
 		notice_verdict(shrink);
 	}
 	pthread_mutex_lock(&context->lock);
-	group->shrink_failed = !shrink;
+	group->change.shrink_failed = !shrink;
 	comm_depart(group);
 	pthread_mutex_unlock(&context->lock);
 	free(start);
@@ -456,7 +456,7 @@ static enum esp_status await_end_of_calls(struct comm *group, uint64_t until, st
 static bool has_verdict(struct comm *group)
 {
 	pthread_mutex_lock(&group->context->lock);
-	bool is_decided = group->shrink && group->shrink->is_decided;
+	bool is_decided = group->change.shrink && group->change.shrink->is_decided;
 	pthread_mutex_unlock(&group->context->lock);
 	return is_decided;
 }
@@ -495,11 +495,11 @@ static enum esp_status await_verdict(struct comm *group, uint64_t until, struct 
 	char who[RANK_TEXT];
 
 	pthread_mutex_lock(&context->lock);
-	while (!(group->shrink && group->shrink->is_decided) && !group->shrink_failed && clock_now_ns() < until)
+	while (!(group->change.shrink && group->change.shrink->is_decided) && !group->change.shrink_failed && clock_now_ns() < until)
 		rank_wait(context, until);
-	bool is_decided = group->shrink && group->shrink->is_decided;
-	uint32_t waits_for = group->shrink ? group->shrink->waits_for : NO_RANK;
-	if (group->shrink_failed)
+	bool is_decided = group->change.shrink && group->change.shrink->is_decided;
+	uint32_t waits_for = group->change.shrink ? group->change.shrink->waits_for : NO_RANK;
+	if (group->change.shrink_failed)
 		status = failure_set(failure, ESP_ENOMEM, -1, "no memory to shrink a group");
 	else if (!is_decided && waits_for == NO_RANK)
 		status = failure_set(failure, ESP_ETIMEOUT, -1, "the members of the group have not agreed on who goes on in time");
@@ -549,7 +549,7 @@ static enum esp_status agree(struct comm *group, int64_t deadline_ns, bool as_la
 	uint64_t patience = deadline_ns > 0 ? (uint64_t)deadline_ns : context->conf.deadline_seconds * NS_PER_S;
 	uint64_t until = clock_now_ns() + patience;
 
-	if (atomic_load(&group->failed) == ESP_OK) {
+	if (atomic_load(&group->fail.status) == ESP_OK) {
 		snprintf(why, sizeof(why), "%s shrinks the group", rank_text(context, context->rank, who));
 		comm_fail(group, ESP_EABORTED, (int32_t)context->rank, why, true);
 	}
@@ -564,7 +564,7 @@ static enum esp_status agree(struct comm *group, int64_t deadline_ns, bool as_la
 		return failure_set(failure, status, lack.rank, "%s", lack.text);
 	if (status != ESP_OK)
 		return status;
-	struct shrink *shrink = group->shrink;
+	struct shrink *shrink = group->change.shrink;
 	fill_report(shrink, report);
 	if (shrink->agreement.accepted.flags & VERDICT_NO_QUORUM)
 		return failure_set(failure, ESP_EQUORUM, -1, "%u of %u ranks are left, which are too few to go on%s",
@@ -585,15 +585,15 @@ enum esp_status comm_shrink(struct comm *group, int64_t deadline_ns, struct comm
                              struct failure *failure)
 {
 	pthread_mutex_lock(&group->context->lock);
-	bool has_grown = group->has_grown;
-	group->is_told = true; /* who shrinks it knows */
+	bool has_grown = group->change.has_grown;
+	group->fail.is_told = true; /* who shrinks it knows */
 	pthread_mutex_unlock(&group->context->lock);
 	if (has_grown)
 		return failure_set(failure, ESP_ESTATE, -1, "this group has grown: shrink the world of the context that it has become");
 	enum esp_status status = agree(group, deadline_ns, false, report, failure);
 	if (status != ESP_OK)
 		return status;
-	if (!take_result(group->shrink, out))
+	if (!take_result(group->change.shrink, out))
 		return failure_set(failure, ESP_ESTATE, -1, "this group has been shrunk before");
 	(void)comm_settle(*out, failure); /* if it fails, so has the new group, and the next call on it tells */
 	return ESP_OK;
@@ -646,7 +646,7 @@ static void remember(struct rank *context, const struct shrink *shrink)
 void shrink_fini(struct comm *group, bool is_closing)
 {
 	struct rank *context = group->context;
-	struct shrink *shrink = group->shrink;
+	struct shrink *shrink = group->change.shrink;
 	char who[RANK_TEXT], why[CONTROL_TEXT];
 
 	if (!shrink)
@@ -668,7 +668,7 @@ void shrink_fini(struct comm *group, bool is_closing)
 	if (shrink->is_decided)
 		remember(context, shrink);
 	release(shrink);
-	group->shrink = NULL;
+	group->change.shrink = NULL;
 }
 
 void shrink_forget_name(struct rank *context, uint32_t channel, uint32_t first)

@@ -49,7 +49,7 @@ static void too_many_groups(void)
 	struct shrink_report report = {0};
 	struct failure failure = FAILURE_NONE;
 
-	group->failed = ESP_EPEER;
+	group->fail.status = ESP_EPEER;
 	CHECK(comm_shrink(group, (int64_t)NS_PER_S, &left, &report, &failure) == ESP_ELIMIT);
 	CHECK(!left && failure.rank == 3 && strstr(failure.text, "16384 groups"));
 	/* But as a part of a call that ends alike for all it is late, as those are who wait for it. */

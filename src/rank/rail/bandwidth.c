@@ -98,8 +98,8 @@ static enum esp_status use_weights(struct rank *context, const char *how, struct
 	if (bandwidth->lanes == 0)
 		return failure_set(failure, ESP_ELINK, -1, "none of the %u interfaces that should be used together works: see espalier doctor, "
 		                   "or set rails=1", context->rails.count);
-	context->world->layout.lanes = bandwidth->lanes;
-	context->world->layout.lane_weights = bandwidth->lane_weights;
+	context->world->net.layout.lanes = bandwidth->lanes;
+	context->world->net.layout.lane_weights = bandwidth->lane_weights;
 	return ESP_OK;
 }
 

@@ -87,8 +87,8 @@ static bool has_old_work(struct rank *context, uint64_t now)
 	bool found = false;
 
 	pthread_mutex_lock(&context->lock);
-	for (const struct work *work = context->comms.live; work && !found; work = work->live_next)
-		found = now > work->started_ns && now - work->started_ns >= WORK_AGE;
+	for (const struct work *work = context->comms.live; work && !found; work = work->link.live_next)
+		found = now > work->time.started_ns && now - work->time.started_ns >= WORK_AGE;
 	pthread_mutex_unlock(&context->lock);
 	return found;
 }
@@ -127,8 +127,8 @@ void blackhole_look(struct rank *context, uint64_t now)
 /* With the lock held: a group that waits, with that rank as a member. It is visited. */
 static struct comm *waiting_group_with(struct rank *context, uint32_t rank)
 {
-	for (struct work *work = context->comms.live; work; work = work->live_next) {
-		if (atomic_load(&work->group->failed) == ESP_OK && comm_has(work->group, rank)) {
+	for (struct work *work = context->comms.live; work; work = work->link.live_next) {
+		if (atomic_load(&work->group->fail.status) == ESP_OK && comm_has(work->group, rank)) {
 			comm_visit(work->group);
 			return work->group;
 		}
