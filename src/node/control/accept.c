@@ -30,7 +30,7 @@ static void throw_one_out(struct control *control)
 
 static bool greet(struct control *control, int fd, bool local)
 {
-	if (control->guests >= GUESTS_MOST + control->config.local_count)
+	if (control->accept.guests >= GUESTS_MOST + control->config.local_count)
 		throw_one_out(control);
 	struct connection *connection = connection_new();
 	if (!connection) {
@@ -39,10 +39,10 @@ static bool greet(struct control *control, int fd, bool local)
 	}
 	connection->fd = fd;
 	connection->is_guest = true;
-	connection->number = ++control->accepted;
+	connection->number = ++control->accept.accepted;
 	connection->local = local;
 	connection->deadline_ns = clock_now_ns() + control->config.interval_ns / 2; /* until it must have proved itself */
-	control->guests++;
+	control->accept.guests++;
 	control_insert(control, connection);
 	connection_greet(connection, &control->listener);
 	control_watch(control, connection);
@@ -57,7 +57,7 @@ bool accept_accept(struct control *control, int listen_fd)
 	for (unsigned i = 0; i < ACCEPTS; i++) {
 		uint64_t now = clock_now_ns();
 
-		if (!local && !accept_limit_admits(&control->accept_limit, now))
+		if (!local && !accept_limit_admits(&control->accept.limit, now))
 			return false;
 		int fd = accept4(listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd < 0 && errno == EINTR)
@@ -67,7 +67,7 @@ bool accept_accept(struct control *control, int listen_fd)
 		if (fd < 0)
 			return true;
 		if (!local)
-			accept_limit_take(&control->accept_limit, now);
+			accept_limit_take(&control->accept.limit, now);
 		if (!greet(control, fd, local))
 			return false;
 	}
@@ -76,14 +76,14 @@ bool accept_accept(struct control *control, int listen_fd)
 
 void accept_proved(struct control *control, struct connection *connection)
 {
-	control->guests--;
+	control->accept.guests--;
 	connection->is_guest = false;
 	uint64_t now = clock_now_ns();
 	/* If it has to be kept waiting. */
 	connection->deadline_ns = now + (connection->purpose == HELLO_FDS ? connect_patience_ns(control, now) : control->config.patience_ns);
 	if (!connection->local) {
 		connection_prepare(connection->fd); /* it may have knocked before its port was prepared */
-		accept_limit_proved(&control->accept_limit);
+		accept_limit_proved(&control->accept.limit);
 	}
 }
 
@@ -94,7 +94,7 @@ static bool watch_port(struct control *control, int fd)
 	struct control_own *own = control_watch_own(control, fd, CONTROL_OWN_PORT);
 
 	if (own)
-		control->ports[control->port_count++] = own;
+		control->accept.ports[control->accept.port_count++] = own;
 	return own != NULL;
 }
 
@@ -103,63 +103,63 @@ bool accept_watch(struct control *control)
 	const struct control_config *config = &control->config;
 	bool watched = config->local_fd < 0 || control_watch_own(control, config->local_fd, CONTROL_OWN_PORT) != NULL;
 
-	for (uint32_t i = 0; i < control->listen_count && watched; i++)
-		watched = watch_port(control, control->listen_fds[i]);
+	for (uint32_t i = 0; i < control->accept.listen_count && watched; i++)
+		watched = watch_port(control, control->accept.listen_fds[i]);
 	/* While another control of this process has the joiners' port, connections that are for it come there too. */
 	if (config->join_fd >= 0 && config->join_free_fd < 0 && watched)
 		watched = watch_port(control, config->join_fd);
 	if (config->join_free_fd >= 0 && watched)
-		watched = (control->free = control_watch_own(control, config->join_free_fd, CONTROL_OWN_FREE)) != NULL;
+		watched = (control->accept.free = control_watch_own(control, config->join_free_fd, CONTROL_OWN_FREE)) != NULL;
 	/* Connections that are accepted from now on inherit this, and an unproved one costs no calls for it. */
-	for (uint32_t i = 0; i < control->port_count && watched; i++)
-		connection_prepare(control->ports[i]->watched.fd);
+	for (uint32_t i = 0; i < control->accept.port_count && watched; i++)
+		connection_prepare(control->accept.ports[i]->watched.fd);
 	return watched;
 }
 
 void accept_open_door(struct control *control)
 {
-	loop_remove(control->loop, &control->free->watched); /* its file has other descriptors */
+	loop_remove(control->loop, &control->accept.free->watched); /* its file has other descriptors */
 	close(control->config.join_free_fd);
 	control->config.join_free_fd = -1;
 	connection_prepare(control->config.join_fd);
-	if (watch_port(control, control->config.join_fd) && control->looks_away)
-		loop_change(control->loop, &control->ports[control->port_count - 1]->watched, 0);
+	if (watch_port(control, control->config.join_fd) && control->accept.looks_away)
+		loop_change(control->loop, &control->accept.ports[control->accept.port_count - 1]->watched, 0);
 }
 
 static void look_away(struct control *control, bool away)
 {
-	if (control->looks_away == away)
+	if (control->accept.looks_away == away)
 		return;
-	control->looks_away = away;
-	for (uint32_t i = 0; i < control->port_count; i++) {
-		loop_change(control->loop, &control->ports[i]->watched, away ? 0u : EPOLLIN);
-		(void)listen(control->ports[i]->watched.fd, away ? LOCKED_BACKLOG : PORT_BACKLOG);
+	control->accept.looks_away = away;
+	for (uint32_t i = 0; i < control->accept.port_count; i++) {
+		loop_change(control->loop, &control->accept.ports[i]->watched, away ? 0u : EPOLLIN);
+		(void)listen(control->accept.ports[i]->watched.fd, away ? LOCKED_BACKLOG : PORT_BACKLOG);
 	}
 }
 
 uint64_t accept_look(struct control *control, uint64_t now)
 {
-	uint64_t when = accept_limit_look_ns(&control->accept_limit, now);
+	uint64_t when = accept_limit_look_ns(&control->accept.limit, now);
 
 	look_away(control, when != UINT64_MAX);
 	if (when > now)
 		return when;
 	bool empty = true;
-	uint32_t first = control->first_looked_at++;
-	for (uint32_t i = 0; i < control->port_count; i++)
-		empty &= accept_accept(control, control->ports[(first + i) % control->port_count]->watched.fd);
+	uint32_t first = control->accept.first_looked_at++;
+	for (uint32_t i = 0; i < control->accept.port_count; i++)
+		empty &= accept_accept(control, control->accept.ports[(first + i) % control->accept.port_count]->watched.fd);
 	if (empty)
-		accept_limit_empty(&control->accept_limit);
+		accept_limit_empty(&control->accept.limit);
 	return now; /* the list of connections has changed */
 }
 
 void control_expect(struct control *control)
 {
-	accept_limit_expect(&control->accept_limit, clock_now_ns());
+	accept_limit_expect(&control->accept.limit, clock_now_ns());
 }
 
 void control_settle(struct control *control)
 {
 	control->has_settled = true;
-	accept_limit_settle(&control->accept_limit);
+	accept_limit_settle(&control->accept.limit);
 }

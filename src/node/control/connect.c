@@ -36,9 +36,9 @@ void connect_unreachable(struct control *control, uint32_t peer, uint8_t purpose
 static bool has_ended(const struct control *control, const struct connection *connection, uint64_t now)
 {
 	uint32_t addresses = connection->local ? 1 : control->config.roster->nodes[connection->peer].address_count;
-	uint64_t since = control->has_settled ? connection->dialled_ns : control->opened_ns;
+	uint64_t since = control->has_settled ? connection->dial.dialled_ns : control->opened_ns;
 
-	return connection->refusals > addresses && now >= since + control->config.interval_ns / 10;
+	return connection->dial.refusals > addresses && now >= since + control->config.interval_ns / 10;
 }
 
 void connect_failed(struct control *control, struct connection *connection)
@@ -49,17 +49,17 @@ void connect_failed(struct control *control, struct connection *connection)
 
 	control_unwatch(control, connection);
 	connection_abandon(connection);
-	if (connection->rotates && control->config.events->rails && connection->err.status == ESP_ETIMEOUT)
-		control->config.events->rails->late(control->config.context, connection->peer, connection->rail);
+	if (connection->dial.rotates && control->config.events->rails && connection->err.status == ESP_ETIMEOUT)
+		control->config.events->rails->late(control->config.context, connection->peer, connection->dial.rail);
 	if (!for_good) {
-		uint64_t wait = backoff_next_ns(&connection->backoff);
+		uint64_t wait = backoff_next_ns(&connection->dial.backoff);
 
-		connection->state = CONNECTION_WAITING;
+		connection_enter(connection, CONNECTION_WAITING);
 		connection->retry_ns = now + wait < connection->deadline_ns ? now + wait : connection->deadline_ns;
 		return;
 	}
-	bool is_check = connection->is_check, is_spare = peer_connection_is_spare(control, connection);
-	struct error why = is_check ? connection->doubt : connection->err;
+	bool is_check = connection->dial.is_check, is_spare = peer_connection_is_spare(control, connection);
+	struct error why = is_check ? connection->dial.doubt : connection->err;
 	uint32_t peer = connection->peer, lane = connection->lane;
 	uint8_t purpose = connection->purpose;
 	control_remove(control, connection);
@@ -75,8 +75,8 @@ void control_dial_now(struct control *control, struct connection *connection)
 {
 	connection->err = (struct error){0};
 	handshake_fini(&connection->handshake);
-	if (connection->rotates && control->config.events->rails)
-		connection->rail = control->config.events->rails->choose(control->config.context, connection->peer, connection->lane, connection->attempts);
+	if (connection->dial.rotates && control->config.events->rails)
+		connection->dial.rail = control->config.events->rails->choose(control->config.context, connection->peer, connection->lane, connection->dial.attempts);
 	connection_dial(connection, &control->ways);
 	if (connection->state == CONNECTION_BROKEN)
 		connect_failed(control, connection);
@@ -92,7 +92,7 @@ void connect_look_for(struct control *control, uint32_t peer)
 	if (!connection) {
 		control_dial(control, peer, HELLO_CONTROL, 0, connect_patience_ns(control, now));
 	} else if (connection->state == CONNECTION_WAITING) {
-		backoff_init(&connection->backoff, rng_next(&control->rng));
+		backoff_init(&connection->dial.backoff, rng_next(&control->rng));
 		connection->retry_ns = now;
 	}
 }
@@ -108,12 +108,12 @@ struct connection *control_new_dial(struct control *control, uint32_t peer, enum
 	connection->peer = peer;
 	connection->purpose = (uint8_t)purpose;
 	connection->lane = lane;
-	connection->rail = purpose == HELLO_LANE || purpose == HELLO_PROBE ? lane % control->config.rails->count : ROUTE_ANY;
-	connection->rotates = control->config.rails->count > 1 &&
+	connection->dial.rail = purpose == HELLO_LANE || purpose == HELLO_PROBE ? lane % control->config.rails->count : ROUTE_ANY;
+	connection->dial.rotates = control->config.rails->count > 1 &&
 	                (purpose == HELLO_LANE || purpose == HELLO_AGAIN || (purpose == HELLO_CONTROL && lane > 0));
-	connection->dialled_ns = clock_now_ns();
-	connection->deadline_ns = connection->dialled_ns + patience_ns;
-	backoff_init(&connection->backoff, rng_next(&control->rng));
+	connection->dial.dialled_ns = clock_now_ns();
+	connection->deadline_ns = connection->dial.dialled_ns + patience_ns;
+	backoff_init(&connection->dial.backoff, rng_next(&control->rng));
 	control_insert(control, connection);
 	if (purpose == HELLO_CONTROL && !control->control[peer])
 		control->control[peer] = connection;

@@ -1,5 +1,6 @@
 #include "node/control/connection.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -37,6 +38,24 @@ struct connection *connection_new(void)
 	return connection;
 }
 
+#define MOVE(state) (1u << CONNECTION_##state)
+static const uint8_t moves[] = {
+	[CONNECTION_WAITING] = MOVE(CONNECTING) | MOVE(BROKEN) | MOVE(SHAKING), /* SHAKING: it was accepted */
+	[CONNECTION_CONNECTING] = MOVE(SHAKING) | MOVE(BROKEN),
+	[CONNECTION_SHAKING] = MOVE(HANDING) | MOVE(OPEN) | MOVE(DOOR) | MOVE(DONE) | MOVE(BROKEN),
+	[CONNECTION_HANDING] = MOVE(DONE) | MOVE(BROKEN),
+	[CONNECTION_OPEN] = MOVE(BROKEN),
+	[CONNECTION_DOOR] = MOVE(BROKEN),
+	[CONNECTION_DONE] = MOVE(BROKEN),
+	[CONNECTION_BROKEN] = MOVE(WAITING) | MOVE(BROKEN), /* WAITING: it is dialled again */
+};
+
+void connection_enter(struct connection *connection, enum connection_state state)
+{
+	assert(moves[connection->state] & 1u << state);
+	connection->state = (uint8_t)state;
+}
+
 void connection_free(struct connection *connection)
 {
 	if (!connection)
@@ -44,18 +63,18 @@ void connection_free(struct connection *connection)
 	if (connection->fd >= 0)
 		close(connection->fd);
 	handshake_fini(&connection->handshake);
-	free(connection->in);
-	free(connection->out);
+	free(connection->buffer.in);
+	free(connection->buffer.out);
 	free(connection);
 }
 
 /* what, and of a connection that is being dialled where to: "cannot connect to 10.0.0.2 port 4711 through eth1: No route to host" */
 static bool broke(struct connection *connection, enum esp_status status, const char *what, int error)
 {
-	bool has_way = connection->way[0] && connection->handshake.state != HANDSHAKE_DONE;
+	bool has_way = connection->dial.way[0] && connection->handshake.state != HANDSHAKE_DONE;
 
-	connection->state = CONNECTION_BROKEN;
-	error_set(&connection->err, status, "%s%s%s%s%s", what, has_way ? " to " : "", has_way ? connection->way : "", error ? ": " : "",
+	connection_enter(connection, CONNECTION_BROKEN);
+	error_set(&connection->err, status, "%s%s%s%s%s", what, has_way ? " to " : "", has_way ? connection->dial.way : "", error ? ": " : "",
 	          error ? strerror(error) : "");
 	return false;
 }
@@ -64,7 +83,7 @@ static bool broke(struct connection *connection, enum esp_status status, const c
 
 static void not_connected(struct connection *connection, int why)
 {
-	connection->refusals = why == ECONNREFUSED ? connection->refusals + 1 : 0;
+	connection->dial.refusals = why == ECONNREFUSED ? connection->dial.refusals + 1 : 0;
 	broke(connection, ESP_ELINK, "cannot connect", why);
 }
 
@@ -105,7 +124,7 @@ static int open_for(const struct route *route, uint32_t segment_bytes, const cha
 
 static void connect_to(struct connection *connection, const struct sockaddr *name, socklen_t length)
 {
-	connection->state = CONNECTION_CONNECTING;
+	connection_enter(connection, CONNECTION_CONNECTING);
 	/* EAGAIN: the backlog of a Unix socket is full. */
 	if (connect(connection->fd, name, length) != 0 && errno != EINPROGRESS)
 		not_connected(connection, errno);
@@ -147,17 +166,17 @@ void connection_dial(struct connection *connection, const struct connection_ways
 		return;
 	}
 	if (connection->purpose == HELLO_PROBE)
-		connection->attempts = 0; /* one way only */
-	connection->began_ns = clock_now_ns();
-	connection->connect_ns = connection->began_ns + (connection->rotates ? ways->hurry_ns * (1 + connection->attempts / ways->rails->count) : CONNECT_PATIENCE);
-	uint32_t attempt = connection->rotates ? 0 : connection->attempts;
-	connection->attempts++;
-	connection->is_reported = false;
-	if (!route_find(ways->rails, ways->roster, ways->own, ways->self, connection->peer, connection->rail, attempt, &route)) {
+		connection->dial.attempts = 0; /* one way only */
+	connection->dial.began_ns = clock_now_ns();
+	connection->dial.connect_ns = connection->dial.began_ns + (connection->dial.rotates ? ways->hurry_ns * (1 + connection->dial.attempts / ways->rails->count) : CONNECT_PATIENCE);
+	uint32_t attempt = connection->dial.rotates ? 0 : connection->dial.attempts;
+	connection->dial.attempts++;
+	connection->dial.is_reported = false;
+	if (!route_find(ways->rails, ways->roster, ways->own, ways->self, connection->peer, connection->dial.rail, attempt, &route)) {
 		broke(connection, ESP_ELINK, "the rank has no address", 0);
 		return;
 	}
-	route_text(&route, card->port, ways->own, connection->way);
+	route_text(&route, card->port, ways->own, connection->dial.way);
 	bool is_here = ways->roster->host_of[ways->self] == ways->roster->host_of[connection->peer];
 	connection->fd = open_for(&route, ways->segment_bytes == 0 && is_here ? SEGMENT_WITHIN_HOST : ways->segment_bytes, &what);
 	if (connection->fd < 0) {
@@ -220,7 +239,7 @@ void connection_greet(struct connection *connection, const struct handshake_conf
 	if (connection->dialled && !connection->local) /* what was accepted has it from its port, or when it has proved itself; a Unix socket needs none of it */
 		connection_prepare(connection->fd);
 	handshake_init(&connection->handshake, connection->dialled ? HANDSHAKE_DIALER : HANDSHAKE_LISTENER, config);
-	connection->state = CONNECTION_SHAKING;
+	connection_enter(connection, CONNECTION_SHAKING);
 }
 
 void connection_connected(struct connection *connection, const struct handshake_config *config)
@@ -235,8 +254,8 @@ void connection_connected(struct connection *connection, const struct handshake_
 	if (error) {
 		not_connected(connection, error);
 	} else {
-		connection->refusals = 0;
-		connection->attempts -= connection->is_check; /* the way is right: one that ends just now may still have listened, and is asked again there */
+		connection->dial.refusals = 0;
+		connection->dial.attempts -= connection->dial.is_check; /* the way is right: one that ends just now may still have listened, and is asked again there */
 		connection_greet(connection, config);
 	}
 }
@@ -280,13 +299,13 @@ static void proved(struct connection *connection)
 	connection->lane = said->lane;
 	if (!connection->dialled)
 		connection->peer = connection->handshake.peer.from;
-	connection->is_unfit = connection->purpose == HELLO_JOINER && judge_is_unfit(&connection->handshake.peer, &connection->handshake.config.hello);
+	connection->joiner.is_unfit = connection->purpose == HELLO_JOINER && judge_is_unfit(&connection->handshake.peer, &connection->handshake.config.hello);
 	if (connection->purpose == HELLO_LANE || connection->purpose == HELLO_AGAIN || connection->purpose == HELLO_PROBE)
-		connection->state = CONNECTION_DONE;
+		connection_enter(connection, CONNECTION_DONE);
 	else if (connection->purpose == HELLO_FDS)
-		connection->state = CONNECTION_HANDING;
+		connection_enter(connection, CONNECTION_HANDING);
 	else
-		connection->state = connection->purpose == HELLO_JOINER ? CONNECTION_DOOR : CONNECTION_OPEN;
+		connection_enter(connection, connection->purpose == HELLO_JOINER ? CONNECTION_DOOR : CONNECTION_OPEN);
 	if (connection->state == CONNECTION_OPEN && !connection->local)
 		note_far_end(connection);
 	if (connection->state == CONNECTION_DONE && !connection->local)
@@ -308,7 +327,7 @@ bool connection_shake(struct connection *connection)
 		return true;
 	}
 	if (connection->handshake.state == HANDSHAKE_FAILED) {
-		connection->state = CONNECTION_BROKEN;
+		connection_enter(connection, CONNECTION_BROKEN);
 		return false;
 	}
 	/* Not a byte more than the handshake needs: what follows is for somebody else. */
@@ -320,12 +339,12 @@ bool connection_shake(struct connection *connection)
 		return true;
 	if (got <= 0) {
 		handshake_closed(&connection->handshake, &connection->err);
-		connection->state = CONNECTION_BROKEN;
+		connection_enter(connection, CONNECTION_BROKEN);
 		return false;
 	}
 	enum esp_status status = handshake_input(&connection->handshake, bytes, (size_t)got, &used, &connection->err);
 	if (status == ESP_ECORRUPT) {
-		connection->state = CONNECTION_BROKEN;
+		connection_enter(connection, CONNECTION_BROKEN);
 		return false;
 	}
 	return true;
@@ -334,12 +353,12 @@ bool connection_shake(struct connection *connection)
 /* May it still turn out to be unanswered? */
 static bool awaits_answer(const struct connection *connection)
 {
-	return connection->dialled && !connection->local && !connection->is_reported && (connection->state == CONNECTION_CONNECTING || connection->state == CONNECTION_SHAKING);
+	return connection->dialled && !connection->local && !connection->dial.is_reported && (connection->state == CONNECTION_CONNECTING || connection->state == CONNECTION_SHAKING);
 }
 
 bool connection_is_unanswered(const struct connection *connection, uint64_t now_ns)
 {
-	return awaits_answer(connection) && now_ns >= connection->began_ns + UNANSWERED;
+	return awaits_answer(connection) && now_ns >= connection->dial.began_ns + UNANSWERED;
 }
 
 uint64_t connection_due(const struct connection *connection, const struct connection_ways *ways)
@@ -353,13 +372,13 @@ uint64_t connection_due(const struct connection *connection, const struct connec
 		return connection->retry_ns;
 	/* A rail may die before its end is proved as well. To a check it is enough that a kernel answers. */
 	bool is_in_a_hurry = has_other_ways &&
-	                     (connection->state == CONNECTION_CONNECTING || (connection->state == CONNECTION_SHAKING && connection->rotates && !connection->is_check));
-	if (is_in_a_hurry && connection->connect_ns < due)
-		due = connection->connect_ns;
+	                     (connection->state == CONNECTION_CONNECTING || (connection->state == CONNECTION_SHAKING && connection->dial.rotates && !connection->dial.is_check));
+	if (is_in_a_hurry && connection->dial.connect_ns < due)
+		due = connection->dial.connect_ns;
 	if (connection->state == CONNECTION_HANDING && connection->retry_ns > 0 && connection->retry_ns < due)
 		due = connection->retry_ns;
-	if (awaits_answer(connection) && connection->began_ns + UNANSWERED < due)
-		due = connection->began_ns + UNANSWERED;
+	if (awaits_answer(connection) && connection->dial.began_ns + UNANSWERED < due)
+		due = connection->dial.began_ns + UNANSWERED;
 	return due;
 }
 
@@ -370,37 +389,37 @@ bool connection_has_news(struct connection *connection, const struct connection_
 
 	if (!is_dialled || (connection->state == CONNECTION_SHAKING && connection_wants_to_write(connection)) || poll(&look, 1, 0) <= 0)
 		return false;
-	connection->connect_ns = now_ns + ways->hurry_ns;
+	connection->dial.connect_ns = now_ns + ways->hurry_ns;
 	return true;
 }
 
 void connection_broke(struct connection *connection, const struct error *why)
 {
-	connection->state = CONNECTION_BROKEN;
+	connection_enter(connection, CONNECTION_BROKEN);
 	connection->err = *why;
 }
 
 void connection_late(struct connection *connection)
 {
-	broke(connection, ESP_ETIMEOUT, connection->way[0] ? "no answer" : "it does not answer", 0);
+	broke(connection, ESP_ETIMEOUT, connection->dial.way[0] ? "no answer" : "it does not answer", 0);
 }
 
 /* ---- messages ---- */
 
 bool connection_receive_bytes(struct connection *connection, uint32_t count, const uint8_t **out)
 {
-	if (!connection->in)
-		connection->in = malloc(IN_MOST * CONTROL_BYTES);
-	if (!connection->in)
+	if (!connection->buffer.in)
+		connection->buffer.in = malloc(IN_MOST * CONTROL_BYTES);
+	if (!connection->buffer.in)
 		return broke(connection, ESP_ENOMEM, "no memory for its messages", 0);
-	while (connection->in_bytes - connection->in_at < count) {
-		memmove(connection->in, connection->in + connection->in_at, connection->in_bytes - connection->in_at);
-		connection->in_bytes -= connection->in_at;
-		connection->in_at = 0;
-		ssize_t got = recv(connection->fd, connection->in + connection->in_bytes, IN_MOST * CONTROL_BYTES - connection->in_bytes, 0);
+	while (connection->buffer.in_bytes - connection->buffer.in_at < count) {
+		memmove(connection->buffer.in, connection->buffer.in + connection->buffer.in_at, connection->buffer.in_bytes - connection->buffer.in_at);
+		connection->buffer.in_bytes -= connection->buffer.in_at;
+		connection->buffer.in_at = 0;
+		ssize_t got = recv(connection->fd, connection->buffer.in + connection->buffer.in_bytes, IN_MOST * CONTROL_BYTES - connection->buffer.in_bytes, 0);
 
 		if (got > 0)
-			connection->in_bytes += (uint32_t)got;
+			connection->buffer.in_bytes += (uint32_t)got;
 		else if (got < 0 && errno == EINTR)
 			continue;
 		else if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
@@ -410,8 +429,8 @@ bool connection_receive_bytes(struct connection *connection, uint32_t count, con
 		else
 			return broke(connection, errno == ECONNRESET ? ESP_EPEER : ESP_ELINK, "its connection broke", errno);
 	}
-	*out = connection->in + connection->in_at;
-	connection->in_at += count;
+	*out = connection->buffer.in + connection->buffer.in_at;
+	connection->buffer.in_at += count;
 	return true;
 }
 
@@ -443,24 +462,24 @@ void connection_nonsense(struct connection *connection)
 
 void connection_queue(struct connection *connection, const struct control_msg *msg)
 {
-	if (connection->out_at > 0 && (connection->out_at > connection->out_capacity / 2 || connection->out_at == connection->out_bytes)) {
-		memmove(connection->out, connection->out + connection->out_at, connection->out_bytes - connection->out_at);
-		connection->out_bytes -= connection->out_at;
-		connection->out_at = 0;
+	if (connection->buffer.out_at > 0 && (connection->buffer.out_at > connection->buffer.out_capacity / 2 || connection->buffer.out_at == connection->buffer.out_bytes)) {
+		memmove(connection->buffer.out, connection->buffer.out + connection->buffer.out_at, connection->buffer.out_bytes - connection->buffer.out_at);
+		connection->buffer.out_bytes -= connection->buffer.out_at;
+		connection->buffer.out_at = 0;
 	}
-	if (connection->out_bytes + CONTROL_BYTES > connection->out_capacity) {
-		size_t capacity = connection->out_capacity ? 2 * connection->out_capacity : 4 * CONTROL_BYTES;
-		uint8_t *out = capacity > OUT_MOST ? NULL : realloc(connection->out, capacity);
+	if (connection->buffer.out_bytes + CONTROL_BYTES > connection->buffer.out_capacity) {
+		size_t capacity = connection->buffer.out_capacity ? 2 * connection->buffer.out_capacity : 4 * CONTROL_BYTES;
+		uint8_t *out = capacity > OUT_MOST ? NULL : realloc(connection->buffer.out, capacity);
 
 		if (!out) {
 			connection_overflows(connection);
 			return;
 		}
-		connection->out = out;
-		connection->out_capacity = capacity;
+		connection->buffer.out = out;
+		connection->buffer.out_capacity = capacity;
 	}
-	control_encode(msg, connection->out + connection->out_bytes);
-	connection->out_bytes += CONTROL_BYTES;
+	control_encode(msg, connection->buffer.out + connection->buffer.out_bytes);
+	connection->buffer.out_bytes += CONTROL_BYTES;
 }
 
 void connection_look_at_door(struct connection *connection)
@@ -475,11 +494,11 @@ void connection_look_at_door(struct connection *connection)
 
 void connection_flush(struct connection *connection)
 {
-	while ((connection->state == CONNECTION_OPEN || connection->state == CONNECTION_DOOR) && connection->out_at < connection->out_bytes) {
-		ssize_t sent = send(connection->fd, connection->out + connection->out_at, connection->out_bytes - connection->out_at, MSG_NOSIGNAL);
+	while ((connection->state == CONNECTION_OPEN || connection->state == CONNECTION_DOOR) && connection->buffer.out_at < connection->buffer.out_bytes) {
+		ssize_t sent = send(connection->fd, connection->buffer.out + connection->buffer.out_at, connection->buffer.out_bytes - connection->buffer.out_at, MSG_NOSIGNAL);
 
 		if (sent > 0)
-			connection->out_at += (size_t)sent;
+			connection->buffer.out_at += (size_t)sent;
 		else if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 			return;
 		else if (sent < 0 && errno == EINTR)
@@ -487,7 +506,7 @@ void connection_flush(struct connection *connection)
 		else if (sent < 0 && (errno == ETIMEDOUT || errno == EHOSTUNREACH || errno == ENETUNREACH || errno == ENETDOWN))
 			broke(connection, ESP_ELINK, "its connection broke", errno);
 		else
-			connection->out_at = connection->out_bytes; /* nobody reads it; reading tells what happened, after what came before */
+			connection->buffer.out_at = connection->buffer.out_bytes; /* nobody reads it; reading tells what happened, after what came before */
 	}
 }
 
@@ -503,10 +522,10 @@ bool connection_wants_to_write(const struct connection *connection)
 		handshake_output(&connection->handshake, &bytes, &n);
 		return n > 0;
 	case CONNECTION_HANDING:
-		return connection->wants_room;
+		return connection->fds.wants_room;
 	case CONNECTION_OPEN:
 	case CONNECTION_DOOR:
-		return connection->out_at < connection->out_bytes;
+		return connection->buffer.out_at < connection->buffer.out_bytes;
 	default:
 		return false;
 	}

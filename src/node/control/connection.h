@@ -15,74 +15,104 @@
 #include "transport/path.h"
 #include "wire/control_msg.h"
 
+struct connection;
+
+/*
+ * The life of a connection:
+ *
+ *     WAITING -> CONNECTING -> SHAKING -> OPEN, DOOR, DONE, or HANDING -> DONE
+ *        ^____________|___________|                    (accepted: from SHAKING on)
+ */
 enum connection_state {
-	CONNECTION_WAITING,    /* to be dialled again at retry_ns                    */
-	CONNECTION_CONNECTING, /* connect() is under way                             */
-	CONNECTION_SHAKING,    /* handshake                                          */
-	CONNECTION_HANDING,    /* proved, for descriptors: they are left, or handed  */
-	CONNECTION_OPEN,       /* a control connection                               */
-	CONNECTION_DOOR,       /* proved: a newcomer, who waits to be let in         */
-	CONNECTION_DONE,       /* proved, for a lane or a probe: to be handed on     */
-	CONNECTION_BROKEN,     /* err says why                                       */
+	CONNECTION_WAITING,    /* to be dialled again at retry_ns                        */
+	CONNECTION_CONNECTING, /* connect() is under way                                 */
+	CONNECTION_SHAKING,    /* the handshake is under way                             */
+	CONNECTION_HANDING,    /* proved, for descriptors: they are left, or handed      */
+	CONNECTION_OPEN,       /* a control connection                                   */
+	CONNECTION_DOOR,       /* proved: a joiner, which waits to be admitted           */
+	CONNECTION_DONE,       /* proved, for a lane or a probe: to be handed on         */
+	CONNECTION_BROKEN,     /* err says why                                           */
 };
+
+/* The one place where a state changes; asserts that the move is one of the above. */
+void connection_enter(struct connection *connection, enum connection_state state);
 
 #define RANK_WHO 96u
 
 struct control;
+
+/* How a connection is dialled. */
+struct connection_dial {
+	uint32_t rail;          /* that it is dialled on, or ROUTE_ANY                       */
+	bool rotates;           /* each attempt takes another rail                           */
+	bool is_reported;       /* this attempt has been unanswered for long                 */
+	bool is_check;          /* dialled as one has broken: is the peer still there?       */
+	uint64_t dialled_ns;    /* for the first time                                        */
+	uint64_t began_ns;      /* this attempt                                              */
+	uint64_t connect_ns;    /* until it must be connected, and proved if it rotates      */
+	uint32_t attempts;
+	uint32_t refusals;      /* one after the other: no process listens there             */
+	struct backoff backoff;
+	struct error doubt;     /* of a check: why there is doubt                            */
+	struct path_patience patience;
+	char way[ROUTE_TEXT];   /* the attempt's: "10.0.0.2 port 4711 through eth1"          */
+};
+
+/* A process that has proved itself and waits to be admitted to the job. */
+struct connection_joiner {
+	bool is_unfit;          /* its job or settings are others, or it was admitted in vain: it is told why, and goes */
+	bool is_refused;        /* and has been                                              */
+	bool is_sure;           /* it has answered since it was last asked                   */
+	bool is_promised;       /* a communicator counts on it                               */
+	uint32_t promised_to;   /* and the channel of that, also once it has been admitted   */
+	bool is_invited;        /* admitted                                                  */
+	uint32_t invited_as;    /* ... as this rank                                          */
+	bool has_joined;        /* ... and it has come                                       */
+	uint64_t asked_ns;      /* since when it owes an answer; 0: it does not              */
+	char who[RANK_WHO];     /* its name for itself: "process 71 on node3"                */
+};
+
+/* Descriptors of nodes of a host (fd_exchange.h). */
+struct connection_fds {
+	bool has_left;          /* this node's, or those at the other end, are at the first node */
+	bool wants_room;        /* there are some to be handed                               */
+	uint32_t at;            /* how many were handed                                      */
+};
+
+struct connection_buffer {
+	uint8_t *in; /* received, not yet taken: bytes from in_at up to in_bytes */
+	uint32_t in_at, in_bytes;
+	uint8_t *out; /* queued messages */
+	size_t out_at, out_bytes, out_capacity;
+};
 
 struct connection {
 	struct connection *next, *before;
 	struct control *owner;
 	struct loop_fd watched; /* of its owner's loop */
 	int fd;
-	uint8_t state;
+	uint8_t state;          /* enum connection_state: connection_enter() */
 	bool dialled, local;
 	bool is_guest;          /* accepted and not yet proved                         */
-	uint64_t number;        /* of those that were accepted: how many there were with it */
 	bool is_spoken_on;      /* a message came                                      */
-	bool is_announced;      /* open, and the control's user has been told          */
-	bool is_invited;        /* a newcomer that has been let in                     */
-	bool is_sure;           /* a newcomer that has answered since it was last asked */
-	bool has_joined;        /* a newcomer that has been let in, and has come       */
-	bool is_unfit;          /* one whose job or settings are others, or that was let in in vain: it is told why, and goes */
-	bool is_refused;        /* and has been                                        */
-	uint32_t invited_as;    /* a newcomer that has been let in: the rank it is to be */
-	bool is_promised;       /* a newcomer on whom a group counts                   */
-	uint32_t promised_to;   /* and the channel of that, also once it has been let in */
-	uint64_t asked_ns;      /* a newcomer: since when it owes an answer; 0: it does not */
-	char who[RANK_WHO];     /* a newcomer: what it calls itself, "process 71 on node3" */
-	bool is_reported;       /* this attempt has been unanswered for long           */
-	bool has_left;          /* of descriptors: ours, or those at the other end, are on the shelf */
-	bool wants_room;        /* of descriptors: there are some to be handed         */
-	bool is_check;          /* dialled as one has broken: is the rank still there? */
-	uint32_t fd_exchange_at;      /* how many were handed: see fd_exchange.h                   */
+	bool is_announced;      /* open, and the owner's user has been told            */
+	uint64_t number;        /* of those that were accepted: how many there were with it */
 	uint32_t peer;          /* known from the start if dialled, else once proved   */
 	uint8_t purpose;        /* enum hello_purpose                                  */
 	uint32_t lane;
-	uint32_t rail;          /* that it is dialled on, or ROUTE_ANY                 */
-	bool rotates;           /* each attempt takes another rail                     */
-	uint64_t queued;        /* the last message that it was given (reliable.h)         */
-	struct path_patience patience;
+	uint64_t queued;        /* the last message that it was given (reliable.h)     */
 	uint64_t deadline_ns;   /* until it must be proved                             */
-	uint64_t began_ns;      /* this attempt                                        */
-	uint64_t connect_ns;    /* until it must be connected, and proved if it rotates */
 	uint64_t retry_ns;
-	uint64_t dialled_ns;    /* for the first time                                  */
-	uint32_t attempts;
-	uint32_t refusals;      /* one after the other: nobody listens there           */
-	struct backoff backoff;
 	struct handshake handshake;
 	struct error err;
-	struct error doubt;     /* of a check: why there is doubt                      */
 	struct node_address far; /* of a control connection through TCP that was proved: where the other end is */
-	char way[ROUTE_TEXT];   /* the attempt's: "10.0.0.2 port 4711 through eth1"    */
-	uint8_t *in; /* what has arrived of messages: bytes from in_at up to in_bytes */
-	uint32_t in_at, in_bytes;
-	uint8_t *out; /* queued messages */
-	size_t out_at, out_bytes, out_capacity;
+	struct connection_dial dial;
+	struct connection_joiner joiner;
+	struct connection_fds fds;
+	struct connection_buffer buffer;
 };
 
-struct connection *connection_new(void);
+struct connection *connection_new(void); /* in state CONNECTION_WAITING */
 void connection_free(struct connection *connection); /* closes what it holds */
 
 struct connection_ways {

@@ -64,7 +64,7 @@ void control_remove(struct control *control, struct connection *connection)
 	if (connection->next)
 		connection->next->before = connection->before;
 	control_unwatch(control, connection);
-	control->guests -= connection->is_guest;
+	control->accept.guests -= connection->is_guest;
 	joiner_queue_gone(control, connection);
 	if (connection->purpose == HELLO_CONTROL && control->control[connection->peer] == connection)
 		peer_connection_choose_other(control, connection->peer);
@@ -86,7 +86,7 @@ static void connection_ended(struct control *control, struct connection *connect
 	if (!connection->dialled && connection->err.status == ESP_EMISMATCH) /* it has the key: no stranger makes lines here */
 		log_write(control->config.log, LOG_LEVEL_WARN, LOG_JOIN, "refused a connection: %s", connection->err.text);
 	/* One that has left what it had only waits: for others, who do not come. */
-	bool was_shelf = is_proved && connection->purpose == HELLO_FDS && !(connection->has_left && connection->err.status == ESP_ETIMEOUT);
+	bool was_shelf = is_proved && connection->purpose == HELLO_FDS && !(connection->fds.has_left && connection->err.status == ESP_ETIMEOUT);
 	uint32_t peer = connection->peer;
 	struct error why = connection->err;
 	control_remove(control, connection);
@@ -265,7 +265,7 @@ int control_share_door(struct control *control, int *out_free_fd)
 		control->join_free_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	int free_fd = control->join_free_fd < 0 ? -1 : fcntl(control->join_free_fd, F_DUPFD_CLOEXEC, 0);
 	pthread_mutex_unlock(&control->lock);
-	int fd = free_fd < 0 ? -1 : fcntl(control->config.join_fd >= 0 ? control->config.join_fd : control->listen_fds[0], F_DUPFD_CLOEXEC, 0);
+	int fd = free_fd < 0 ? -1 : fcntl(control->config.join_fd >= 0 ? control->config.join_fd : control->accept.listen_fds[0], F_DUPFD_CLOEXEC, 0);
 	if (fd < 0 && free_fd >= 0) {
 		close(free_fd);
 		free_fd = -1;
@@ -346,8 +346,8 @@ static uint64_t look_at_clock(struct control *control, uint64_t now)
 	for (struct connection *connection = control->connections; connection; connection = following) {
 		following = connection->next;
 		if (connection_is_unanswered(connection, now)) {
-			connection->is_reported = true;
-			control->config.events->peers->unanswered(control->config.context, connection->peer, connection->way, connection->state == CONNECTION_SHAKING);
+			connection->dial.is_reported = true;
+			control->config.events->peers->unanswered(control->config.context, connection->peer, connection->dial.way, connection->state == CONNECTION_SHAKING);
 		}
 		uint64_t when = connection_due(connection, &control->ways);
 		if (when <= now && connection->state == CONNECTION_WAITING) {
@@ -405,14 +405,14 @@ static void on_own(struct loop_fd *fd, uint32_t events)
 
 struct control_own *control_watch_own(struct control *control, int fd, enum control_own_kind kind)
 {
-	struct control_own *own = &control->own[control->own_count];
+	struct control_own *own = &control->accept.own[control->accept.own_count];
 	struct error err;
 
-	assert(fd >= 0 && control->own_count < CONTROL_OWN_MOST);
+	assert(fd >= 0 && control->accept.own_count < CONTROL_OWN_MOST);
 	*own = (struct control_own){.watched = {.ready = on_own, .fd = -1}, .control = control, .kind = kind};
 	if (loop_add(control->loop, &own->watched, fd, EPOLLIN, &err) != ESP_OK)
 		return NULL;
-	control->own_count++;
+	control->accept.own_count++;
 	return own;
 }
 
@@ -500,8 +500,8 @@ static void free_all(struct control *control)
 		if (fds[i] >= 0)
 			close(fds[i]);
 	}
-	for (uint32_t i = 0; i < control->listen_count; i++)
-		close(control->listen_fds[i]);
+	for (uint32_t i = 0; i < control->accept.listen_count; i++)
+		close(control->accept.listen_fds[i]);
 	if (control->join_free_fd >= 0) { /* whoever has the door too can open it now */
 		(void)eventfd_write(control->join_free_fd, 1);
 		close(control->join_free_fd);
@@ -551,11 +551,11 @@ enum esp_status control_open(const struct control_config *config, struct control
 	control->opened_ns = clock_now_ns();
 	control->ways = (struct connection_ways){config->rails, config->roster, &config->listener->interfaces, config->self.hello.from,
 	                                   config->segment_bytes, config->interval_ns / 8};
-	control->listen_count = config->listener->count;
-	memcpy(control->listen_fds, config->listener->fds, sizeof(control->listen_fds));
+	control->accept.listen_count = config->listener->count;
+	memcpy(control->accept.listen_fds, config->listener->fds, sizeof(control->accept.listen_fds));
 	pthread_mutex_init(&control->lock, NULL);
 	cmdq_init(&control->cmdq);
-	accept_limit_init(&control->accept_limit, (uint64_t)config->roster->size * (config->lanes + 2), clock_now_ns());
+	accept_limit_init(&control->accept.limit, (uint64_t)config->roster->size * (config->lanes + 2), clock_now_ns());
 	rng_init(&control->rng, clock_now_ns() ^ (uint64_t)getpid() << 32);
 	make_listener(config, &control->listener);
 	control->control = calloc(config->roster->size, sizeof(struct connection *));
@@ -591,8 +591,8 @@ static void end(void *argument)
 	farewell(control);
 	for (struct connection *connection = control->connections; connection; connection = connection->next)
 		control_unwatch(control, connection);
-	for (uint32_t i = 0; i < control->own_count; i++)
-		loop_remove(control->loop, &control->own[i].watched);
+	for (uint32_t i = 0; i < control->accept.own_count; i++)
+		loop_remove(control->loop, &control->accept.own[i].watched);
 	loop_set_hook(control->loop, NULL, NULL);
 }
 

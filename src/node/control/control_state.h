@@ -32,38 +32,43 @@ struct control_own {
 };
 #define CONTROL_OWN_MOST (LISTEN_MOST + 5u)
 
+/* Where the node listens, and connections that it has accepted there. */
+struct control_accept {
+	int listen_fds[LISTEN_MOST];
+	uint32_t listen_count;
+	struct control_own own[CONTROL_OWN_MOST]; /* descriptors that are watched beside connections   */
+	uint32_t own_count;
+	struct control_own *ports[LISTEN_MOST + 1]; /* over TCP: its own, and the joiners' if that is another and its alone */
+	uint32_t port_count;
+	struct control_own *free;   /* of config.join_free_fd                                          */
+	struct accept_limit limit;  /* at the TCP ports                                                */
+	bool looks_away;            /* the limit is reached: the ports' sockets are not watched        */
+	uint32_t first_looked_at;   /* of the ports, in turn                                           */
+	uint32_t guests;            /* connections that have not proved themselves                     */
+	uint64_t accepted;          /* connections, so far                                             */
+};
+
 struct control {
+	struct control_accept accept;
 	struct control_config config;
 	pthread_t thread;
 	struct loop *loop;
 	struct loop own_loop;    /* unless it was given one */
 	struct loop_task cmds;   /* there are some          */
-	struct control_own own[CONTROL_OWN_MOST]; /* what it watches beside connections */
-	uint32_t own_count;
 	uint64_t next_tick_ns;
 	struct connection_ways ways;
-	int listen_fds[LISTEN_MOST];
-	uint32_t listen_count;
 	struct connection *connections;
-	uint32_t guests;
-	struct accept_limit accept_limit; /* at the TCP ports */
-	bool looks_away;            /* it is locked: nothing is heard of the ports' sockets */
 	uint64_t opened_ns;
 	bool has_settled;           /* control_settle(): all have met */
-	uint32_t first_looked_at;   /* of the ports, in turn */
 	struct fd_exchange fd_exchange;         /* of descriptors of this host's ranks */
 	bool is_serving;            /* the first rank: all have left theirs */
 	uint32_t served;            /* and how many have got them all       */
 	struct connection **control; /* by rank: the open or coming control connection that is spoken on */
 	struct reliable *reliable;    /* by rank */
 	uint64_t *dialled;     /* by rank: lanes that were dialled, a bit each, where connections are replaced */
-	uint64_t accepted;     /* connections, so far */
 	uint64_t *newest;      /* by rank and lane: which of them it was given last */
 	struct handshake_config listener;
 	struct rng rng;
-	struct control_own *ports[LISTEN_MOST + 1]; /* where it listens over TCP: its own ports, and the joiners' if that is another and its alone */
-	uint32_t port_count;
-	struct control_own *free; /* of config.join_free_fd */
 	int join_free_fd;      /* readable once this control is closed; -1: nobody shares its door. Guarded by the lock */
 	atomic_uint newcomers; /* who wait at the door */
 	atomic_uint sure;      /* of them: have answered since they were last asked */

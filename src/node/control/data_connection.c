@@ -27,8 +27,8 @@ void data_connection_done(struct control *control, struct connection *connection
 
 	if (!dialled && control->config.rails->count > 1)
 		connection_pin(connection, &control->config.listener->interfaces);
-	if (dialled && connection->attempts > 1 && connection->rail != ROUTE_ANY && control->config.rails->count > 1)
-		log_write(control->config.log, LOG_LEVEL_INFO, LOG_NET, "rank %u: lane %u goes to %s", peer, lane, connection->way);
+	if (dialled && connection->dial.attempts > 1 && connection->dial.rail != ROUTE_ANY && control->config.rails->count > 1)
+		log_write(control->config.log, LOG_LEVEL_INFO, LOG_NET, "rank %u: lane %u goes to %s", peer, lane, connection->dial.way);
 	uint32_t rail = connection_rail(connection, &control->ways);
 	control_unwatch(control, connection);
 	connection->fd = -1;

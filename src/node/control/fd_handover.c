@@ -18,19 +18,19 @@ static bool fetch(struct control *control, struct connection *connection)
 {
 	struct error why;
 	bool busy = false;
-	enum esp_status status = connection->has_left ? fd_exchange_fetch(&control->fd_exchange, connection->fd, &connection->fd_exchange_at, take_descriptors, control, &why)
+	enum esp_status status = connection->fds.has_left ? fd_exchange_fetch(&control->fd_exchange, connection->fd, &connection->fds.at, take_descriptors, control, &why)
 	                                        : fd_exchange_leave(&control->fd_exchange, connection->fd, &busy, &why);
 
-	connection->wants_room = !connection->has_left && !busy;
+	connection->fds.wants_room = !connection->fds.has_left && !busy;
 	connection->retry_ns = busy ? clock_now_ns() + BUSY_PAUSE : 0;
 	if (status < 0)
 		connection_broke(connection, &why);
 	if (status != ESP_OK)
 		return false;
-	connection->wants_room = false;
-	if (connection->has_left && connection->fd_exchange_at == control->config.local_count)
-		connection->state = CONNECTION_DONE;
-	connection->has_left = true;
+	connection->fds.wants_room = false;
+	if (connection->fds.has_left && connection->fds.at == control->config.local_count)
+		connection_enter(connection, CONNECTION_DONE);
+	connection->fds.has_left = true;
 	return true;
 }
 
@@ -42,23 +42,23 @@ static bool hand(struct control *control, struct connection *connection)
 	bool busy = false;
 	enum esp_status status = ESP_PENDING;
 
-	connection->wants_room = false;
+	connection->fds.wants_room = false;
 	connection->retry_ns = 0;
-	if (!connection->has_left)
+	if (!connection->fds.has_left)
 		status = fd_exchange_put(&control->fd_exchange, connection->fd, local, &why);
 	else if (fd_exchange_is_full(&control->fd_exchange))
-		status = fd_exchange_hand(&control->fd_exchange, connection->fd, local, &connection->fd_exchange_at, &busy, &why);
+		status = fd_exchange_hand(&control->fd_exchange, connection->fd, local, &connection->fds.at, &busy, &why);
 	else
 		connection_look_at_door(connection); /* it has nothing to say until then, but may go away */
 	if (status < 0)
 		connection_broke(connection, &why);
-	connection->wants_room = connection->has_left && fd_exchange_is_full(&control->fd_exchange) && status == ESP_PENDING && !busy;
+	connection->fds.wants_room = connection->fds.has_left && fd_exchange_is_full(&control->fd_exchange) && status == ESP_PENDING && !busy;
 	connection->retry_ns = busy ? clock_now_ns() + BUSY_PAUSE : 0;
-	if (status == ESP_OK && connection->has_left)
-		connection->state = CONNECTION_DONE;
-	if (status == ESP_OK && !connection->has_left)
+	if (status == ESP_OK && connection->fds.has_left)
+		connection_enter(connection, CONNECTION_DONE);
+	if (status == ESP_OK && !connection->fds.has_left)
 		control->config.events->fds->left(control->config.context, connection->peer);
-	connection->has_left = connection->has_left || status == ESP_OK;
+	connection->fds.has_left = connection->fds.has_left || status == ESP_OK;
 	return status == ESP_OK;
 }
 

@@ -12,11 +12,11 @@
 /* Has it answered? */
 static void set_sure(struct control *control, struct connection *connection, bool is_sure)
 {
-	if (is_sure && !connection->is_sure)
+	if (is_sure && !connection->joiner.is_sure)
 		atomic_fetch_add(&control->sure, 1);
-	else if (!is_sure && connection->is_sure)
+	else if (!is_sure && connection->joiner.is_sure)
 		atomic_fetch_sub(&control->sure, 1);
-	connection->is_sure = is_sure;
+	connection->joiner.is_sure = is_sure;
 }
 
 static void tell(struct control *control, struct connection *connection, const struct control_msg *msg)
@@ -46,7 +46,7 @@ static void refuse(struct control *control, struct connection *connection, const
 	control->config.events->joiners->explain(control->config.context, bytes, &why);
 	log_write(control->config.log, LOG_LEVEL_WARN, LOG_JOIN, "not let in: %s", why.text);
 	clip(msg.refuse.text, sizeof(msg.refuse.text), "%s", why.text);
-	connection->is_refused = true;
+	connection->joiner.is_refused = true;
 	tell(control, connection, &msg);
 }
 
@@ -57,9 +57,9 @@ static void turn_away(struct control *control, struct connection *connection)
 
 	if (connection->retry_ns == 0)
 		connection->retry_ns = clock_now_ns() + control->config.interval_ns / 2;
-	if (!connection->is_refused && connection_receive_bytes(connection, RENDEZVOUS_ARRIVAL_BYTES, &bytes))
+	if (!connection->joiner.is_refused && connection_receive_bytes(connection, RENDEZVOUS_ARRIVAL_BYTES, &bytes))
 		refuse(control, connection, bytes);
-	else if (connection->is_refused)
+	else if (connection->joiner.is_refused)
 		connection_look_at_door(connection);
 }
 
@@ -68,12 +68,12 @@ static void turn_away(struct control *control, struct connection *connection)
 /* It is there, and says who it is; and, once it is let in, as which rank it has joined. */
 static void on_echo(struct control *control, struct connection *connection, const struct control_msg *msg)
 {
-	connection->asked_ns = 0;
-	snprintf(connection->who, sizeof(connection->who), "%.*s", (int)sizeof(connection->who) - 1, msg->echo.who);
-	if (!connection->is_invited) {
+	connection->joiner.asked_ns = 0;
+	snprintf(connection->joiner.who, sizeof(connection->joiner.who), "%.*s", (int)sizeof(connection->joiner.who) - 1, msg->echo.who);
+	if (!connection->joiner.is_invited) {
 		set_sure(control, connection, true);
 	} else if (msg->about != UINT32_MAX) {
-		connection->has_joined = true;
+		connection->joiner.has_joined = true;
 		connection->retry_ns = 0;
 	}
 }
@@ -82,14 +82,14 @@ void joiner_queue_turn(struct control *control, struct connection *connection)
 {
 	struct control_msg msg;
 
-	if (connection->is_unfit) {
+	if (connection->joiner.is_unfit) {
 		turn_away(control, connection);
 		return;
 	}
 	if (!connection->is_announced) {
 		connection->is_announced = true;
-		connection->asked_ns = clock_now_ns();
-		connection->retry_ns = connection->asked_ns + control->config.interval_ns / 2;
+		connection->joiner.asked_ns = clock_now_ns();
+		connection->retry_ns = connection->joiner.asked_ns + control->config.interval_ns / 2;
 		ask(control, connection);
 		atomic_fetch_add(&control->newcomers, 1);
 		set_sure(control, connection, true);
@@ -105,15 +105,15 @@ void joiner_queue_due(struct control *control, struct connection *connection, ui
 	uint64_t interval = control->config.interval_ns;
 
 	joiner_queue_turn(control, connection); /* it may have answered while we did not look, or were stopped ourselves */
-	if (connection->state != CONNECTION_DOOR || connection->has_joined)
+	if (connection->state != CONNECTION_DOOR || connection->joiner.has_joined)
 		return;
-	if (connection->is_unfit || (connection->is_invited && connection->asked_ns > 0 && now >= connection->asked_ns + interval / 8 * 6)) {
+	if (connection->joiner.is_unfit || (connection->joiner.is_invited && connection->joiner.asked_ns > 0 && now >= connection->joiner.asked_ns + interval / 8 * 6)) {
 		connection_silent(connection);
 		return;
 	}
-	connection->retry_ns = now + (connection->is_invited ? interval / 8 : interval / 2);
-	if (connection->asked_ns == 0) { /* one that does not answer, and is not let in, is left in peace */
-		connection->asked_ns = now;
+	connection->retry_ns = now + (connection->joiner.is_invited ? interval / 8 : interval / 2);
+	if (connection->joiner.asked_ns == 0) { /* one that does not answer, and is not let in, is left in peace */
+		connection->joiner.asked_ns = now;
 		ask(control, connection);
 	}
 }
@@ -126,17 +126,17 @@ static void lose(struct control *control, const struct connection *connection)
 
 	char why[CONTROL_TEXT];
 
-	clip(why, sizeof(why), "%s, whom rank %u has let in to become rank %u, %s", connection->who[0] ? connection->who : "a newcomer", control->ways.self,
-	     connection->invited_as, how);
-	control->config.events->joiners->lost(control->config.context, connection->promised_to, 1, why);
+	clip(why, sizeof(why), "%s, whom rank %u has let in to become rank %u, %s", connection->joiner.who[0] ? connection->joiner.who : "a newcomer", control->ways.self,
+	     connection->joiner.invited_as, how);
+	control->config.events->joiners->lost(control->config.context, connection->joiner.promised_to, 1, why);
 }
 
 void joiner_queue_gone(struct control *control, struct connection *connection)
 {
 	if (connection->purpose != HELLO_JOINER || !connection->is_announced)
 		return;
-	if (connection->is_invited) {
-		if (!connection->has_joined && !connection->is_refused)
+	if (connection->joiner.is_invited) {
+		if (!connection->joiner.has_joined && !connection->joiner.is_refused)
 			lose(control, connection);
 		return;
 	}
@@ -157,7 +157,7 @@ uint32_t control_sure_joiners(const struct control *control)
 void control_ask_joiners(struct control *control)
 {
 	for (struct connection *connection = control->connections; connection; connection = connection->next) {
-		if (connection->state != CONNECTION_DOOR || connection->is_invited || connection->is_unfit || connection->is_promised)
+		if (connection->state != CONNECTION_DOOR || connection->joiner.is_invited || connection->joiner.is_unfit || connection->joiner.is_promised)
 			continue;
 		set_sure(control, connection, false);
 		ask(control, connection);
@@ -179,12 +179,12 @@ uint32_t control_promise(struct control *control, uint32_t channel, uint32_t mos
 	uint32_t count = 0;
 
 	for (struct connection *connection = first_in_line(control); connection && (most == 0 || count < most); connection = connection->before) {
-		bool is_taken = connection->is_invited || (connection->is_promised && connection->promised_to != channel);
+		bool is_taken = connection->joiner.is_invited || (connection->joiner.is_promised && connection->joiner.promised_to != channel);
 
-		if (connection->state != CONNECTION_DOOR || is_taken || !connection->is_sure)
+		if (connection->state != CONNECTION_DOOR || is_taken || !connection->joiner.is_sure)
 			continue;
-		connection->is_promised = true;
-		connection->promised_to = channel;
+		connection->joiner.is_promised = true;
+		connection->joiner.promised_to = channel;
 		count++;
 	}
 	return count;
@@ -193,8 +193,8 @@ uint32_t control_promise(struct control *control, uint32_t channel, uint32_t mos
 void control_release(struct control *control, uint32_t channel)
 {
 	for (struct connection *connection = control->connections; connection; connection = connection->next) {
-		if (connection->is_promised && !connection->is_invited && connection->promised_to == channel)
-			connection->is_promised = false;
+		if (connection->joiner.is_promised && !connection->joiner.is_invited && connection->joiner.promised_to == channel)
+			connection->joiner.is_promised = false;
 	}
 }
 
@@ -215,12 +215,12 @@ uint32_t control_invite(struct control *control, const struct control_msg *first
 	uint32_t invited = 0;
 
 	for (struct connection *connection = first_in_line(control); connection && invited < count; connection = connection->before) {
-		if (connection->state != CONNECTION_DOOR || connection->is_invited || !connection->is_promised || connection->promised_to != msg.channel)
+		if (connection->state != CONNECTION_DOOR || connection->joiner.is_invited || !connection->joiner.is_promised || connection->joiner.promised_to != msg.channel)
 			continue;
 		set_sure(control, connection, false);
-		connection->is_invited = true;
-		connection->invited_as = msg.about;
-		connection->asked_ns = 0;
+		connection->joiner.is_invited = true;
+		connection->joiner.invited_as = msg.about;
+		connection->joiner.asked_ns = 0;
 		connection->retry_ns = clock_now_ns() + control->config.interval_ns / 8;
 		atomic_fetch_sub(&control->newcomers, 1);
 		tell(control, connection, &msg);
@@ -235,9 +235,9 @@ uint32_t control_invite(struct control *control, const struct control_msg *first
 void control_uninvite(struct control *control, const struct control_msg *why)
 {
 	for (struct connection *connection = control->connections; connection; connection = connection->next) {
-		if (connection->state != CONNECTION_DOOR || !connection->is_invited || connection->has_joined || connection->is_refused || connection->promised_to != why->channel)
+		if (connection->state != CONNECTION_DOOR || !connection->joiner.is_invited || connection->joiner.has_joined || connection->joiner.is_refused || connection->joiner.promised_to != why->channel)
 			continue;
-		connection->is_unfit = connection->is_refused = true;
+		connection->joiner.is_unfit = connection->joiner.is_refused = true;
 		connection->retry_ns = clock_now_ns() + control->config.interval_ns / 2;
 		tell(control, connection, why);
 	}

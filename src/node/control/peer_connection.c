@@ -122,7 +122,7 @@ bool peer_connection_speak(struct control *control, struct connection *connectio
 	}
 	if (connection->state == CONNECTION_OPEN && reliable_owes(reliable, &msg))
 		connection_queue(connection, &msg);
-	bool has_some = connection->out_at < connection->out_bytes;
+	bool has_some = connection->buffer.out_at < connection->buffer.out_bytes;
 	connection_flush(connection);
 	return has_some;
 }
@@ -131,9 +131,9 @@ void peer_connection_opened(struct control *control, struct connection *connecti
 {
 	const struct connection *spoken_on = control->control[connection->peer];
 
-	if (connection->is_check)
+	if (connection->dial.is_check)
 		log_write(control->config.log, LOG_LEVEL_WARN, LOG_NET, "rank %u: %s, although it is there; another connection stands",
-		          connection->peer, connection->doubt.text);
+		          connection->peer, connection->dial.doubt.text);
 	if (!spoken_on || spoken_on->state != CONNECTION_OPEN || spoken_on->lane < connection->lane)
 		control->control[connection->peer] = connection;
 	if (control->control[connection->peer] == connection) {
@@ -203,7 +203,7 @@ void control_find_stuck(struct control *control, uint64_t now, uint64_t for_ns, 
 		if (!connection || connection->local || connection->state != CONNECTION_OPEN)
 			continue;
 		path_read(connection->fd, &stats);
-		if (path_waits_in_vain(&connection->patience, &stats, now, for_ns))
+		if (path_waits_in_vain(&connection->dial.patience, &stats, now, for_ns))
 			found(control->config.context, peer, connection_rail(connection, &control->ways));
 	}
 }

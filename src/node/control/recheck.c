@@ -18,13 +18,13 @@ void recheck_begin(struct control *control, uint32_t peer, uint32_t count, uint6
 		control->config.events->peers->closed(control->config.context, peer, why);
 		return;
 	}
-	connection->is_check = true;
-	connection->doubt = *why;
+	connection->dial.is_check = true;
+	connection->dial.doubt = *why;
 	for (uint32_t i = 0; i < card->address_count && !has_rails; i++) { /* where it was a moment ago comes first */
 		if (node_address_same(&card->addresses[i], far))
-			connection->attempts = i;
+			connection->dial.attempts = i;
 	}
-	connection->retry_ns = connection->dialled_ns + wait_ns;
+	connection->retry_ns = connection->dial.dialled_ns + wait_ns;
 	if (wait_ns == 0)
 		control_dial_now(control, connection);
 }
@@ -32,14 +32,14 @@ void recheck_begin(struct control *control, uint32_t peer, uint32_t count, uint6
 bool recheck_is_refused(const struct control *control, const struct connection *connection)
 {
 	/* A rail is known to lead there, and the others may be dead; some other address may be anybody's. */
-	uint32_t enough = connection->rotates ? 1 : control->config.roster->nodes[connection->peer].address_count;
+	uint32_t enough = connection->dial.rotates ? 1 : control->config.roster->nodes[connection->peer].address_count;
 
-	return connection->is_check && connection->refusals >= enough;
+	return connection->dial.is_check && connection->dial.refusals >= enough;
 }
 
 bool recheck_goes_on(const struct control *control, struct connection *connection, uint64_t now)
 {
-	if (!connection->is_check || connection->state != CONNECTION_SHAKING)
+	if (!connection->dial.is_check || connection->state != CONNECTION_SHAKING)
 		return false;
 	connection->deadline_ns = now + control->config.interval_ns;
 	return true;
