@@ -46,12 +46,13 @@ enum atp_flag {
 	ATP_FLAGS = 31,
 };
 
-/* What words are; a switch adds all of them alike. */
+/* What words are; a switch adds all of them alike, and no sum of them leaves the range of a word. */
 enum atp_kind {
-	ATP_FIXED_32 = 1, /* one quantized value in a word (math/fixed.h) */
-	ATP_FIXED_16 = 2, /* two, with biases */
-	ATP_INTEGER = 3,  /* an i32 or u32 of the caller, known not to overflow */
-	ATP_KIND_LAST = 3,
+	ATP_FIXED_32 = 1, /* signed: one quantized value (math/fixed.h) */
+	ATP_FIXED_16 = 2, /* unsigned: two of them, with biases */
+	ATP_SIGNED = 3,   /* an i32 of the caller */
+	ATP_UNSIGNED = 4, /* a u32 of the caller */
+	ATP_KIND_LAST = 4,
 };
 
 struct atp_packet {

@@ -13,7 +13,7 @@ static struct atp_packet draw_gradient(struct rng *rng)
 		.flags = (uint8_t)rng_below(rng, 32),
 		.hop = (uint8_t)rng_below(rng, 2),
 		.scale = (uint8_t)rng_next(rng),
-		.kind = (uint8_t)(1 + rng_below(rng, 3)),
+		.kind = (uint8_t)(1 + rng_below(rng, 4)),
 		.fan_in = {(uint8_t)(1 + rng_below(rng, 64)), (uint8_t)(1 + rng_below(rng, 64))},
 		.owner = (uint16_t)rng_next(rng),
 		.words = (uint16_t)(1 + rng_below(rng, ATP_WORDS_MAX)),
@@ -43,7 +43,7 @@ static struct atp_packet draw_other(struct rng *rng)
 		.tag = rng_next(rng),
 	};
 	if (packet.type == ATP_RESULT) {
-		packet.kind = (uint8_t)(1 + rng_below(rng, 3));
+		packet.kind = (uint8_t)(1 + rng_below(rng, 4));
 		packet.scale = (uint8_t)rng_next(rng);
 	}
 	return packet;
@@ -106,7 +106,7 @@ static void test_refused(void)
 	REFUSED(packet.flags = 32);
 	REFUSED(packet.hop = 2);
 	REFUSED(packet.kind = 0);
-	REFUSED(packet.kind = 4);
+	REFUSED(packet.kind = 5);
 	REFUSED(packet.fan_in[0] = 0);
 	REFUSED(packet.fan_in[0] = 65);
 	REFUSED(packet.fan_in[1] = 65);
