@@ -61,7 +61,7 @@ struct atp_packet {
 	uint8_t hop;   /* of a gradient: 0, or 1 */
 	uint8_t scale; /* digest of the exponents of the words' blocks: equal in all contributions to a number */
 	uint8_t kind;  /* enum atp_kind; 0 in hellos, welcomes and byes */
-	uint8_t fan_in[ATP_HOPS]; /* children of the group, and groups; 0 groups: one level only */
+	uint8_t fan_in[ATP_HOPS]; /* children of the group (0 at hop 1), and groups (0: one level only) */
 	uint16_t owner; /* member */
 	uint16_t group; /* of the contributors, at hop 0 */
 	uint16_t words;
@@ -130,11 +130,11 @@ static inline bool atp_gradient_valid(const struct atp_packet *packet)
 {
 	if (packet->hop >= ATP_HOPS || packet->words == 0 || packet->kind == 0 || packet->kind > ATP_KIND_LAST)
 		return false;
-	if (packet->fan_in[0] == 0 || packet->fan_in[0] > ATP_CHILDREN_MAX || packet->fan_in[1] > ATP_CHILDREN_MAX)
+	if (packet->fan_in[0] > ATP_CHILDREN_MAX || packet->fan_in[1] > ATP_CHILDREN_MAX || packet->fan_in[packet->hop & 1] == 0)
 		return false;
 	if (packet->group >= ATP_CHILDREN_MAX || (packet->fan_in[1] != 0 && packet->group >= packet->fan_in[1]))
 		return false;
-	if (packet->hop == 1 && (packet->fan_in[1] == 0 || packet->group != 0))
+	if (packet->hop == 1 && (packet->fan_in[0] != 0 || packet->group != 0))
 		return false;
 	return packet->bitmap != 0 && (packet->bitmap & ~atp_children(packet->fan_in[packet->hop & 1])) == 0;
 }

@@ -25,6 +25,8 @@ static struct atp_packet draw_gradient(struct rng *rng)
 	};
 	if (packet.hop == 0)
 		packet.group = (uint16_t)rng_below(rng, packet.fan_in[1]);
+	else
+		packet.fan_in[0] = 0;
 	packet.bitmap = UINT64_C(1) << rng_below(rng, packet.fan_in[packet.hop]);
 	return packet;
 }
@@ -112,9 +114,10 @@ static void test_refused(void)
 	REFUSED(packet.fan_in[1] = 65);
 	REFUSED(packet.group = 2);
 	REFUSED((packet.fan_in[1] = 0, packet.group = 64));
-	REFUSED((packet.hop = 1, packet.group = 1));
-	REFUSED((packet.hop = 1, packet.fan_in[1] = 0));
-	REFUSED((packet.hop = 1, packet.bitmap = 4));
+	REFUSED(packet.hop = 1);
+	REFUSED((packet.hop = 1, packet.fan_in[0] = 0, packet.group = 1));
+	REFUSED((packet.hop = 1, packet.fan_in[0] = packet.fan_in[1] = 0));
+	REFUSED((packet.hop = 1, packet.fan_in[0] = 0, packet.bitmap = 4));
 	REFUSED(packet.bitmap = 0);
 	REFUSED(packet.bitmap = 8);
 	REFUSED(packet.words = 0);
@@ -131,6 +134,14 @@ static void test_refused(void)
 	CHECK(decodes(&good, &other));
 	REFUSED(packet.kind = 1);
 	REFUSED(packet.scale = 1);
+}
+
+static void test_second_hop(void)
+{
+	struct atp_packet packet = {.type = ATP_GRADIENT, .kind = 1, .hop = 1, .fan_in = {0, 2}, .words = 4, .bitmap = 2}, out;
+	CHECK(decodes(&packet, &out) && !atp_is_complete(&out));
+	packet.bitmap = 3;
+	CHECK(decodes(&packet, &out) && atp_is_complete(&out));
 }
 
 static void test_lengths(void)
@@ -179,6 +190,7 @@ int main(int argc, char **argv)
 	test_round_trip(&rng);
 	test_layout();
 	test_refused();
+	test_second_hop();
 	test_lengths();
 	test_greeting(&rng);
 	return 0;

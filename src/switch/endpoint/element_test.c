@@ -24,7 +24,7 @@ static struct atp_packet packet_of(uint32_t which)
 	else if (which < 10)
 		packet.bitmap = which - 6, packet.group = 1, packet.fan_in[0] = 2;
 	else
-		packet.bitmap = which - 9, packet.hop = 1;
+		packet.bitmap = which - 9, packet.hop = 1, packet.fan_in[0] = 0;
 	return packet;
 }
 

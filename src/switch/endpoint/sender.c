@@ -302,17 +302,25 @@ static bool is_due(const struct number *number, uint64_t now_ns)
 	return is_in_flight(number) && (number->is_overdue || number->due_ns <= now_ns);
 }
 
-/* Goes once over all numbers in flight, a packet per call, and then knows when to look again. */
-static bool next_repair(struct sender *sender, uint64_t now_ns, struct endpoint_out *out)
+/* A pass over all numbers in flight, a packet per call, after which it is known when to look again. */
+static void begin_pass(struct sender *sender)
 {
-	if (!sender->is_repairing) {
-		if (!sender->has_overdue && now_ns < sender->due_ns)
-			return false;
-		sender->is_repairing = true;
-		sender->has_overdue = false;
-		sender->repair_at = sender->begin;
-		sender->due_ns = sender->least_due_ns = UINT64_MAX;
-	}
+	sender->is_repairing = true;
+	sender->has_overdue = false;
+	sender->repair_at = sender->begin;
+	sender->due_ns = sender->least_due_ns = UINT64_MAX;
+}
+
+static void end_pass(struct sender *sender)
+{
+	sender->is_repairing = false;
+	if (sender->least_due_ns < sender->due_ns)
+		sender->due_ns = sender->least_due_ns;
+}
+
+/* False: the pass is over. */
+static bool go_on_with_pass(struct sender *sender, uint64_t now_ns, struct endpoint_out *out)
+{
 	if (sender->repair_at < sender->begin)
 		sender->repair_at = sender->begin;
 	while (sender->repair_at < sender->next) {
@@ -326,8 +334,18 @@ static bool next_repair(struct sender *sender, uint64_t now_ns, struct endpoint_
 		if (due)
 			return true;
 	}
-	sender->is_repairing = false;
-	sender->due_ns = sender->due_ns < sender->least_due_ns ? sender->due_ns : sender->least_due_ns;
+	return false;
+}
+
+static bool next_repair(struct sender *sender, uint64_t now_ns, struct endpoint_out *out)
+{
+	while (sender->is_repairing || sender->has_overdue || now_ns >= sender->due_ns) {
+		if (!sender->is_repairing)
+			begin_pass(sender);
+		if (go_on_with_pass(sender, now_ns, out))
+			return true;
+		end_pass(sender);
+	}
 	return false;
 }
 

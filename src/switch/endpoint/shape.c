@@ -153,6 +153,5 @@ bool shape_fits(const struct shape *shape, const struct atp_packet *packet)
 
 	if (packet->fan_in[1] != group_count(shape, &absence))
 		return false;
-	/* At hop 1 the fan-in of hop 0 is that of the child which completed it: any group's. */
 	return packet->hop == 1 || packet->fan_in[0] == shape_group(shape, packet->owner, packet->group).fan_in;
 }

@@ -89,7 +89,7 @@ static void test_fits(void)
 	CHECK(!shape_fits(shape, &packet));
 	packet.fan_in[1] = 0;
 	CHECK(!shape_fits(shape, &packet));
-	packet = (struct atp_packet){.type = ATP_GRADIENT, .hop = 1, .fan_in = {3, 2}, .bitmap = 3, .owner = 9};
+	packet = (struct atp_packet){.type = ATP_GRADIENT, .hop = 1, .fan_in = {0, 2}, .bitmap = 3, .owner = 9};
 	CHECK(shape_fits(shape, &packet));
 	shape_close(shape);
 }

@@ -147,6 +147,7 @@ static inline void step_raise(struct atp_packet *packet)
 	packet->hop = 1;
 	packet->bitmap = UINT64_C(1) << (packet->group & 63);
 	packet->group = 0;
+	packet->fan_in[0] = 0;
 	packet->flags &= (uint8_t) ~(ATP_RESEND | ATP_COLLISION);
 }
 

@@ -200,6 +200,7 @@ static void test_levels(void)
 	CHECK_U64(give(&bench, 9, 0, 0), STEP_CLAIMED);
 	prepare(&bench, 9, 1, 0);
 	bench.packet.hop = 1;
+	bench.packet.fan_in[0] = 0;
 	bench.packet.fan_in[1] = 3;
 	CHECK_U64(run(&bench, true), STEP_COLLIDED);
 }
