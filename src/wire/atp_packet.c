@@ -31,6 +31,6 @@ bool atp_greeting_decode(const uint8_t in[ATP_GREETING_BYTES], struct atp_greeti
 
 const char *atp_type_name(uint8_t type)
 {
-	static const char *const names[] = {NULL, "gradient", "result", "hello", "welcome", "bye"};
+	static const char *const names[] = {NULL, "gradient", "result", "hello", "welcome", "bye", "ask"};
 	return type < sizeof(names) / sizeof(names[0]) ? names[type] : NULL;
 }

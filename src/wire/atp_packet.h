@@ -34,11 +34,13 @@ enum atp_type {
 	ATP_RESULT = 2,   /* owner to members, through switches: the sum; acknowledges the number */
 	ATP_HELLO = 3,    /* member to switch: registers it under the flow; `owner` is the member itself */
 	ATP_WELCOME = 4,  /* the answer to a hello */
-	ATP_BYE = 5,      /* member to owner or switch: with ATP_DONE, all results below `sequence` have come */
+	ATP_BYE = 5,      /* member to owner: with ATP_DONE, all results below `sequence` have come */
+	ATP_ASK = 6,      /* owner to member: others wait for the number, and the member's contribution is missing */
+	ATP_TYPE_LAST = 6,
 };
 
 enum atp_flag {
-	ATP_RESEND = 1,    /* sent before: takes the slot's sum along and frees it, never claims one */
+	ATP_RESEND = 1,    /* sent before: takes the slot's sum along and frees it, never claims one. Of a result: a member had to send again */
 	ATP_BYPASS = 2,    /* not for switches: goes straight to its destination */
 	ATP_COLLISION = 4, /* found its slot taken by another id */
 	ATP_MARK = 8,      /* it, or a packet whose contribution it holds, passed a congested queue */
@@ -60,7 +62,7 @@ struct atp_packet {
 	uint8_t flags; /* enum atp_flag */
 	uint8_t hop;   /* of a gradient: 0, or 1 */
 	uint8_t scale; /* digest of the exponents of the words' blocks: equal in all contributions to a number */
-	uint8_t kind;  /* enum atp_kind; 0 in hellos, welcomes and byes */
+	uint8_t kind;  /* enum atp_kind; 0 without sums */
 	uint8_t fan_in[ATP_HOPS]; /* children of the group (0 at hop 1), and groups (0: one level only) */
 	uint16_t owner; /* member */
 	uint16_t group; /* of the contributors, at hop 0 */
@@ -146,7 +148,7 @@ static inline bool atp_other_valid(const struct atp_packet *packet)
 		return false;
 	if (packet->type == ATP_RESULT)
 		return packet->words != 0 && packet->kind != 0 && packet->kind <= ATP_KIND_LAST;
-	return packet->type >= ATP_HELLO && packet->type <= ATP_BYE && packet->kind == 0 && packet->scale == 0;
+	return packet->type >= ATP_HELLO && packet->type <= ATP_TYPE_LAST && packet->kind == 0 && packet->scale == 0;
 }
 
 /* Do the fields of a header make sense together? */

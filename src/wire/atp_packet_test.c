@@ -34,7 +34,7 @@ static struct atp_packet draw_gradient(struct rng *rng)
 static struct atp_packet draw_other(struct rng *rng)
 {
 	struct atp_packet packet = {
-		.type = (uint8_t)(ATP_RESULT + rng_below(rng, 4)),
+		.type = (uint8_t)(ATP_RESULT + rng_below(rng, 5)),
 		.flags = (uint8_t)rng_below(rng, 32),
 		.owner = (uint16_t)rng_next(rng),
 		.words = (uint16_t)(1 + rng_below(rng, 400)),
@@ -104,7 +104,7 @@ static void test_refused(void)
 
 	CHECK(decodes(&good, &other));
 	REFUSED(packet.type = 0);
-	REFUSED(packet.type = 6);
+	REFUSED(packet.type = 7);
 	REFUSED(packet.flags = 32);
 	REFUSED(packet.hop = 2);
 	REFUSED(packet.kind = 0);
@@ -178,7 +178,7 @@ static void test_greeting(struct rng *rng)
 	bytes[22] = 1, bytes[23] = 1;
 	CHECK(!atp_greeting_decode(bytes, &back));
 	CHECK_STR(atp_type_name(ATP_WELCOME), "welcome");
-	CHECK(!atp_type_name(0) && !atp_type_name(6));
+	CHECK(!atp_type_name(0) && !atp_type_name(7));
 }
 
 int main(int argc, char **argv)

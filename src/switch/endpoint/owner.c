@@ -18,7 +18,12 @@ static const uint8_t entry_moves[] = {
 	[ENTRY_COMPLETE] = 1u << ENTRY_FREE,
 };
 
-enum pending { PENDING_NONE, PENDING_ONE, PENDING_ALL };
+enum pending {
+	PENDING_NONE,
+	PENDING_ASK, /* of an open entry: to members whose contributions are missing */
+	PENDING_ONE, /* of a complete one: the result, to the asker */
+	PENDING_ALL,
+};
 
 #define NO_BUFFER UINT32_MAX
 
@@ -30,11 +35,13 @@ struct entry {
 	uint16_t asker; /* of PENDING_ONE */
 	uint8_t scale, kind;
 	uint8_t state;   /* enum entry_state */
-	uint8_t pending; /* enum pending: the result waits in the queue */
+	uint8_t pending; /* enum pending: waits in the queue */
 	bool has_own;
 	bool is_marked;
+	bool is_repaired; /* a member sent its contribution again */
 	bool is_queued;
 	const uint32_t *own;
+	uint32_t bypasses, ask_at; /* straight contributions that have come; asks go out when there are so many */
 };
 
 struct owner {
@@ -44,8 +51,8 @@ struct owner {
 	uint32_t *free_buffers, free_count;
 	uint64_t *held;  /* of a buffer: shape_groups() */
 	uint32_t *words; /* of a buffer: words_max */
-	uint32_t *queue, queue_head, queue_count; /* numbers whose results are to be sent */
-	uint32_t spread_at; /* the next member of a result that goes to all one by one */
+	uint32_t *queue, queue_head, queue_count; /* places of entries for which packets are to be sent */
+	uint32_t spread_at; /* the next member of packets that go out one by one */
 	uint32_t kept_from; /* numbers below it are forgotten, or not this owner's */
 	uint32_t last;      /* the highest complete number + 1 */
 	uint32_t *done;     /* by member: it has all results below */
@@ -136,13 +143,18 @@ static void clear_held(struct owner *owner, struct entry *entry)
 	memset(element_of(owner, entry).held, 0, 8 * (size_t)shape_groups(owner->config.shape));
 }
 
+static bool is_head(const struct owner *owner, const struct entry *entry)
+{
+	return owner->queue_count > 0 && &owner->entries[owner->queue[owner->queue_head]] == entry;
+}
+
 static void forget(struct owner *owner, struct entry *entry)
 {
 	entry_enter(entry, ENTRY_FREE);
 	owner->free_buffers[owner->free_count++] = entry->buffer;
 	entry->buffer = NO_BUFFER;
 	entry->pending = PENDING_NONE;
-	if (owner->queue_count > 0 && &owner->entries[owner->queue[owner->queue_head]] == entry)
+	if (is_head(owner, entry))
 		owner->spread_at = 0;
 }
 
@@ -167,11 +179,27 @@ static void set_contents(struct entry *entry, const struct contents *contents)
 	entry->kind = contents->kind;
 }
 
+/* Complete numbers below end; all below are complete, or other owners'. */
+static void forget_up_to(struct owner *owner, uint32_t end)
+{
+	for (; owner->kept_from < end; owner->kept_from++) {
+		struct entry *entry = entry_of(owner, owner->kept_from);
+		if (entry->state == ENTRY_COMPLETE && entry->sequence == owner->kept_from)
+			forget(owner, entry);
+	}
+}
+
 /*
- * The entry of a number, opened if need be. NULL and *out_why: the number is too old, or there is no room. An entry of an older number
- * that is complete gives way: the contributor to this number has all results up to it minus the window, so all members
- * have sent those numbers, and have the results of that old one.
+ * O5: a member that contributes to a number has all results up to that number minus a window, from any owner. So all members have contributed to those, and
+ * have all results up to the number minus two windows.
  */
+static void forget_before(struct owner *owner, uint32_t sequence)
+{
+	if (sequence >= owner->entry_count)
+		forget_up_to(owner, sequence - owner->entry_count + 1);
+}
+
+/* The entry of a number, opened if need be. NULL and *out_why: the number is too old, or there is no room. */
 static struct entry *entry_open(struct owner *owner, const struct contents *contents, enum owner_event *out_why)
 {
 	struct entry *entry = entry_of(owner, contents->sequence);
@@ -182,16 +210,15 @@ static struct entry *entry_open(struct owner *owner, const struct contents *cont
 	if (contents->sequence < owner->kept_from || (entry->state != ENTRY_FREE && contents->sequence < entry->sequence))
 		return NULL;
 	*out_why = OWNER_FULL;
-	if (entry->state == ENTRY_OPEN)
-		return NULL;
-	if (entry->state == ENTRY_COMPLETE)
-		forget(owner, entry);
-	if (owner->free_count == 0)
+	forget_before(owner, contents->sequence);
+	if (entry->state != ENTRY_FREE || owner->free_count == 0)
 		return NULL;
 	entry_enter(entry, ENTRY_OPEN);
 	entry->buffer = owner->free_buffers[--owner->free_count];
-	entry->has_own = entry->is_marked = false;
+	entry->has_own = entry->is_marked = entry->is_repaired = false;
 	entry->own = NULL;
+	entry->bypasses = 0;
+	entry->ask_at = 1;
 	set_contents(entry, contents);
 	clear_held(owner, entry);
 	return entry;
@@ -199,20 +226,27 @@ static struct entry *entry_open(struct owner *owner, const struct contents *cont
 
 /* ---- results ---- */
 
-/* A second member that asks while the first waits makes it a result for all. */
-static void queue_result(struct owner *owner, struct entry *entry, enum pending whom, uint16_t asker)
+static void queue_push(struct owner *owner, struct entry *entry)
 {
-	assert(entry->state == ENTRY_COMPLETE);
-	if (entry->pending == PENDING_ONE && (whom == PENDING_ALL || asker != entry->asker))
-		entry->pending = PENDING_ALL;
-	else if (entry->pending == PENDING_NONE)
-		entry->pending = (uint8_t)whom;
-	entry->asker = asker;
 	if (entry->is_queued)
 		return;
 	assert(owner->queue_count < owner->entry_count);
 	entry->is_queued = true;
 	owner->queue[(owner->queue_head + owner->queue_count++) & (owner->entry_count - 1)] = entry->sequence & (owner->entry_count - 1);
+}
+
+/* A second member that asks while the first waits makes it a result for all. */
+static void queue_result(struct owner *owner, struct entry *entry, enum pending whom, uint16_t asker)
+{
+	assert(entry->state == ENTRY_COMPLETE && whom >= PENDING_ONE);
+	if (entry->pending == PENDING_ASK && is_head(owner, entry))
+		owner->spread_at = 0;
+	if (entry->pending == PENDING_ONE && (whom == PENDING_ALL || asker != entry->asker))
+		entry->pending = PENDING_ALL;
+	else if (entry->pending < PENDING_ONE)
+		entry->pending = (uint8_t)whom;
+	entry->asker = asker;
+	queue_push(owner, entry);
 }
 
 static void queue_pop(struct owner *owner, struct entry *entry)
@@ -230,8 +264,8 @@ static void write_result(const struct owner *owner, const struct entry *entry, s
 
 	*out = (struct endpoint_out){
 		.header = {
-			.type = ATP_RESULT, .flags = entry->is_marked ? ATP_MARK : 0, .scale = entry->scale, .kind = entry->kind,
-			.owner = owner->config.self, .words = entry->words, .next = ATP_NO_NEXT, .sequence = entry->sequence,
+			.type = ATP_RESULT, .flags = (uint8_t)((entry->is_marked ? ATP_MARK : 0) | (entry->is_repaired ? ATP_RESEND : 0)),
+			.scale = entry->scale, .kind = entry->kind, .owner = owner->config.self, .words = entry->words, .next = ATP_NO_NEXT, .sequence = entry->sequence,
 			.call = entry->call, .flow = owner->config.flow,
 		},
 		.words = element.words,
@@ -259,24 +293,53 @@ static bool spread_result(struct owner *owner, struct entry *entry, struct endpo
 	return true;
 }
 
+static bool is_missing(const struct owner *owner, const struct entry *entry, uint16_t member)
+{
+	struct shape_place place = shape_place(owner->config.shape, owner->config.self, member);
+	return !(element_of(owner, entry).held[place.group] >> place.child & 1);
+}
+
+/* O6, one member after the other; false: all are asked. */
+static bool spread_ask(struct owner *owner, const struct entry *entry, struct endpoint_out *out)
+{
+	for (; owner->spread_at < shape_members(owner->config.shape); owner->spread_at++) {
+		uint16_t member = (uint16_t)owner->spread_at;
+		if (member == owner->config.self || !is_missing(owner, entry, member))
+			continue;
+		*out = (struct endpoint_out){.header = {.type = ATP_ASK, .owner = owner->config.self, .next = ATP_NO_NEXT, .sequence = entry->sequence,
+		                                        .flow = owner->config.flow}};
+		out->header.tag = tag_of_ask(owner->config.keys, &out->header);
+		send_to(out, member);
+		owner->spread_at++;
+		owner->counters.asked++;
+		return true;
+	}
+	return false;
+}
+
+/* The next packet for an entry; false: there is none (any more). */
+static bool next_of(struct owner *owner, struct entry *entry, struct endpoint_out *out)
+{
+	if (entry->pending == PENDING_ASK)
+		return entry->state == ENTRY_OPEN && spread_ask(owner, entry, out);
+	if (entry->state != ENTRY_COMPLETE || entry->pending == PENDING_NONE)
+		return false;
+	if (entry->pending == PENDING_ALL && (!owner->uses_switch || owner->spread_at > 0))
+		return spread_result(owner, entry, out);
+	write_result(owner, entry, out);
+	if (entry->pending == PENDING_ONE)
+		send_to(out, entry->asker);
+	entry->pending = PENDING_NONE;
+	return true;
+}
+
 bool owner_next(struct owner *owner, struct endpoint_out *out)
 {
 	while (owner->queue_count > 0) {
 		struct entry *entry = &owner->entries[owner->queue[owner->queue_head]];
-		enum pending pending = entry->state == ENTRY_COMPLETE ? (enum pending)entry->pending : PENDING_NONE;
-		if (pending == PENDING_ALL && (!owner->uses_switch || owner->spread_at > 0)) {
-			if (spread_result(owner, entry, out))
-				return true;
-			pending = PENDING_NONE;
-		}
-		uint16_t asker = entry->asker;
+		if (next_of(owner, entry, out))
+			return true;
 		queue_pop(owner, entry);
-		if (pending == PENDING_NONE)
-			continue;
-		write_result(owner, entry, out);
-		if (pending == PENDING_ONE)
-			send_to(out, asker);
-		return true;
 	}
 	return false;
 }
@@ -287,16 +350,6 @@ void owner_use_switch(struct owner *owner, bool use)
 }
 
 /* ---- completion ---- */
-
-/* O5: a complete number shows that all members have the results of those a window below. */
-static void forget_up_to(struct owner *owner, uint32_t end)
-{
-	for (; owner->kept_from < end; owner->kept_from++) {
-		struct entry *entry = entry_of(owner, owner->kept_from);
-		if (entry->state == ENTRY_COMPLETE && entry->sequence == owner->kept_from)
-			forget(owner, entry);
-	}
-}
 
 static bool has_own_part(const struct owner *owner)
 {
@@ -318,6 +371,7 @@ static bool complete(struct owner *owner, struct entry *entry)
 	owner->last = entry->sequence + 1 > owner->last ? entry->sequence + 1 : owner->last;
 	if (shape_members(owner->config.shape) - has_own_part(owner) > 0)
 		queue_result(owner, entry, PENDING_ALL, 0);
+	/* O5: all members have contributed to it, and so have all results up to it minus a window. */
 	if (entry->sequence >= owner->config.window)
 		forget_up_to(owner, entry->sequence - owner->config.window + 1);
 	return true;
@@ -357,6 +411,25 @@ static enum owner_event answer(struct owner *owner, struct entry *entry, const s
 	return OWNER_ANSWERED;
 }
 
+static uint32_t members_held(const struct owner *owner, const struct entry *entry)
+{
+	uint32_t count = 0;
+
+	for (uint32_t group = 0; group < shape_groups(owner->config.shape); group++)
+		count += (uint32_t)__builtin_popcountll(element_of(owner, entry).held[group]);
+	return count;
+}
+
+/* O6: once for all members that wait, and again when as many have sent again. */
+static void ask(struct owner *owner, struct entry *entry, const struct atp_packet *packet)
+{
+	if (entry->state != ENTRY_OPEN || !(packet->flags & ATP_BYPASS) || ++entry->bypasses < entry->ask_at)
+		return;
+	entry->ask_at = entry->bypasses + members_held(owner, entry);
+	entry->pending = PENDING_ASK;
+	queue_push(owner, entry);
+}
+
 static enum owner_event take(struct owner *owner, struct entry *entry, const struct atp_packet *packet, const void *words)
 {
 	struct element element = element_of(owner, entry);
@@ -367,6 +440,7 @@ static enum owner_event take(struct owner *owner, struct entry *entry, const str
 		return OWNER_OVERLAPS;
 	owner->counters.taken += single_member(owner, packet, &member);
 	entry->is_marked |= (packet->flags & ATP_MARK) != 0;
+	entry->is_repaired |= (packet->flags & (ATP_RESEND | ATP_COLLISION)) == ATP_RESEND;
 	if (complete(owner, entry))
 		return OWNER_COMPLETED;
 	return event == ELEMENT_REPLACED ? OWNER_REPLACED : OWNER_ADDED;
@@ -384,7 +458,11 @@ static enum owner_event packet_event(struct owner *owner, const struct atp_packe
 		return why;
 	if (!entry_has(entry, &contents))
 		return OWNER_REFUSED;
-	return entry->state == ENTRY_COMPLETE ? answer(owner, entry, packet) : take(owner, entry, packet, words);
+	if (entry->state == ENTRY_COMPLETE)
+		return answer(owner, entry, packet);
+	why = take(owner, entry, packet, words);
+	ask(owner, entry, packet);
+	return why;
 }
 
 enum owner_event owner_packet(struct owner *owner, const struct atp_packet *packet, const void *words)

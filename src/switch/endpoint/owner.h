@@ -5,6 +5,9 @@
  * partial sums; results go out through the switch to all, or straight to a member that asked again. A complete element is kept until no
  * member can lack it (rule O5): no member sends a number that is `window` or more above one that it has no result of.
  *
+ * A member that waits for long sends its contribution straight to the owner. Then the owner asks the members whose contributions are missing (O6): theirs may
+ * lie in a slot that nothing completes any more.
+ *
  * Pure: no I/O, no clock, no thread; all memory is taken when it is opened. One thread at a time.
  */
 #ifndef SWITCH_ENDPOINT_OWNER_H
@@ -25,7 +28,7 @@ struct owner_config {
 	const struct tag_keys *keys;
 	uint32_t window;    /* numbers; a power of two, equal on all members */
 	uint32_t words_max; /* of an element */
-	uint32_t elements;  /* held at once, at most 2 * window: with n owners that take turns about 2 * window / n */
+	uint32_t elements;  /* held at once: as many of any 2 * window numbers in a row as it owns. With fewer a flow may stand still. */
 };
 
 enum owner_event {
@@ -86,6 +89,7 @@ void owner_linger(struct owner *owner);
 struct owner_counters {
 	uint64_t events[OWNER_EVENTS];
 	uint64_t taken;     /* contributions of single members that the owner added itself, past the switch */
+	uint64_t asked;     /* packets of O6 */
 	uint64_t overruled; /* elements whose contents the own part did not share */
 };
 const struct owner_counters *owner_counters(const struct owner *owner);

@@ -168,6 +168,30 @@ static void test_partial(void)
 	bench_fini(&bench);
 }
 
+/* O6: a member that waits makes the owner ask those that are missing: once, and again when all that wait have sent again. */
+static void test_ask(void)
+{
+	struct bench bench;
+	struct endpoint_out out;
+
+	bench_init(&bench, SELF, 2 * WINDOW);
+	CHECK_U64(give(&bench, SELF, 0, 1, 0), OWNER_ADDED);
+	CHECK_U64(give(&bench, SELF, 0, 3, ATP_RESEND), OWNER_ADDED);
+	CHECK(!owner_next(bench.owner, &out));
+	for (int round = 0; round < 2; round++) {
+		CHECK_U64(give(&bench, SELF, 0, 1, ATP_RESEND | ATP_BYPASS), OWNER_OVERLAPS);
+		for (uint16_t member = 0; member < MEMBERS; member += 4) {
+			CHECK(owner_next(bench.owner, &out) && out.header.type == ATP_ASK && out.header.sequence == 0 && out.to == ENDPOINT_TO_MEMBER);
+			CHECK(out.member == member && atp_packet_valid(&out.header) && out.header.tag == tag_of_ask(&bench.keys, &out.header));
+		}
+		CHECK(!owner_next(bench.owner, &out));
+		CHECK_U64(give(&bench, SELF, 0, 3, ATP_RESEND | ATP_BYPASS), OWNER_OVERLAPS);
+		CHECK(!owner_next(bench.owner, &out));
+	}
+	CHECK_U64(owner_counters(bench.owner)->asked, 4);
+	bench_fini(&bench);
+}
+
 /* A member with other contents was first; the own part decides. */
 static void test_overruled(void)
 {
@@ -235,6 +259,7 @@ int main(void)
 {
 	test_complete();
 	test_partial();
+	test_ask();
 	test_overruled();
 	test_full();
 	test_end();

@@ -49,6 +49,7 @@ struct sender {
 	struct lineup *lineups; /* by owner */
 	struct window window;
 	uint32_t begin, next, end; /* lowest unacknowledged, lowest unsent, not yet offered */
+	uint32_t asked_end;        /* numbers below were asked for: no slot waits for this member's */
 	uint64_t in_flight_bytes;
 	uint64_t srtt_ns, rttvar_ns; /* 0: not measured */
 	uint64_t due_ns;             /* no number in flight is due before */
@@ -219,10 +220,13 @@ static uint64_t due_after(const struct sender *sender, uint8_t attempts)
 	return rto < sender->config.rto_cap_ns ? rto : sender->config.rto_cap_ns;
 }
 
-/* Only of numbers that were sent once (Karn). It has the wait for the slowest member in it. */
-static void measure(struct sender *sender, const struct number *number, uint64_t now_ns)
+/*
+ * Only of numbers that every member sent once: else a member's time-out would lengthen those of all others, and theirs its own. It has the wait
+ * for the slowest member in it.
+ */
+static void measure(struct sender *sender, const struct number *number, bool is_repaired, uint64_t now_ns)
 {
-	if (number->attempts != 1)
+	if (number->attempts != 1 || is_repaired)
 		return;
 	uint64_t rtt = now_ns > number->sent_ns ? now_ns - number->sent_ns : 1;
 	uint64_t off = rtt > sender->srtt_ns ? rtt - sender->srtt_ns : sender->srtt_ns - rtt;
@@ -281,6 +285,7 @@ static void write_packet(struct sender *sender, uint32_t sequence, uint64_t now_
 static void repair(struct sender *sender, uint32_t sequence, uint64_t now_ns, struct endpoint_out *out)
 {
 	struct number *number = number_of(sender, sequence);
+
 	bool through = number->state == NUMBER_SENT && sender->uses_switch;
 
 	if (number->is_overdue)
@@ -361,8 +366,9 @@ static bool next_new(struct sender *sender, uint64_t now_ns, struct endpoint_out
 	uint32_t sequence = sender->next++;
 	skip_own(sender);
 	struct number *number = number_of(sender, sequence);
-	number_enter(number, sender->uses_switch ? NUMBER_SENT : NUMBER_BYPASSING);
-	if (sender->uses_switch)
+	bool through = sender->uses_switch && sequence >= sender->asked_end;
+	number_enter(number, through ? NUMBER_SENT : NUMBER_BYPASSING);
+	if (through)
 		sender->counters.originals++;
 	else
 		sender->counters.direct++;
@@ -430,7 +436,7 @@ static void acknowledge(struct sender *sender, const struct atp_packet *packet, 
 	struct number *number = number_of(sender, packet->sequence);
 	bool was_used = sender->in_flight_bytes >= sender->window.bytes / 2;
 
-	measure(sender, number, now_ns);
+	measure(sender, number, (packet->flags & ATP_RESEND) != 0, now_ns);
 	window_result(&sender->window, packet->sequence, sender->next, packet_bytes(number), (packet->flags & ATP_MARK) != 0, was_used);
 	sender->in_flight_bytes -= packet_bytes(number);
 	lineup_remove(sender, number);
@@ -476,6 +482,21 @@ void sender_use_switch(struct sender *sender, bool use)
 				number->is_overdue = sender->has_overdue = true;
 		}
 	sender->uses_switch = use;
+}
+
+void sender_ask(struct sender *sender, const struct atp_packet *packet)
+{
+	uint32_t sequence = packet->sequence;
+
+	if (packet->type != ATP_ASK || packet->flow != sender->config.flow || sequence < sender->begin ||
+	    sequence >= sender->begin + sender->config.window || packet->tag != tag_of_ask(sender->config.keys, packet))
+		return;
+	sender->counters.asks++;
+	if (sequence >= sender->next && sequence >= sender->asked_end)
+		sender->asked_end = sequence + 1;
+	if (sequence >= sender->next || !is_in_flight(number_of(sender, sequence)))
+		return;
+	number_of(sender, sequence)->is_overdue = sender->has_overdue = true;
 }
 
 void sender_finish(struct sender *sender)

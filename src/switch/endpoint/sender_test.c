@@ -153,19 +153,20 @@ static void test_refused(void)
 	uint32_t sum[WORDS] = {0};
 	struct atp_packet packet = {.type = ATP_RESULT, .kind = ATP_SIGNED, .owner = 0, .words = WORDS, .sequence = 0, .call = 5, .flow = 9};
 
-	bench_init(&bench, 1);
-	offer(&bench, 0);
-	offer(&bench, 0);
+	bench_init(&bench, 4);
+	for (uint32_t i = 0; i < 5; i++)
+		offer(&bench, 0);
 	CHECK(result(&bench, 0, 0, 0) == SENDER_REFUSED); /* not sent: its sum cannot be complete */
-	EXPECT_PACKET(&bench, 0, 0);
-	CHECK(!next(&bench)); /* the window has one packet */
+	for (uint32_t i = 0; i < 4; i++)
+		EXPECT_PACKET(&bench, i, 0);
+	CHECK(!next(&bench)); /* the window has four packets */
 	CHECK(sender_result(bench.sender, &packet, sum, bench.now) == SENDER_REFUSED);
 	packet.call = 6;
 	packet.tag = tag_of_result(&bench.keys, &packet, sum);
 	CHECK(sender_result(bench.sender, &packet, sum, bench.now) == SENDER_REFUSED);
-	CHECK(result(&bench, 0, 2, 0) == SENDER_REFUSED && result(&bench, 1, 0, 0) == SENDER_REFUSED && result(&bench, 2, 0, 0) == SENDER_REFUSED);
+	CHECK(result(&bench, 0, 2, 0) == SENDER_REFUSED && result(&bench, 4, 0, 0) == SENDER_REFUSED && result(&bench, 5, 0, 0) == SENDER_REFUSED);
 	CHECK(result(&bench, 0, 0, ATP_MARK) == SENDER_NEW && sender_window(bench.sender)->marks == 1);
-	EXPECT_PACKET(&bench, 1, 0);
+	EXPECT_PACKET(&bench, 4, 0);
 	bench_fini(&bench);
 }
 
@@ -184,6 +185,35 @@ static void test_switch_gone(void)
 	sender_use_switch(bench.sender, true);
 	offer(&bench, 0);
 	EXPECT_PACKET(&bench, 2, 0);
+	bench_fini(&bench);
+}
+
+/* Asked for: what is in flight is repaired, what is not sent yet goes straight, and what comes behind it does not. */
+static void test_ask(void)
+{
+	struct bench bench;
+	struct atp_packet packet = {.type = ATP_ASK, .sequence = 0, .flow = 9};
+
+	bench_init(&bench, 100);
+	offer(&bench, 0);
+	EXPECT_PACKET(&bench, 0, 0);
+	sender_ask(bench.sender, &packet); /* without a tag: nothing */
+	CHECK(!next(&bench));
+	packet.tag = tag_of_ask(&bench.keys, &packet);
+	sender_ask(bench.sender, &packet);
+	EXPECT_PACKET(&bench, 0, ATP_RESEND);
+	sender_ask(bench.sender, &packet);
+	EXPECT_PACKET(&bench, 0, ATP_RESEND | ATP_BYPASS);
+	packet.sequence = 2;
+	packet.tag = tag_of_ask(&bench.keys, &packet);
+	sender_ask(bench.sender, &packet);
+	CHECK(!next(&bench));
+	for (uint32_t i = 1; i < 4; i++)
+		offer(&bench, 0);
+	EXPECT_PACKET(&bench, 1, ATP_BYPASS);
+	EXPECT_PACKET(&bench, 2, ATP_BYPASS);
+	EXPECT_PACKET(&bench, 3, 0);
+	CHECK(!next(&bench) && sender_counters(bench.sender)->asks == 3);
 	bench_fini(&bench);
 }
 
@@ -225,6 +255,14 @@ static void test_rto(void)
 		CHECK(result(&bench, i, 0, 0) == SENDER_NEW);
 	}
 	CHECK_U64(sender_rto_ns(bench.sender), 20 * MS);
+	/* A number that some member had to send again says nothing. */
+	for (uint32_t i = 300; i < 400; i++) {
+		offer(&bench, 0);
+		EXPECT_PACKET(&bench, i, 0);
+		bench.now += 19 * MS;
+		CHECK(result(&bench, i, 0, ATP_RESEND) == SENDER_NEW);
+	}
+	CHECK_U64(sender_rto_ns(bench.sender), 20 * MS);
 	bench_fini(&bench);
 }
 
@@ -235,6 +273,7 @@ int main(void)
 	test_fast();
 	test_refused();
 	test_switch_gone();
+	test_ask();
 	test_finish();
 	test_rto();
 	return 0;

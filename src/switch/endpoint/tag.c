@@ -7,7 +7,7 @@
 #include "wire/bytes.h"
 
 /* What a pseudo-random value is for. */
-enum domain { DOMAIN_SUMS = 1, DOMAIN_RESULTS, DOMAIN_PAD, DOMAIN_RESULT_PAD, DOMAIN_BYE };
+enum domain { DOMAIN_SUMS = 1, DOMAIN_RESULTS, DOMAIN_PAD, DOMAIN_RESULT_PAD, DOMAIN_BYE, DOMAIN_ASK };
 
 /* ---- SipHash-2-4 ---- */
 
@@ -110,7 +110,7 @@ static uint64_t dot(const uint64_t *k, const word_at *words, uint32_t count, uin
 	return sum;
 }
 
-/* R(order), or the pad of a result or a bye. */
+/* R(order), or the pad of something else. */
 static uint64_t pad_of(const struct tag_keys *keys, enum domain domain, const struct atp_packet *packet, uint32_t order)
 {
 	uint8_t bytes[31];
@@ -190,4 +190,9 @@ uint64_t tag_of_result(const struct tag_keys *keys, const struct atp_packet *pac
 uint64_t tag_of_bye(const struct tag_keys *keys, const struct atp_packet *packet)
 {
 	return pad_of(keys, DOMAIN_BYE, packet, 0);
+}
+
+uint64_t tag_of_ask(const struct tag_keys *keys, const struct atp_packet *packet)
+{
+	return pad_of(keys, DOMAIN_ASK, packet, 0);
 }

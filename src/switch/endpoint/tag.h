@@ -8,7 +8,7 @@
  * sum over different calls or scales fails.
  *
  * A change of a word by an odd multiple of 2^a passes with probability 2^-(64 - a): 2^-33 at worst. A member that has the key can forge
- * any other. Results and byes have keys and pads of their own.
+ * any other. Results, byes and asks have keys and pads of their own.
  *
  * Pure; the keys are constant once they are made.
  */
@@ -42,6 +42,7 @@ bool tag_gradient_right(const struct tag_keys *keys, const struct shape *shape, 
 uint64_t tag_of_result(const struct tag_keys *keys, const struct atp_packet *packet, const void *words);
 /* A bye says which member (packet->owner) has all results below packet->sequence. */
 uint64_t tag_of_bye(const struct tag_keys *keys, const struct atp_packet *packet);
+uint64_t tag_of_ask(const struct tag_keys *keys, const struct atp_packet *packet);
 
 /* SipHash-2-4 of Aumasson and Bernstein, for tests of it. */
 uint64_t tag_siphash(const uint64_t key[2], const uint8_t *bytes, uint32_t length);

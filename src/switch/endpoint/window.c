@@ -2,7 +2,14 @@
 
 #include <assert.h>
 
-#define LOSS_SHARE 8u /* more than one in so many */
+#define LOSS_SHARE 8u    /* more than one in so many */
+#define FLOOR_PACKETS 4u /* with fewer in flight no three results of higher numbers show that one is lost */
+
+static uint64_t least_bytes(const struct window_config *config)
+{
+	uint64_t floor = (uint64_t)FLOOR_PACKETS * config->packet_bytes;
+	return floor < config->ceiling_bytes ? floor : config->ceiling_bytes;
+}
 
 void window_init(struct window *window, const struct window_config *config)
 {
@@ -10,8 +17,8 @@ void window_init(struct window *window, const struct window_config *config)
 	*window = (struct window){.config = *config, .bytes = config->start_bytes, .threshold = UINT64_MAX};
 	if (config->is_fixed || window->bytes > config->ceiling_bytes)
 		window->bytes = config->ceiling_bytes;
-	if (window->bytes < config->packet_bytes)
-		window->bytes = config->packet_bytes;
+	if (window->bytes < least_bytes(config))
+		window->bytes = least_bytes(config);
 }
 
 static void begin_round(struct window *window, uint32_t sequence, uint32_t next)
@@ -29,8 +36,8 @@ static void halve(struct window *window)
 	window->is_halved = true;
 	window->halvings++;
 	window->bytes /= 2;
-	if (window->bytes < window->config.packet_bytes)
-		window->bytes = window->config.packet_bytes;
+	if (window->bytes < least_bytes(&window->config))
+		window->bytes = least_bytes(&window->config);
 	window->threshold = window->bytes;
 }
 
@@ -68,6 +75,6 @@ void window_lost(struct window *window, uint32_t sequence, uint32_t next)
 		begin_round(window, sequence, next);
 	window->round_lost++;
 	if (window->config.loss == WINDOW_LOSS_EACH ||
-	    (window->config.loss == WINDOW_LOSS_MANY && window->round_lost * LOSS_SHARE > window->round_sent))
+	    (window->config.loss == WINDOW_LOSS_MANY && window->round_lost > 1 && window->round_lost * LOSS_SHARE > window->round_sent))
 		halve(window);
 }

@@ -6,7 +6,7 @@
  * the same marks with the same results, so their windows stay alike.
  *
  * Losses by themselves are no sign of congestion here (a slot taken by another job looks the same): by default they count where more than one in
- * eight numbers of a window was lost.
+ * eight numbers of a window was lost, and more than one. No window is below four packets, or the ceiling.
  *
  * Pure; embedded by its user.
  */
@@ -17,14 +17,14 @@
 #include <stdint.h>
 
 enum window_loss {
-	WINDOW_LOSS_MANY, /* more than one in eight */
+	WINDOW_LOSS_MANY, /* more than one in eight, and more than one */
 	WINDOW_LOSS_EACH,
 	WINDOW_LOSS_IGNORED,
 };
 
 struct window_config {
 	bool is_fixed;          /* no congestion control: always ceiling_bytes */
-	uint32_t packet_bytes;  /* what the window grows by; no window is smaller */
+	uint32_t packet_bytes;  /* what the window grows by */
 	uint32_t start_bytes;
 	uint32_t ceiling_bytes;
 	enum window_loss loss;

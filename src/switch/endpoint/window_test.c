@@ -40,7 +40,7 @@ static void test_bounds(void)
 	CHECK_U64(window.bytes, config.ceiling_bytes);
 	for (uint32_t i = 5000; i < 5100; i++)
 		window_result(&window, i, i + 1, 1500, true, true);
-	CHECK_U64(window.bytes, config.packet_bytes);
+	CHECK_U64(window.bytes, 4 * config.packet_bytes);
 }
 
 static void test_fixed(void)
