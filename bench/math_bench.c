@@ -619,7 +619,8 @@ static int fixed_main(const struct options *options)
 	static const enum esp_type types[] = {ESP_F32, ESP_F16, ESP_BF16};
 
 	printf("elements of %u words, 8 workers, in ns: quartile, median, quartile of %d rounds\n"
-	       "level    type  form     exponents             quantize              dequantize\n", FIXED_WORDS, options->rounds);
+	       "level    type  form     exponents             quantize              dequantize\n",
+	       FIXED_WORDS, options->rounds);
 	for (int row = 0; row < MATH_LEVEL_COUNT * 6; row++) {
 		enum math_level level = (enum math_level)(row / 6);
 		enum fixed_form form = row % 2 ? FIXED_16 : FIXED_32;

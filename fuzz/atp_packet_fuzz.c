@@ -1,5 +1,6 @@
 /*
- * atp_packet_fuzz.c - datagrams of in-network aggregation: a decoded one is valid, and has the bytes that its encoder writes.
+ * atp_packet_fuzz.c - datagrams of in-network aggregation: a decoded one is valid, and has the bytes that its encoder
+ * writes.
  */
 #include "fuzz.h"
 

@@ -1,8 +1,8 @@
 /*
  * fixed.c - scales, and blocks one after the other through the kernels.
  *
- * With max |v| < 2^E in a block and c = ceil(log2 workers), a value becomes rint(v * 2^(F - c - E)), where F is 31 or 15
- * bits, clamped to less than 2^(F - c). So `workers` of them stay below 2^F, whatever E says.
+ * With max |v| < 2^E in a block and c = ceil(log2 workers), a value becomes rint(v * 2^(F - c - E)), where F is 31 or
+ * 15 bits, clamped to less than 2^(F - c). So `workers` of them stay below 2^F, whatever E says.
  */
 #include "math/fixed.h"
 
@@ -70,7 +70,8 @@ static uint8_t exponent_of(enum esp_type type, uint32_t magnitude)
 	return magnitude == 0 ? 0 : (uint8_t)(31 - __builtin_clz(magnitude) + 127 - 24);
 }
 
-void math_kernels_exponents(const struct math_kernels *kernels, enum esp_type type, const void *data, size_t count, uint8_t *out)
+void math_kernels_exponents(const struct math_kernels *kernels, enum esp_type type, const void *data, size_t count,
+                            uint8_t *out)
 {
 	const size_t bytes = math_type_bytes(type);
 
@@ -128,8 +129,8 @@ static struct math_scale quantize_scale(const struct fixed *fixed, uint8_t expon
 	return scale;
 }
 
-static void quantize_block(const struct math_kernels *kernels, const struct fixed *fixed, const void *data, size_t count,
-                           uint8_t exponent, void *out)
+static void quantize_block(const struct math_kernels *kernels, const struct fixed *fixed, const void *data,
+                           size_t count, uint8_t exponent, void *out)
 {
 	const struct math_scale scale = quantize_scale(fixed, exponent);
 	float wide[FIXED_BLOCK];
@@ -144,8 +145,8 @@ static void quantize_block(const struct math_kernels *kernels, const struct fixe
 		kernels->quantize16(out, data, count, &scale);
 }
 
-void math_kernels_quantize(const struct math_kernels *kernels, const struct fixed *fixed, const void *data, size_t count,
-                           const uint8_t *exponents, void *out)
+void math_kernels_quantize(const struct math_kernels *kernels, const struct fixed *fixed, const void *data,
+                           size_t count, const uint8_t *exponents, void *out)
 {
 	const size_t bytes = math_type_bytes(fixed->type), word = fixed->form == FIXED_32 ? 4 : 2;
 	uint32_t host = fpenv_enter();
@@ -172,14 +173,15 @@ void fixed_quantize(const struct fixed *fixed, const void *data, size_t count, c
 
 static struct math_scale dequantize_scale(const struct fixed *fixed, uint8_t exponent, uint32_t divisor)
 {
-	struct math_scale scale = {.bias = (int32_t)(fixed->workers << (field_bits(fixed) & 15)), .divisor = (float)divisor};
+	struct math_scale scale = {.bias = (int32_t)(fixed->workers << (field_bits(fixed) & 15)),
+	                           .divisor = (float)divisor};
 
 	set_shift(&scale, -shift_of(fixed, exponent));
 	return scale;
 }
 
-static void dequantize_block(const struct math_kernels *kernels, const struct fixed *fixed, const void *sums, size_t count,
-                             const struct math_scale *scale, void *data)
+static void dequantize_block(const struct math_kernels *kernels, const struct fixed *fixed, const void *sums,
+                             size_t count, const struct math_scale *scale, void *data)
 {
 	float wide[FIXED_BLOCK];
 	float *to = is_half(fixed->type) ? wide : data;
@@ -192,8 +194,8 @@ static void dequantize_block(const struct math_kernels *kernels, const struct fi
 		kernels->narrow[fixed->type](data, wide, count);
 }
 
-void math_kernels_dequantize(const struct math_kernels *kernels, const struct fixed *fixed, const void *sums, size_t count,
-                             const uint8_t *exponents, uint32_t divisor, void *data)
+void math_kernels_dequantize(const struct math_kernels *kernels, const struct fixed *fixed, const void *sums,
+                             size_t count, const uint8_t *exponents, uint32_t divisor, void *data)
 {
 	const size_t bytes = math_type_bytes(fixed->type), word = fixed->form == FIXED_32 ? 4 : 2;
 	uint32_t host = fpenv_enter();
@@ -207,8 +209,8 @@ void math_kernels_dequantize(const struct math_kernels *kernels, const struct fi
 	fpenv_leave(host);
 }
 
-void fixed_dequantize(const struct fixed *fixed, const void *sums, size_t count, const uint8_t *exponents, uint32_t divisor,
-                      void *data)
+void fixed_dequantize(const struct fixed *fixed, const void *sums, size_t count, const uint8_t *exponents,
+                      uint32_t divisor, void *data)
 {
 	assert(fixed_valid(fixed) && divisor >= 1);
 	math_kernels_dequantize(math_kernels_at(math_level_best()), fixed, sums, count, exponents, divisor, data);

@@ -6,8 +6,8 @@
  * quantizes its own part with that exponent, integers are added by any plan, and the sum is dequantized. The clamp
  * of fixed_quantize() keeps every sum of `workers` values within its field, even if the exponents do not fit the data.
  *
- * FIXED_32 holds one sum in a word. FIXED_16 holds two, each with a bias, so that a word is added as one unsigned number
- * and no carry passes from the lower to the upper half: half the bytes, for at most 32 workers.
+ * FIXED_32 holds one sum in a word. FIXED_16 holds two, each with a bias, so that a word is added as one unsigned
+ * number and no carry passes from the lower to the upper half: half the bytes, for at most 32 workers.
  *
  * Pure functions over plain memory, safe from any thread; the host's floating-point mode does not matter. All levels
  * of kernels give the same bits. No pointer needs to be aligned.
@@ -43,7 +43,9 @@ size_t fixed_blocks(size_t count);
 /* Bytes of count quantized elements, whole 32-bit words. */
 size_t fixed_bytes(const struct fixed *fixed, size_t count);
 
-/* One byte per block of data: the largest biased exponent in it as a float; FIXED_NOT_FINITE for a NaN or an infinity. */
+/*
+ * One byte per block of data: the largest biased exponent in it as a float; FIXED_NOT_FINITE for a NaN or an infinity.
+ */
 void fixed_exponents(enum esp_type type, const void *data, size_t count, uint8_t *out_exponents);
 /* Is every block finite? If not, the call has to be made in floating point. */
 bool fixed_finite(const uint8_t *exponents, size_t blocks);
@@ -59,8 +61,8 @@ void fixed_quantize(const struct fixed *fixed, const void *data, size_t count, c
  * Sums of all workers' values back into data: each is divided by `divisor` (1: a sum, the workers: an average), scaled
  * and rounded to the type. With f32 and FIXED_32 data may be equal to sums. All `workers` must have contributed.
  */
-void fixed_dequantize(const struct fixed *fixed, const void *sums, size_t count, const uint8_t *exponents, uint32_t divisor,
-                      void *data);
+void fixed_dequantize(const struct fixed *fixed, const void *sums, size_t count, const uint8_t *exponents,
+                      uint32_t divisor, void *data);
 
 /*
  * How far a sum of fixed->workers values of a block may be from the exact one, before it is rounded to the type: the

@@ -211,7 +211,8 @@ static void test_values(struct rng *rng)
 			if (!math_kernels_at((enum math_level)level))
 				continue;
 			memset(room.numbers, 0x5a, sizeof(room.numbers));
-			math_kernels_exponents(math_kernels_at((enum math_level)level), room.fixed.type, room.data, room.count, room.exponents);
+			math_kernels_exponents(math_kernels_at((enum math_level)level), room.fixed.type, room.data, room.count,
+			                       room.exponents);
 			check_exponents(&room);
 			CHECK(fixed_finite(room.exponents, fixed_blocks(room.count)));
 			run_level(&room, (enum math_level)level, round % 2 ? 1 : room.fixed.workers);
@@ -232,8 +233,8 @@ static void test_any_exponent(struct rng *rng)
 		for (int level = 0; level < MATH_LEVEL_COUNT; level++)
 			if (math_kernels_at((enum math_level)level)) {
 				memset(room.numbers, 0x5a, sizeof(room.numbers));
-				math_kernels_quantize(math_kernels_at((enum math_level)level), &room.fixed, room.data, room.count, room.exponents,
-				                      room.numbers);
+				math_kernels_quantize(math_kernels_at((enum math_level)level), &room.fixed, room.data, room.count,
+				                      room.exponents, room.numbers);
 				check_numbers(&room);
 			}
 	}
@@ -265,7 +266,7 @@ struct crowd {
 	struct room room;
 	uint8_t agreed[BLOCKS];
 	double exact[COUNT];        /* of what was drawn */
-	int64_t sums[COUNT];        /* of numbers: what integers must give */
+	int64_t sums[COUNT];        /* of numbers: expected of the integers */
 	uint32_t words[COUNT];      /* added word by word, as any plan adds them */
 	uint32_t least_magnitude;   /* values are at least half of the largest power: the clamp is reached */
 };
@@ -292,7 +293,8 @@ static void agree(struct crowd *crowd, uint64_t seed)
 	for (uint32_t worker = 0; worker < crowd->room.fixed.workers; worker++) {
 		draw_worker(crowd, seed, worker);
 		fixed_exponents(crowd->room.fixed.type, crowd->room.data, crowd->room.count, crowd->room.exponents);
-		math_fold(ESP_U8, ESP_MAX)(crowd->agreed, crowd->agreed, crowd->room.exponents, fixed_blocks(crowd->room.count));
+		math_fold(ESP_U8, ESP_MAX)(crowd->agreed, crowd->agreed, crowd->room.exponents,
+		                           fixed_blocks(crowd->room.count));
 	}
 }
 
@@ -324,7 +326,8 @@ static void check_error(struct crowd *crowd)
 {
 	struct room *room = &crowd->room;
 	size_t bytes = math_type_bytes(room->fixed.type);
-	double last = ldexp(1, -ref_fraction_bits(room->fixed.type)); /* of the type's own rounding, with room for a second one */
+	/* of the type's own rounding, with room for a second one */
+	double last = ldexp(1, -ref_fraction_bits(room->fixed.type));
 
 	fixed_dequantize(&room->fixed, room->numbers, room->count, crowd->agreed, 1, room->back);
 	for (size_t i = 0; i < room->count; i++) {
@@ -395,9 +398,11 @@ static void test_valid(void)
 {
 	CHECK(fixed_valid(&(struct fixed){FIXED_32, ESP_F32, 1}) && fixed_valid(&(struct fixed){FIXED_32, ESP_BF16, 1024}));
 	CHECK(fixed_valid(&(struct fixed){FIXED_16, ESP_F16, 32}) && !fixed_valid(&(struct fixed){FIXED_16, ESP_F16, 33}));
-	CHECK(fixed_valid(&(struct fixed){FIXED_32, ESP_F32, 65536}) && !fixed_valid(&(struct fixed){FIXED_32, ESP_F32, 65537}));
+	CHECK(fixed_valid(&(struct fixed){FIXED_32, ESP_F32, 65536}) &&
+	      !fixed_valid(&(struct fixed){FIXED_32, ESP_F32, 65537}));
 	CHECK(!fixed_valid(&(struct fixed){FIXED_32, ESP_F64, 2}) && !fixed_valid(&(struct fixed){FIXED_32, ESP_I32, 2}));
-	CHECK(!fixed_valid(&(struct fixed){FIXED_32, ESP_F32, 0}) && !fixed_valid(&(struct fixed){(enum fixed_form)2, ESP_F32, 2}));
+	CHECK(!fixed_valid(&(struct fixed){FIXED_32, ESP_F32, 0}) &&
+	      !fixed_valid(&(struct fixed){(enum fixed_form)2, ESP_F32, 2}));
 	CHECK_U64(fixed_blocks(0), 0);
 	CHECK_U64(fixed_blocks(256), 1);
 	CHECK_U64(fixed_blocks(257), 2);
@@ -427,7 +432,8 @@ static void test_in_place(struct rng *rng)
 static void test_integers(struct rng *rng)
 {
 	for (int round = 0; round < 2000; round++) {
-		uint32_t workers = crowds[rng_below(rng, CROWDS)], value = (uint32_t)(rng_next(rng) >> (32 + rng_below(rng, 32)));
+		uint32_t workers = crowds[rng_below(rng, CROWDS)],
+		    value = (uint32_t)(rng_next(rng) >> (32 + rng_below(rng, 32)));
 		enum esp_type type = rng_chance(rng, 1, 2) ? ESP_I32 : ESP_U32;
 		int64_t number = type == ESP_I32 ? (int32_t)value : (int64_t)value;
 		bool fits = fixed_integer_fits(type, fixed_integer_bits(type, &value, 1), workers);

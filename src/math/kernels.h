@@ -26,9 +26,9 @@ typedef size_t math_spread_fn(const struct math_spread *spread, size_t count, ma
 /* ---- fixed.h: one block, in the default floating-point mode ---- */
 
 struct math_scale {
-	float first, second; /* what a value is multiplied with, one after the other: powers of two */
+	float first, second; /* factors, applied one after the other: powers of two */
 	float bound;         /* quantizing: the largest magnitude, a whole number */
-	float divisor;       /* dequantizing: what a sum is divided by first */
+	float divisor;       /* dequantizing: a sum is divided by it first */
 	int32_t bias;        /* of a 16-bit value, or of a sum of them */
 };
 /* The largest magnitude of an array, as a pattern of its type without the sign; NaN and infinity are the largest. */
@@ -81,11 +81,12 @@ void math_kernels_fold_many_streaming(const struct math_kernels *kernels, const 
                                       size_t count);
 /* fixed_exponents(), fixed_quantize() and fixed_dequantize() with the kernels of one level. */
 struct fixed;
-void math_kernels_exponents(const struct math_kernels *kernels, enum esp_type type, const void *data, size_t count, uint8_t *out);
-void math_kernels_quantize(const struct math_kernels *kernels, const struct fixed *fixed, const void *data, size_t count,
-                           const uint8_t *exponents, void *out);
-void math_kernels_dequantize(const struct math_kernels *kernels, const struct fixed *fixed, const void *sums, size_t count,
-                             const uint8_t *exponents, uint32_t divisor, void *data);
+void math_kernels_exponents(const struct math_kernels *kernels, enum esp_type type, const void *data, size_t count,
+                            uint8_t *out);
+void math_kernels_quantize(const struct math_kernels *kernels, const struct fixed *fixed, const void *data,
+                           size_t count, const uint8_t *exponents, void *out);
+void math_kernels_dequantize(const struct math_kernels *kernels, const struct fixed *fixed, const void *sums,
+                             size_t count, const uint8_t *exponents, uint32_t divisor, void *data);
 
 void math_kernels_spread(const struct math_kernels *kernels, const struct math_spread *spread, size_t count);
 

@@ -455,7 +455,7 @@ typedef uint16_t half_at __attribute__((aligned(1), may_alias));
 PEAK(f32, word, 0x80000000u)
 PEAK(half, half, 0xffff8000u)
 
-/* f16 in integers, as at the portable level: the exponent is moved by a multiplication, which also normalizes denormals. */
+/* f16 in integers, as at the portable level: a multiplication moves the exponent, and normalizes denormals. */
 static void f16_widen_all(float *dst, const void *src, size_t count)
 {
 	const half_at *from = src;
@@ -506,9 +506,10 @@ static void bf16_narrow_all(void *dst, const float *src, size_t count)
 }
 
 /*
- * To the nearest whole number, to even in the middle, within bound; a NaN becomes bound with its sign. Magnitudes are ordered
- * like their bits, so the clamp is one of integers; it comes first, so that the conversion is defined. Below 2^23 an
- * addition of 2^23 rounds; from there on a float is whole. Masks instead of ?:, behind which GCC would not vectorize.
+ * To the nearest whole number, to even in the middle, within bound; a NaN becomes bound with its sign. Magnitudes are
+ * ordered like their bits, so the clamp is one of integers; it comes first, so that the conversion is defined. Below
+ * 2^23 an addition of 2^23 rounds; from there on a float is whole. Masks instead of ?:, behind which GCC would not
+ * vectorize.
  */
 static INLINE int32_t fixed_round(float x, int32_t bound_bits)
 {

@@ -6,9 +6,10 @@
  *     24 call 4     28 owner 2  30 group 2   32 fan-in of hop 0 and of hop 1, 1 each
  *     34 scale 1    35 kind 1   36 words 2   38 next 2    40 tag 8     48 words ...
  *
- * All numbers are little endian. A *number* of a flow (its sequence number) stands for one element: `words` words that every member of
- * the flow contributes and one member, the *owner*, gives back as a sum. A gradient carries contributions: at hop 0 those of children
- * of one group (bitmap: members of the group), at hop 1 those of whole groups (bitmap: groups). docs/switch.md has the protocol.
+ * All numbers are little endian. A *number* of a flow (its sequence number) stands for one element: `words` words that
+ * every member of the flow contributes and one member, the *owner*, gives back as a sum. A gradient carries
+ * contributions: at hop 0 those of children of one group (bitmap: members of the group), at hop 1 those of whole groups
+ * (bitmap: groups). docs/switch.md has the protocol.
  *
  * Pure, without calls and without loops: a BPF program may include this header. Hellos have bodies: atp_packet.c.
  */
@@ -40,7 +41,8 @@ enum atp_type {
 };
 
 enum atp_flag {
-	ATP_RESEND = 1,    /* sent before: takes the slot's sum along and frees it, never claims one. Of a result: a member had to send again */
+	/* sent before: takes the slot's sum along and frees it. Of a result: a member had to send again */
+	ATP_RESEND = 1,
 	ATP_BYPASS = 2,    /* not for switches: goes straight to its destination */
 	ATP_COLLISION = 4, /* found its slot taken by another id */
 	ATP_MARK = 8,      /* it, or a packet whose contribution it holds, passed a congested queue */
@@ -48,7 +50,7 @@ enum atp_flag {
 	ATP_FLAGS = 31,
 };
 
-/* What words are; a switch adds all of them alike, and no sum of them leaves the range of a word. */
+/* The meaning of words; a switch adds all of them alike, and no sum of them leaves the range of a word. */
 enum atp_kind {
 	ATP_FIXED_32 = 1, /* signed: one quantized value (math/fixed.h) */
 	ATP_FIXED_16 = 2, /* unsigned: two of them, with biases */
@@ -132,7 +134,8 @@ static inline bool atp_gradient_valid(const struct atp_packet *packet)
 {
 	if (packet->hop >= ATP_HOPS || packet->words == 0 || packet->kind == 0 || packet->kind > ATP_KIND_LAST)
 		return false;
-	if (packet->fan_in[0] > ATP_CHILDREN_MAX || packet->fan_in[1] > ATP_CHILDREN_MAX || packet->fan_in[packet->hop & 1] == 0)
+	if (packet->fan_in[0] > ATP_CHILDREN_MAX || packet->fan_in[1] > ATP_CHILDREN_MAX ||
+	    packet->fan_in[packet->hop & 1] == 0)
 		return false;
 	if (packet->group >= ATP_CHILDREN_MAX || (packet->fan_in[1] != 0 && packet->group >= packet->fan_in[1]))
 		return false;
@@ -167,8 +170,8 @@ enum atp_decoded {
 };
 
 /*
- * A datagram of `length` bytes; its words begin at bytes + ATP_HEADER_BYTES. *out is written only with ATP_DECODED. Whether
- * a member sent it is another question: the tag's.
+ * A datagram of `length` bytes; its words begin at bytes + ATP_HEADER_BYTES. *out is written only with ATP_DECODED.
+ * Whether a member sent it is another question: the tag's.
  */
 static inline enum atp_decoded atp_packet_decode(const uint8_t *bytes, size_t length, struct atp_packet *out)
 {
@@ -191,8 +194,8 @@ static inline enum atp_decoded atp_packet_decode(const uint8_t *bytes, size_t le
 #define ATP_GREETING_BYTES (4 * ATP_GREETING_WORDS)
 
 /*
- * A hello without a cookie is answered by a welcome with one; a hello that brings it back registers the member, so that a
- * switch sends nothing to an address that has not asked for it.
+ * A hello without a cookie is answered by a welcome with one; a hello that brings it back registers the member, so that
+ * a switch sends nothing to an address that has not asked for it.
  */
 struct atp_greeting {
 	uint64_t cookie;      /* 0: none yet */

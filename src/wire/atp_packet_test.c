@@ -81,7 +81,8 @@ static void test_layout(void)
 		0xd, 0xc, 0xb, 0xa, 2, 1, 3, 0, 8, 5, 0x7f, 2, 0x64, 1, 0xff, 0xff, 8, 7, 6, 5, 4, 3, 2, 1,
 	};
 	struct atp_packet packet = {
-		.type = ATP_GRADIENT, .flags = ATP_RESEND | ATP_MARK, .hop = 0, .scale = 0x7f, .kind = ATP_FIXED_16, .fan_in = {8, 5},
+		.type = ATP_GRADIENT, .flags = ATP_RESEND | ATP_MARK, .hop = 0, .scale = 0x7f, .kind = ATP_FIXED_16,
+		.fan_in = {8, 5},
 		.owner = 0x102, .group = 3, .words = 356, .next = ATP_NO_NEXT, .sequence = 0x1020304, .call = 0xa0b0c0d,
 		.flow = UINT64_C(0x1122334455667788), .bitmap = 4, .tag = UINT64_C(0x102030405060708),
 	};
@@ -138,7 +139,8 @@ static void test_refused(void)
 
 static void test_second_hop(void)
 {
-	struct atp_packet packet = {.type = ATP_GRADIENT, .kind = 1, .hop = 1, .fan_in = {0, 2}, .words = 4, .bitmap = 2}, out;
+	struct atp_packet packet = {.type = ATP_GRADIENT, .kind = 1, .hop = 1, .fan_in = {0, 2}, .words = 4, .bitmap = 2},
+	    out;
 	CHECK(decodes(&packet, &out) && !atp_is_complete(&out));
 	packet.bitmap = 3;
 	CHECK(decodes(&packet, &out) && atp_is_complete(&out));
@@ -146,12 +148,14 @@ static void test_second_hop(void)
 
 static void test_lengths(void)
 {
-	struct atp_packet packet = {.type = ATP_GRADIENT, .kind = 1, .fan_in = {3, 2}, .words = 4, .bitmap = 2}, out = {.flow = 77};
+	struct atp_packet packet = {.type = ATP_GRADIENT, .kind = 1, .fan_in = {3, 2}, .words = 4, .bitmap = 2},
+	    out = {.flow = 77};
 	uint8_t bytes[ATP_HEADER_BYTES + 20] = {0};
 
 	atp_header_put(&packet, bytes);
 	for (size_t length = 0; length <= sizeof(bytes); length++) {
-		enum atp_decoded expected = length < ATP_HEADER_BYTES ? ATP_SHORT : length == ATP_HEADER_BYTES + 16 ? ATP_DECODED : ATP_MALFORMED;
+		enum atp_decoded expected = length < ATP_HEADER_BYTES ? ATP_SHORT :
+		    length == ATP_HEADER_BYTES + 16 ? ATP_DECODED : ATP_MALFORMED;
 		out.flow = 77;
 		CHECK_U64(atp_packet_decode(bytes, length, &out), expected);
 		CHECK((out.flow == 77) == (expected != ATP_DECODED));
@@ -166,12 +170,13 @@ static void test_greeting(struct rng *rng)
 	struct atp_greeting greeting, back;
 
 	for (int i = 0; i < 1000; i++) {
-		greeting = (struct atp_greeting){rng_next(rng), rng_next(rng), (uint32_t)rng_next(rng), (uint16_t)rng_next(rng), rng_chance(rng, 1, 2),
-		                                 rng_next(rng)};
+		greeting = (struct atp_greeting){rng_next(rng), rng_next(rng), (uint32_t)rng_next(rng), (uint16_t)rng_next(rng),
+		                                 rng_chance(rng, 1, 2), rng_next(rng)};
 		atp_greeting_encode(&greeting, bytes);
 		CHECK(atp_greeting_decode(bytes, &back));
 		atp_greeting_encode(&back, again);
-		CHECK(memcmp(bytes, again, sizeof(bytes)) == 0 && back.cookie == greeting.cookie && back.sent_ns == greeting.sent_ns);
+		CHECK(memcmp(bytes, again, sizeof(bytes)) == 0 && back.cookie == greeting.cookie &&
+		      back.sent_ns == greeting.sent_ns);
 	}
 	bytes[22] = 2;
 	CHECK(!atp_greeting_decode(bytes, &back));

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The switch's step compiles for BPF, and needs nothing there: bpf_test.py CLANG SOURCE INCLUDE
 
-No symbol from outside, no call, no relocation: what is left are loads, stores, arithmetic and bounded loops. CLANG may be a command that
-does not exist: then the test is skipped.
+No symbol from outside, no call, no relocation: what is left are loads, stores, arithmetic and bounded loops. CLANG may
+be a command that does not exist: then the test is skipped.
 """
 import pathlib
 import shutil
@@ -22,7 +22,8 @@ def skip(reason):
 
 
 def compile_step(clang, source, include, out):
-    command = [clang, "-O2", "-target", "bpf", "-ffreestanding", "-Wall", "-Wextra", "-Werror", "-I", include, "-c", source, "-o", out]
+    flags = ["-O2", "-target", "bpf", "-ffreestanding", "-Wall", "-Wextra", "-Werror"]
+    command = [clang, *flags, "-I", include, "-c", source, "-o", out]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode and ("No available targets" in done.stderr or "unknown target triple" in done.stderr):
         skip(f"{clang} has no BPF target")

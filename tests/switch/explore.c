@@ -12,7 +12,7 @@
 #define FLOW 77u
 #define ROUNDS_MAX 6u
 
-/* What an owner holds of one number. */
+/* The part of one number that an owner holds. */
 struct held {
 	uint64_t members[EXPLORE_WORKERS]; /* by group */
 	uint32_t words[RULES_WORDS];
@@ -84,7 +84,8 @@ static void make_worker(struct explorer *e, uint32_t generation, uint32_t worker
 {
 	static uint32_t words[RULES_WORDS];
 	struct window_config all = {.is_fixed = true, .packet_bytes = 1, .ceiling_bytes = 1 << 20};
-	struct sender_config config = {.flow = FLOW, .self = (uint16_t)worker, .shape = e->shape, .keys = &e->keys, .window = EXPLORE_NUMBERS,
+	struct sender_config config = {.flow = FLOW, .self = (uint16_t)worker, .shape = e->shape, .keys = &e->keys,
+	                               .window = EXPLORE_NUMBERS,
 	                               .owners = e->c->workers + 1, .congestion = all, .rto_floor_ns = 1, .rto_cap_ns = 1};
 	struct sender *sender;
 	struct endpoint_out out;
@@ -95,7 +96,8 @@ static void make_worker(struct explorer *e, uint32_t generation, uint32_t worker
 	words[word_of(e, generation, worker)] = 1;
 	CHECK(sender_open(&config, &sender, &err) == ESP_OK);
 	for (uint32_t number = 0; number < e->c->numbers; number++) {
-		struct sender_element element = {.words = words, .count = RULES_WORDS, .owner = (uint16_t)e->c->workers, .kind = ATP_SIGNED};
+		struct sender_element element = {.words = words, .count = RULES_WORDS, .owner = (uint16_t)e->c->workers,
+		                                 .kind = ATP_SIGNED};
 		CHECK(sender_offer(sender, &element, &sequence) && sequence == number);
 	}
 	for (uint64_t kind = 0; kind < KINDS; kind++)
@@ -126,7 +128,9 @@ static uint32_t intern(void *all, uint32_t *count, uint32_t max, const void *val
 /* Number 0 is the empty slot, whatever was in it. */
 static uint8_t slot_number(struct explorer *e, const struct rules_slot *slot)
 {
-	return slot->slot.is_used ? (uint8_t)intern(e->values.slots, &e->values.slot_count, VALUES, slot, sizeof(*slot)) : 0;
+	if (!slot->slot.is_used)
+		return 0;
+	return (uint8_t)intern(e->values.slots, &e->values.slot_count, VALUES, slot, sizeof(*slot));
 }
 
 static uint8_t held_number(struct explorer *e, const struct held *held)
@@ -151,8 +155,7 @@ static uint32_t owner_number(struct explorer *e, const struct rules_packet *pack
 
 /* ---- is it true? ---- */
 
-static bool fail(struct explorer *e, enum explore_verdict verdict, const char *format, ...) __attribute__((format(printf, 3, 4)));
-
+__attribute__((format(printf, 3, 4)))
 static bool fail(struct explorer *e, enum explore_verdict verdict, const char *format, ...)
 {
 	va_list args;
@@ -212,7 +215,8 @@ static void held_take(struct explorer *e, struct held *held, const struct rules_
 	if (!element_is_complete(&element, e->shape, (uint16_t)e->c->workers))
 		return;
 	if (!is_right_sum(e, held->words))
-		fail(e, EXPLORE_WRONG_SUM, "the owner completes with %u %u %u %u ...", held->words[0], held->words[1], held->words[2], held->words[3]);
+		fail(e, EXPLORE_WRONG_SUM, "the owner completes with %u %u %u %u ...", held->words[0], held->words[1],
+		     held->words[2], held->words[3]);
 	*held = (struct held){.is_complete = true};
 }
 
@@ -222,8 +226,8 @@ static bool pass(struct explorer *e, struct rules_slot *slot, struct rules_packe
 	if (!e->rules->step(&e->limits, slot, packet, packet->packet.hop == level, NOW))
 		return false;
 	if (!e->rules->reuses_numbers && !is_honest(e, packet))
-		return fail(e, EXPLORE_WRONG_SUM, "a packet leaves that is not the sum its bitmap %#" PRIx64 " of hop %u says", packet->packet.bitmap,
-		            packet->packet.hop);
+		return fail(e, EXPLORE_WRONG_SUM, "a packet leaves that is not the sum its bitmap %#" PRIx64 " of hop %u says",
+		            packet->packet.bitmap, packet->packet.hop);
 	return true;
 }
 
@@ -346,7 +350,8 @@ struct ending {
 };
 
 /* One worker's resend of one number, which nothing loses, but the switches if they are dead. */
-static void resend(struct explorer *e, struct ending *ending, uint32_t worker, uint32_t number, bool bypass, bool are_dead)
+static void resend(struct explorer *e, struct ending *ending, uint32_t worker, uint32_t number, bool bypass,
+                   bool are_dead)
 {
 	struct rules_packet packet = e->sent[0][number][worker][bypass ? 2 : 1];
 
@@ -379,7 +384,8 @@ static uint32_t rounds_to_end(struct explorer *e, const struct state *state, boo
 	for (; !is_over(e, &ending) && rounds < ROUNDS_MAX; rounds++)
 		for (uint32_t i = 0; i < e->c->workers; i++)
 			for (uint32_t number = 0; number < e->c->numbers; number++)
-				resend(e, &ending, backwards ? e->c->workers - 1 - i : i, number, rounds > 0 && !e->rules->never_bypasses, are_dead);
+				resend(e, &ending, backwards ? e->c->workers - 1 - i : i, number, rounds > 0 &&
+				       !e->rules->never_bypasses, are_dead);
 	return is_over(e, &ending) ? rounds : UINT32_MAX;
 }
 
@@ -388,7 +394,8 @@ static void check_progress(struct explorer *e, const struct state *state)
 	for (uint32_t order = 0; order < 2; order++) {
 		uint32_t rounds = rounds_to_end(e, state, order == 1, false), dead = rounds_to_end(e, state, order == 1, true);
 		if (rounds == UINT32_MAX || dead == UINT32_MAX) {
-			fail(e, EXPLORE_NO_PROGRESS, "resends do not end it%s", rounds == UINT32_MAX ? "" : " where the switches are dead");
+			fail(e, EXPLORE_NO_PROGRESS, "resends do not end it%s",
+			     rounds == UINT32_MAX ? "" : " where the switches are dead");
 			return;
 		}
 		e->result.ends++;
@@ -444,7 +451,8 @@ static void explorer_init(struct explorer *e, const struct explore_case *c, cons
 	static const uint8_t secret[TAG_KEY_BYTES] = "a secret of flow";
 	struct error err;
 
-	CHECK(c->workers <= EXPLORE_WORKERS && c->workers * (rules->reuses_numbers ? 2u : 1u) <= RULES_WORDS && c->numbers <= EXPLORE_NUMBERS);
+	CHECK(c->workers <= EXPLORE_WORKERS && c->workers * (rules->reuses_numbers ? 2u : 1u) <= RULES_WORDS &&
+	      c->numbers <= EXPLORE_NUMBERS);
 	memset(e, 0, sizeof(*e));
 	e->c = c;
 	e->rules = rules;
@@ -563,13 +571,15 @@ const char *explore_verdict_name(enum explore_verdict verdict)
 
 void explore_print(const struct explore_case *c, const struct rules *rules, const struct explore_result *result)
 {
-	printf("%-52s %-44s %8" PRIu64 " states  %s", c->name, rules->name, result->states, explore_verdict_name(result->verdict));
+	printf("%-52s %-44s %8" PRIu64 " states  %s", c->name, rules->name, result->states,
+	       explore_verdict_name(result->verdict));
 	if (result->verdict == EXPLORE_WRONG_SUM)
 		printf(" after %u steps", result->steps);
 	if (result->verdict != EXPLORE_SAFE)
 		printf(": %s", result->text);
 	else if (result->ends > 0)
-		printf("; at most %u rounds of resends, more than 1 from %.1f %%", result->worst_rounds, 100.0 * (double)result->late / (double)result->ends);
+		printf("; at most %u rounds of resends, more than 1 from %.1f %%", result->worst_rounds,
+		       100.0 * (double)result->late / (double)result->ends);
 	printf("\n");
 	fflush(stdout);
 }

@@ -1,12 +1,14 @@
 /*
  * explore.h - every run of a few workers, their switches and an owner, with a network that may do anything but forge.
  *
- * The network: what was once sent may arrive never, once or any number of times, in any order, for ever. Workers: each may have sent its
- * original, its resend and its bypassing resend of any number at any time, so every time-out and every window is covered; the packets are
- * made by the product's sender. Switches: any slot may be forgotten at any moment, by a restart or for another job. Words are not
- * numbers but a count per worker, so that a worker that is in a sum twice, or not at all, is seen.
+ * The network: a packet that was once sent may arrive never, once or any number of times, in any order, for ever.
+ * Workers: each may have sent its original, its resend and its bypassing resend of any number at any time, so every
+ * time-out and every window is covered; the packets are made by the product's sender. Switches: any slot may be
+ * forgotten at any moment, by a restart or for another job. Words are not numbers but a count per worker, so that a
+ * worker that is in a sum twice, or not at all, is seen.
  *
- * A state is: slots, what the owner holds of each number, and the packets that may still arrive at the second level and at the owner.
+ * A state is: slots, what the owner holds of each number, and the packets that may still arrive at the second level and
+ * at the owner.
  */
 #ifndef TESTS_SWITCH_EXPLORE_H
 #define TESTS_SWITCH_EXPLORE_H
@@ -46,8 +48,9 @@ struct explore_result {
 struct explore_result explore_all(const struct explore_case *c, const struct rules *rules, uint64_t max_states);
 
 /*
- * For larger cases: every slot state that can be with every packet that can be, every state of the owner with every packet. That includes all
- * real runs and more, so EXPLORE_SAFE is a proof; states counts slots, packets and owner states.
+ * For larger cases: every slot state that can be with every packet that can be, every state of the owner with every
+ * packet. That includes all real runs and more, so EXPLORE_SAFE is a proof; states counts slots, packets and owner
+ * states.
  */
 struct explore_result explore_closure(const struct explore_case *c, const struct rules *rules);
 

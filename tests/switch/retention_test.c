@@ -1,8 +1,9 @@
 /*
- * How long an owner keeps results: the product's senders and owners in every order of arrivals, each state reached by a replay.
+ * How long an owner keeps results: the product's senders and owners in every order of arrivals, each state reached by a
+ * replay.
  *
- * A member may be behind all others by as much as the window lets it; whatever it lacks, its owner must still answer. A state is which
- * contributions have come, and which member has which result.
+ * A member may be behind all others by as much as the window lets it; whatever it lacks, its owner must still answer. A
+ * state is which contributions have come, and which member has which result.
  */
 #include "base/check.h"
 #include "switch/endpoint/owner.h"
@@ -18,7 +19,7 @@ struct plan {
 	const char *name;
 	uint32_t members, window, numbers;
 	bool own;             /* members own the numbers in turn; else one server owns all */
-	uint32_t owner_window, elements; /* what the owners are opened with */
+	uint32_t owner_window, elements; /* configuration of the owners */
 };
 
 struct state {
@@ -69,7 +70,8 @@ static void open_member(struct world *world, uint16_t member)
 	struct error err;
 	struct sender_config config = {
 		.flow = FLOW, .self = member, .shape = world->shape, .keys = &world->keys, .window = world->plan->window,
-		.owners = world->plan->members + 1, .congestion = {.is_fixed = true, .packet_bytes = 1, .ceiling_bytes = 1 << 20},
+		.owners = world->plan->members + 1, .congestion = {.is_fixed = true, .packet_bytes = 1,
+		                                                   .ceiling_bytes = 1 << 20},
 		.rto_floor_ns = 1, .rto_cap_ns = 1,
 	};
 	CHECK(sender_open(&config, &world->senders[member], &err) == ESP_OK);
@@ -89,7 +91,8 @@ static void open_world(struct world *world, const struct plan *plan)
 	for (uint16_t member = 0; member < plan->members; member++)
 		open_member(world, member);
 	for (uint16_t i = 0; i < (plan->own ? plan->members : 1); i++) {
-		struct owner_config config = {.flow = FLOW, .self = owner_of(plan, i), .shape = world->shape, .keys = &world->keys,
+		struct owner_config config = {.flow = FLOW, .self = owner_of(plan, i), .shape = world->shape,
+		                              .keys = &world->keys,
 		                              .window = plan->owner_window, .words_max = WORDS, .elements = plan->elements};
 		CHECK(owner_open(&config, &world->owners[i], &err) == ESP_OK);
 	}
@@ -122,7 +125,8 @@ static void contributed(struct world *world, uint32_t member, uint32_t number, e
 		world->broken = "no element is free";
 	else if (event == OWNER_FORGOTTEN)
 		world->broken = "a contribution comes after its number was forgotten";
-	else if ((event == OWNER_COMPLETED) != is_complete(world, number) || (event != OWNER_ADDED && event != OWNER_COMPLETED))
+	else if ((event == OWNER_COMPLETED) != is_complete(world, number) ||
+	         (event != OWNER_ADDED && event != OWNER_COMPLETED))
 		world->broken = owner_event_name(event);
 	if (event == OWNER_COMPLETED && world->plan->own) {
 		world->state.acked[owner_of(world->plan, number)] |= (uint16_t)(1u << number);
@@ -137,7 +141,8 @@ static void offer_all(struct world *world, uint16_t member)
 {
 	while (world->offered[member] < world->plan->numbers) {
 		uint32_t number = world->offered[member], sequence;
-		struct sender_element element = {.words = world->words[member], .count = WORDS, .owner = owner_of(world->plan, number), .kind = ATP_SIGNED};
+		struct sender_element element = {.words = world->words[member], .count = WORDS,
+		                                 .owner = owner_of(world->plan, number), .kind = ATP_SIGNED};
 		if (!sender_offer(world->senders[member], &element, &sequence))
 			return;
 		CHECK_U64(sequence, number);
@@ -148,7 +153,7 @@ static void offer_all(struct world *world, uint16_t member)
 	}
 }
 
-/* Originals go on their way; results that nobody asked for are lost. */
+/* Originals go on their way; results that no member asked for are lost. */
 static void settle(struct world *world)
 {
 	struct endpoint_out out;
@@ -186,7 +191,8 @@ static void ask(struct world *world, uint32_t member, uint32_t number)
 		world->broken = "a member lacks what its owner has forgotten";
 		return;
 	}
-	CHECK(owner_next(owner, &out) && out.header.sequence == number && out.to == ENDPOINT_TO_MEMBER && out.member == member);
+	CHECK(owner_next(owner, &out) && out.header.sequence == number && out.to == ENDPOINT_TO_MEMBER &&
+	      out.member == member);
 	for (uint32_t i = 0; i < WORDS; i++)
 		CHECK_U64(((const uint32_t *)out.words)[i], world->plan->members == 3 ? 0x10101 : 0x101);
 	CHECK(sender_result(world->senders[member], &out.header, out.words, 0) == SENDER_NEW);
@@ -247,8 +253,8 @@ static const char *explore(const struct plan *plan, uint32_t *out_elements)
 	*out_elements = 0;
 	for (uint32_t at = 0; at < count && !broken; at++)
 		for (uint32_t which = 0; which < 2 * plan->members * plan->numbers && !broken; which++) {
-			struct found move = {.from = at, .member = (uint8_t)(which / 2 % plan->members), .number = (uint8_t)(which / 2 / plan->members),
-			                     .is_result = which % 2};
+			struct found move = {.from = at, .member = (uint8_t)(which / 2 % plan->members),
+			                     .number = (uint8_t)(which / 2 / plan->members), .is_result = which % 2};
 			open_world(&world, plan);
 			replay(&world, at);
 			if (may_move(&world, &move)) {
@@ -259,7 +265,8 @@ static const char *explore(const struct plan *plan, uint32_t *out_elements)
 			*out_elements = world.most_elements > *out_elements ? world.most_elements : *out_elements;
 			close_world(&world);
 		}
-	printf("%-34s %u members, window %u, %u numbers: %6u states; %u elements at most%s%s\n", plan->name, plan->members, plan->window, plan->numbers,
+	printf("%-34s %u members, window %u, %u numbers: %6u states; %u elements at most%s%s\n", plan->name, plan->members,
+	       plan->window, plan->numbers,
 	       count, *out_elements, broken ? "; " : "", broken ? broken : "");
 	fflush(stdout);
 	return broken;
@@ -302,7 +309,8 @@ int main(void)
 	for (uint32_t i = 0; i < 3; i++)
 		check_plan(&own[i], 0, NULL);
 	/* O5 with less: forgotten too early; too few elements. */
-	check_plan(&(struct plan){"owner keeps half a window", 2, 2, 6, false, 1, 2}, 0, "a contribution comes after its number was forgotten");
+	check_plan(&(struct plan){"owner keeps half a window", 2, 2, 6, false, 1, 2}, 0,
+	           "a contribution comes after its number was forgotten");
 	check_plan(&(struct plan){"an element too few", 2, 2, 6, false, 2, 3}, 0, "no element is free");
 	return 0;
 }

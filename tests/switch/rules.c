@@ -9,7 +9,8 @@ static bool is_repeated(const struct rules_slot *slot, const struct rules_packet
 
 /* ---- the product ---- */
 
-static bool product_step(const struct step_limits *limits, struct rules_slot *slot, struct rules_packet *packet, bool is_child, uint64_t now_ns)
+static bool product_step(const struct step_limits *limits, struct rules_slot *slot, struct rules_packet *packet,
+                         bool is_child, uint64_t now_ns)
 {
 	enum step_event event = step_run(limits, &slot->slot, &packet->packet, is_child, now_ns);
 	step_run_words(event, slot->words, packet->words, packet->packet.words);
@@ -68,7 +69,8 @@ static bool paper_resend(struct rules_slot *slot, struct rules_packet *packet)
 	return true;
 }
 
-static bool paper_step(const struct step_limits *limits, struct rules_slot *slot, struct rules_packet *packet, bool is_child, uint64_t now_ns)
+static bool paper_step(const struct step_limits *limits, struct rules_slot *slot, struct rules_packet *packet,
+                       bool is_child, uint64_t now_ns)
 {
 	bool is_hit = step_same_number(&slot->slot, &packet->packet);
 
@@ -143,12 +145,15 @@ static void take_if_disjoint(struct element *element, const struct shape *shape,
 		take(element, shape, packet, sets.is_all);
 }
 
-const struct rules rules_paper = {"paper: partial sums added if a bit is new", paper_step, take_if_new, .knows_no_age = true};
-const struct rules rules_paper_disjoint = {"paper: overlapping partial sums dropped", paper_step, take_if_disjoint, .knows_no_age = true};
+const struct rules rules_paper = {"paper: partial sums added if a bit is new", paper_step, take_if_new,
+                                  .knows_no_age = true};
+const struct rules rules_paper_disjoint = {"paper: overlapping partial sums dropped", paper_step, take_if_disjoint,
+                                           .knows_no_age = true};
 
 /* ---- one rule less ---- */
 
-static bool s1_step(const struct step_limits *limits, struct rules_slot *slot, struct rules_packet *packet, bool is_child, uint64_t now_ns)
+static bool s1_step(const struct step_limits *limits, struct rules_slot *slot, struct rules_packet *packet,
+                    bool is_child, uint64_t now_ns)
 {
 	if (!is_child && !(packet->packet.flags & ATP_BYPASS)) {
 		packet->packet.bitmap = UINT64_C(1) << packet->packet.group;
@@ -159,7 +164,8 @@ static bool s1_step(const struct step_limits *limits, struct rules_slot *slot, s
 	return product_step(limits, slot, packet, true, now_ns);
 }
 
-static bool s4_step(const struct step_limits *limits, struct rules_slot *slot, struct rules_packet *packet, bool is_child, uint64_t now_ns)
+static bool s4_step(const struct step_limits *limits, struct rules_slot *slot, struct rules_packet *packet,
+                    bool is_child, uint64_t now_ns)
 {
 	bool is_mine = is_child && !(packet->packet.flags & (ATP_BYPASS | ATP_RESEND)) && is_repeated(slot, packet);
 	if (is_mine)
@@ -167,9 +173,11 @@ static bool s4_step(const struct step_limits *limits, struct rules_slot *slot, s
 	return product_step(limits, slot, packet, is_child, now_ns);
 }
 
-static bool s5_step(const struct step_limits *limits, struct rules_slot *slot, struct rules_packet *packet, bool is_child, uint64_t now_ns)
+static bool s5_step(const struct step_limits *limits, struct rules_slot *slot, struct rules_packet *packet,
+                    bool is_child, uint64_t now_ns)
 {
-	bool is_mine = is_child && (packet->packet.flags & ATP_RESEND) && !(packet->packet.flags & ATP_BYPASS) && is_repeated(slot, packet);
+	bool is_mine = is_child && (packet->packet.flags & ATP_RESEND) && !(packet->packet.flags & ATP_BYPASS) &&
+	    is_repeated(slot, packet);
 	if (is_mine)
 		slot_add(slot, packet);
 	return product_step(limits, slot, packet, is_child, now_ns);

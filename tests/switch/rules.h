@@ -1,5 +1,6 @@
 /*
- * rules.h - what an explorer runs: the product's step and merge rule, and others in their place, to see that it would find what they break.
+ * rules.h - what an explorer runs: the product's step and merge rule, and others in their place, to see that it would
+ * find what they break.
  */
 #ifndef TESTS_SWITCH_RULES_H
 #define TESTS_SWITCH_RULES_H
@@ -20,7 +21,8 @@ struct rules_packet {
 };
 
 /* Runs step and words; returns whether the packet leaves. */
-typedef bool rules_step_fn(const struct step_limits *limits, struct rules_slot *slot, struct rules_packet *packet, bool is_child, uint64_t now_ns);
+typedef bool rules_step_fn(const struct step_limits *limits, struct rules_slot *slot, struct rules_packet *packet,
+                           bool is_child, uint64_t now_ns);
 typedef void rules_take_fn(struct element *element, const struct shape *shape, const struct rules_packet *packet);
 
 struct rules {

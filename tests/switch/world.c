@@ -4,7 +4,8 @@
 #include "world_state.h"
 
 static const char *const fault_names[WORLD_FAULTS] = {
-	"loss", "repetition", "reordering", "late packets", "corruption", "switch restarts", "switch deaths", "member deaths", "forgers", "stragglers", "few slots",
+	"loss", "repetition", "reordering", "late packets", "corruption", "switch restarts", "switch deaths",
+	    "member deaths", "forgers", "stragglers", "few slots",
 };
 
 const char *world_fault_name(enum world_fault fault)
@@ -22,7 +23,8 @@ static uint32_t below(struct world *world, uint32_t n)
 static void draw_faults(struct world *world)
 {
 	for (int i = 0; i < WORLD_FAULTS; i++) {
-		uint32_t of_8 = i == FAULT_SWITCH_DEATH || i == FAULT_MEMBER_DEATH ? 1 : i == FAULT_CORRUPT || i == FAULT_FORGER ? 2 : 4;
+		uint32_t of_8 = i == FAULT_SWITCH_DEATH || i == FAULT_MEMBER_DEATH ? 1 : i == FAULT_CORRUPT ||
+		    i == FAULT_FORGER ? 2 : 4;
 		world->faults[i] = !world->options.is_plain && below(world, 8) < of_8;
 		world->totals->faults[i] += world->faults[i];
 	}
@@ -114,7 +116,8 @@ static void open_world(struct world *world, const struct world_options *options,
 				post_at(world, below(world, 1000) * US, WAKE, job, node);
 				world->jobs[job].nodes[node].wake_at = 0;
 				if (node < world->jobs[job].members)
-					post_at(world, (options->is_plain ? 5000 + below(world, 100) : below(world, 2000)) * US, CALL, job, node);
+					post_at(world, (options->is_plain ? 5000 + below(world, 100) : below(world, 2000)) * US, CALL, job,
+					        node);
 			}
 	}
 	post_faults(world);
@@ -134,7 +137,7 @@ static bool has_ended(const struct job *job)
 	return true;
 }
 
-/* A job one of whose members has died is ended by those who watch it; its packets may go on arriving at switches. */
+/* A job with a dead member has failed, and ends; its packets may go on arriving at switches. */
 static bool all_ended(struct world *world)
 {
 	bool all = true;
@@ -197,7 +200,8 @@ static void describe_hang(const struct world *world)
 		for (uint32_t k = 0; k < WORLD_NODES; k++) {
 			const struct node *node = &world->jobs[i].nodes[k];
 			if (node->is_there && !world->jobs[i].is_over)
-				fprintf(stderr, "job %u node %u of %u: %u of %u results, %u offered, membership %u, quiet %d\n", i, k, world->jobs[i].members,
+				fprintf(stderr, "job %u node %u of %u: %u of %u results, %u offered, membership %u, quiet %d\n", i, k,
+				        world->jobs[i].members,
 				        node->received, world_elements(&world->jobs[i]), node->offered, node->membership.state,
 				        node->owner ? owner_is_quiet(node->owner) : -1);
 		}

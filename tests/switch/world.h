@@ -1,8 +1,10 @@
 /*
- * world.h - jobs, switches and a bad network in virtual time: the product's step and end hosts, driven as a driver of sockets would drive them.
+ * world.h - jobs, switches and a bad network in virtual time: the product's step and end hosts, driven as a driver of
+ * sockets would drive them.
  *
- * Every packet is encoded, may be lost, repeated, delayed, marked or changed in a bit, and is decoded again. Switches forget everything and start
- * anew, or never come back; members die; forgers who know a flow's number send packets without its key. One seed gives one run.
+ * Every packet is encoded, may be lost, repeated, delayed, marked or changed in a bit, and is decoded again. Switches
+ * forget everything and start anew, or never come back; members die; forgers that know a flow's number send packets
+ * without its key. One seed gives one run.
  */
 #ifndef TESTS_SWITCH_WORLD_H
 #define TESTS_SWITCH_WORLD_H
@@ -37,7 +39,7 @@ enum world_fault {
 struct world_options {
 	uint64_t seed;
 	bool is_large; /* up to 16 workers and thousands of slots and elements */
-	bool is_plain; /* no faults, one job, one call after the other: what a sound network gives */
+	bool is_plain; /* no faults, one job, one call after the other: a sound network */
 };
 
 struct world_totals {
@@ -53,7 +55,9 @@ struct world_totals {
 	double longest_s;
 };
 
-/* Runs one world to its end; ends the program with the seed if a sum is wrong, a job hangs, or an owner holds too much. */
+/*
+ * Runs one world to its end; ends the program with the seed if a sum is wrong, a job hangs, or an owner holds too much.
+ */
 void world_run(const struct world_options *options, struct world_totals *totals);
 
 const char *world_fault_name(enum world_fault fault);

@@ -129,8 +129,8 @@ static struct job *job_of_flow(struct world *world, uint64_t flow, uint16_t *out
 	return NULL;
 }
 
-static void forward_to_node(struct world *world, const struct net_switch *at, uint16_t job, uint16_t node, const struct atp_packet *packet,
-                            const void *words)
+static void forward_to_node(struct world *world, const struct net_switch *at, uint16_t job, uint16_t node,
+                            const struct atp_packet *packet, const void *words)
 {
 	struct event event = {.kind = TO_NODE, .job = job, .node = node};
 
@@ -148,7 +148,8 @@ static void forward_to_switch(struct world *world, uint16_t to, const struct atp
 		carry_packet(world, &event, packet, words);
 }
 
-static struct table_slot *slot_of(struct world *world, struct net_switch *at, const struct atp_packet *packet, uint32_t hop)
+static struct table_slot *slot_of(struct world *world, struct net_switch *at, const struct atp_packet *packet,
+                                  uint32_t hop)
 {
 	return &at->slots[hop][step_index(packet->flow, packet->sequence, world->slots_count)];
 }
@@ -158,11 +159,13 @@ static uint64_t cookie_of(const struct net_switch *at, uint16_t job, uint16_t no
 	return at->secret * 31 + job * 100u + node + 1;
 }
 
-static void greet(struct world *world, struct net_switch *at, const struct event *event, const struct atp_packet *packet, const uint8_t *body)
+static void greet(struct world *world, struct net_switch *at, const struct event *event,
+                  const struct atp_packet *packet, const uint8_t *body)
 {
 	struct event answer = {.kind = TO_NODE, .node = packet->owner};
 	struct atp_greeting hello, welcome;
-	struct atp_packet out = {.type = ATP_WELCOME, .owner = packet->owner, .words = ATP_GREETING_WORDS, .next = ATP_NO_NEXT, .flow = packet->flow};
+	struct atp_packet out = {.type = ATP_WELCOME, .owner = packet->owner, .words = ATP_GREETING_WORDS,
+	                         .next = ATP_NO_NEXT, .flow = packet->flow};
 	uint8_t bytes[ATP_GREETING_BYTES];
 
 	if (!job_of_flow(world, packet->flow, &answer.job) || !event->from_member || packet->owner != event->sender ||
@@ -171,19 +174,22 @@ static void greet(struct world *world, struct net_switch *at, const struct event
 	uint64_t cookie = cookie_of(at, answer.job, packet->owner);
 	bool right = hello.cookie == cookie;
 	at->is_registered[answer.job][packet->owner] |= right;
-	welcome = (struct atp_greeting){.cookie = cookie, .slots = world->slots_count, .words_max = WORLD_WORDS, .is_registered = right, .sent_ns = hello.sent_ns};
+	welcome = (struct atp_greeting){.cookie = cookie, .slots = world->slots_count, .words_max = WORLD_WORDS,
+	                                .is_registered = right, .sent_ns = hello.sent_ns};
 	atp_greeting_encode(&welcome, bytes);
 	carry_packet(world, &answer, &out, bytes);
 }
 
 /* Frees the slots of its number, and goes to all members here, and from the owner's switch to the other switches. */
-static void pass_result(struct world *world, struct net_switch *at, const struct event *event, struct atp_packet *packet, void *words)
+static void pass_result(struct world *world, struct net_switch *at, const struct event *event,
+                        struct atp_packet *packet, void *words)
 {
 	uint16_t job_number;
 	struct job *job = job_of_flow(world, packet->flow, &job_number);
 
 	for (uint32_t hop = 0; hop < ATP_HOPS; hop++)
-		world->totals->step[step_run(&world->limits, &slot_of(world, at, packet, hop)->slot, packet, false, world->now)]++;
+		world->totals->step[step_run(&world->limits, &slot_of(world, at, packet, hop)->slot, packet, false,
+		                             world->now)]++;
 	if (!job)
 		return;
 	for (uint16_t node = 0; node < WORLD_NODES; node++)
@@ -194,10 +200,12 @@ static void pass_result(struct world *world, struct net_switch *at, const struct
 			forward_to_switch(world, other, packet, words);
 }
 
-static void pass_gradient(struct world *world, const struct event *event, struct atp_packet *packet, uint32_t *words, bool from_member)
+static void pass_gradient(struct world *world, const struct event *event, struct atp_packet *packet, uint32_t *words,
+                          bool from_member)
 {
 	struct net_switch *at = &world->switches[event->node];
-	bool is_home = packet->next == ATP_NO_NEXT || packet->next == event->node, is_child = packet->hop == 0 ? from_member : is_home;
+	bool is_home = packet->next == ATP_NO_NEXT || packet->next == event->node,
+	    is_child = packet->hop == 0 ? from_member : is_home;
 	uint8_t hop = packet->hop;
 	struct table_slot *slot = slot_of(world, at, packet, hop);
 	uint16_t job;
@@ -256,7 +264,7 @@ void world_reboot(struct world *world, uint16_t which)
 	memset(at->is_registered, 0, sizeof(at->is_registered));
 }
 
-/* ---- strangers who know a flow and have no key ---- */
+/* ---- strangers that know a flow and have no key ---- */
 
 static void forge_gradient(struct world *world, const struct job *job, struct atp_packet *packet)
 {
@@ -278,8 +286,10 @@ void world_forge(struct world *world)
 {
 	uint16_t number = (uint16_t)rng_below(&world->rng, world->jobs_count);
 	const struct job *job = &world->jobs[number];
-	struct event event = {.kind = rng_chance(&world->rng, 1, 2) ? TO_NODE : TO_SWITCH, .job = number, .at = world->now, .from_member = true};
-	struct atp_packet packet = {.kind = ATP_SIGNED, .words = (uint16_t)job->words, .next = ATP_NO_NEXT, .flow = job->flow,
+	struct event event = {.kind = rng_chance(&world->rng, 1, 2) ? TO_NODE : TO_SWITCH, .job = number, .at = world->now,
+	                      .from_member = true};
+	struct atp_packet packet = {.kind = ATP_SIGNED, .words = (uint16_t)job->words, .next = ATP_NO_NEXT,
+	                            .flow = job->flow,
 	                            .call = (uint32_t)rng_below(&world->rng, job->calls), .tag = rng_next(&world->rng)};
 	uint32_t words[WORLD_WORDS], lowest = job->nodes[0].sender ? sender_begin(job->nodes[0].sender) : 0;
 
@@ -288,9 +298,11 @@ void world_forge(struct world *world)
 	for (uint32_t i = 0; i < WORLD_WORDS; i++)
 		words[i] = (uint32_t)rng_next(&world->rng);
 	event.sender = (uint16_t)rng_below(&world->rng, job->members);
-	event.node = event.kind == TO_NODE ? (packet.type == ATP_RESULT ? event.sender : packet.owner) : job->nodes[event.sender].home;
+	event.node = event.kind == TO_NODE ? (packet.type == ATP_RESULT ? event.sender : packet.owner) :
+	    job->nodes[event.sender].home;
 	encode(&packet, words, &event.datagram);
 	world_post(world, &event);
 	world->totals->forged++;
-	world_post(world, &(struct event){.at = world->now + FORGE_EVERY + rng_below(&world->rng, FORGE_EVERY), .kind = FORGE});
+	world_post(world, &(struct event){.at = world->now + FORGE_EVERY + rng_below(&world->rng, FORGE_EVERY),
+	                                  .kind = FORGE});
 }

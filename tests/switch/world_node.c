@@ -1,5 +1,5 @@
 /*
- * world_node.c - members and servers: what a driver does with a sender, an owner and a membership.
+ * world_node.c - members and servers: a driver's work with a sender, an owner and a membership.
  */
 #include "world_state.h"
 
@@ -22,10 +22,12 @@ static void open_sender(struct world *world, struct node *node)
 	struct job *job = job_of(world, node);
 	uint32_t packet_bytes = 28 + ATP_HEADER_BYTES + 4 * job->words;
 	struct sender_config config = {
-		.flow = job->flow, .self = node->number, .shape = job->shape, .keys = &job->keys, .window = job->window, .owners = job->members + 1,
+		.flow = job->flow, .self = node->number, .shape = job->shape, .keys = &job->keys, .window = job->window,
+		.owners = job->members + 1,
 		.next = job->next[node->home],
 		.congestion = {.is_fixed = rng_chance(&world->rng, 1, 4), .packet_bytes = packet_bytes,
-		               .start_bytes = (1 + (uint32_t)rng_below(&world->rng, 50)) * packet_bytes, .ceiling_bytes = job->window * packet_bytes,
+		               .start_bytes = (1 + (uint32_t)rng_below(&world->rng, 50)) * packet_bytes,
+		    .ceiling_bytes = job->window * packet_bytes,
 		               .loss = (enum window_loss)rng_below(&world->rng, 3)},
 		.rto_floor_ns = 20 * MS, .rto_cap_ns = 320 * MS,
 	};
@@ -36,7 +38,8 @@ static void open_sender(struct world *world, struct node *node)
 	node->has_result = calloc(world_elements(job), 1);
 	CHECK(node->data && node->has_result);
 	for (uint32_t i = 0; i < world_elements(job) * job->words; i++)
-		node->data[i] = (uint32_t)((int64_t)rng_below(&world->rng, UINT32_MAX / job->members) - UINT32_MAX / job->members / 2);
+		node->data[i] = (uint32_t)((int64_t)rng_below(&world->rng,
+		                                              UINT32_MAX / job->members) - UINT32_MAX / job->members / 2);
 }
 
 static void open_owner(struct world *world, struct node *node)
@@ -44,7 +47,8 @@ static void open_owner(struct world *world, struct node *node)
 	struct job *job = job_of(world, node);
 	uint32_t owners = job->has_server ? 1 : job->members;
 	struct owner_config config = {
-		.flow = job->flow, .self = node->number, .shape = job->shape, .keys = &job->keys, .window = job->window, .words_max = job->words,
+		.flow = job->flow, .self = node->number, .shape = job->shape, .keys = &job->keys, .window = job->window,
+		.words_max = job->words,
 		.elements = (2 * job->window + owners - 1) / owners,
 	};
 	struct error err;
@@ -57,13 +61,15 @@ void world_open_node(struct world *world, uint16_t job_number, uint16_t number)
 	struct job *job = &world->jobs[job_number];
 	struct node *node = &job->nodes[number];
 
-	*node = (struct node){.job = job_number, .number = number, .is_there = true, .is_member = number < job->members, .wake_at = UINT64_MAX};
+	*node = (struct node){.job = job_number, .number = number, .is_there = true, .is_member = number < job->members,
+	                      .wake_at = UINT64_MAX};
 	node->home = node->is_member ? job->group_of[number] : 0;
 	if (node->is_member)
 		open_sender(world, node);
 	if (node->is_member != job->has_server)
 		open_owner(world, node);
-	struct membership_config config = {.flow = job->flow, .self = number, .words_max = (uint16_t)job->words, .busy_ns = 100 * MS, .idle_ns = SECOND};
+	struct membership_config config = {.flow = job->flow, .self = number, .words_max = (uint16_t)job->words,
+	                                   .busy_ns = 100 * MS, .idle_ns = SECOND};
 	membership_init(&node->membership, &config, world->now);
 }
 
@@ -75,7 +81,8 @@ void world_close_node(struct world *world, struct node *node)
 		const struct sender_counters *counters = sender_counters(node->sender);
 		totals->resends += counters->resends, totals->bypasses += counters->bypasses;
 		totals->fast += counters->fast, totals->timeouts += counters->timeouts;
-		totals->results += counters->results, totals->repeated += counters->repeated, totals->refused += counters->refused;
+		totals->results += counters->results, totals->repeated += counters->repeated,
+		    totals->refused += counters->refused;
 		totals->asks += counters->asks;
 		totals->marks += sender_window(node->sender)->marks, totals->halvings += sender_window(node->sender)->halvings;
 	}
@@ -99,7 +106,8 @@ static void check_sum(struct world *world, const struct job *job, uint32_t eleme
 		uint32_t sum = 0;
 		for (uint32_t member = 0; member < job->members; member++)
 			sum += part_of(job, &job->nodes[member], element)[i];
-		WORLD_CHECK(world, words[i] == sum, "wrong sum: job %td element %u word %u is %u, not %u", job - world->jobs, element, i, words[i], sum);
+		WORLD_CHECK(world, words[i] == sum, "wrong sum: job %td element %u word %u is %u, not %u", job - world->jobs,
+		            element, i, words[i], sum);
 	}
 }
 
@@ -113,7 +121,8 @@ static void receive(struct world *world, struct node *node, uint32_t element, co
 {
 	struct job *job = job_of(world, node);
 
-	WORLD_CHECK(world, element < node->offered && !node->has_result[element], "result %u of member %u comes twice", element, node->number);
+	WORLD_CHECK(world, element < node->offered && !node->has_result[element], "result %u of member %u comes twice",
+	            element, node->number);
 	check_sum(world, job, element, words);
 	node->has_result[element] = 1;
 	node->received++;
@@ -153,8 +162,8 @@ static void own_complete(struct world *world, struct node *node, uint32_t elemen
 /* False: the window, or the owner, has no room. */
 static bool offer_own(struct world *world, struct node *node, const struct sender_element *element)
 {
-	struct owner_part part = {.words = part_of(job_of(world, node), node, node->offered), .call = element->call, .count = element->count,
-	                          .kind = element->kind};
+	struct owner_part part = {.words = part_of(job_of(world, node), node, node->offered), .call = element->call,
+	                          .count = element->count, .kind = element->kind};
 	enum owner_event event = owner_own(node->owner, node->offered, &part);
 	uint32_t sequence;
 
@@ -171,7 +180,8 @@ static bool offer(struct world *world, struct node *node)
 {
 	struct job *job = job_of(world, node);
 	struct sender_element element = {.words = part_of(job, node, node->offered), .call = node->offered / job->per_call,
-	                                 .count = (uint16_t)job->words, .owner = world_owner_of(job, node->offered), .kind = ATP_SIGNED};
+	                                 .count = (uint16_t)job->words, .owner = world_owner_of(job, node->offered),
+	    .kind = ATP_SIGNED};
 	uint32_t sequence;
 
 	if (sender_end(node->sender) - sender_begin(node->sender) >= job->window)
@@ -224,7 +234,8 @@ void world_pump(struct world *world, struct node *node)
 	while (node->sender && sender_next(node->sender, world->now, &out))
 		world_send(world, &out, node);
 	if (node->owner)
-		WORLD_CHECK(world, owner_elements_held(node->owner) <= 2 * job_of(world, node)->window, "an owner holds too much");
+		WORLD_CHECK(world, owner_elements_held(node->owner) <= 2 * job_of(world, node)->window,
+		            "an owner holds too much");
 	set_wake(world, node);
 }
 
@@ -241,7 +252,8 @@ void world_linger(struct world *world, struct node *node)
 	if (owner_is_quiet(node->owner))
 		return;
 	owner_linger(node->owner);
-	world_post(world, &(struct event){.at = world->now + LINGER_EVERY, .kind = LINGER, .job = node->job, .node = node->number});
+	world_post(world, &(struct event){.at = world->now + LINGER_EVERY, .kind = LINGER, .job = node->job,
+	                                  .node = node->number});
 }
 
 void world_at_node(struct world *world, struct node *node, const struct datagram *datagram)

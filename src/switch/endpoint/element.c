@@ -19,7 +19,8 @@ struct comparison {
 	bool has_new;
 };
 
-static struct comparison compare(const struct element *element, const struct shape *shape, const struct atp_packet *packet)
+static struct comparison compare(const struct element *element, const struct shape *shape,
+                                 const struct atp_packet *packet)
 {
 	struct comparison result = {false, false, false};
 
@@ -46,7 +47,8 @@ static void join(struct element *element, const struct shape *shape, const struc
 		element->held[group] |= claimed(shape, packet, group);
 }
 
-enum element_event element_take(struct element *element, const struct shape *shape, const struct atp_packet *packet, const void *words)
+enum element_event element_take(struct element *element, const struct shape *shape, const struct atp_packet *packet,
+                                const void *words)
 {
 	assert(packet->type == ATP_GRADIENT && packet->bitmap != 0);
 	struct comparison with = compare(element, shape, packet);

@@ -1,8 +1,9 @@
 /*
  * element.h - what an owner holds of one number: whose contributions, and their sum.
  *
- * The merge rule (O3 in docs/switch.md): a packet whose contributors are disjoint from those held is added; one that has all of them
- * and more replaces them; any other is dropped. So no contribution is ever counted twice, whatever was lost, repeated or reordered.
+ * The merge rule (O3 in docs/switch.md): a packet whose contributors are disjoint from those held is added; one that
+ * has all of them and more replaces them; any other is dropped. So no contribution is ever counted twice, whatever was
+ * lost, repeated or reordered.
  *
  * Pure; the caller owns the memory.
  */
@@ -26,7 +27,8 @@ enum element_event {
 };
 
 /* The header is a valid gradient that fits the shape; its words are at any address. */
-enum element_event element_take(struct element *element, const struct shape *shape, const struct atp_packet *packet, const void *words);
+enum element_event element_take(struct element *element, const struct shape *shape, const struct atp_packet *packet,
+                                const void *words);
 
 /* Has it the contributions of all contributors of this owner? */
 bool element_is_complete(const struct element *element, const struct shape *shape, uint16_t owner);

@@ -59,7 +59,8 @@ static struct state after(const struct shape *shape, const struct state *before,
 	for (uint32_t member = 0; member < MEMBERS; member++)
 		words[member] = here >> member & 1;
 	enum element_event event = element_take(&element, shape, &packet, words);
-	enum element_event expected = !(held & here) ? ELEMENT_ADDED : (held & ~here) || held == here ? ELEMENT_OVERLAPS : ELEMENT_REPLACED;
+	bool drops = (held & here) && ((held & ~here) || held == here);
+	enum element_event expected = !(held & here) ? ELEMENT_ADDED : drops ? ELEMENT_OVERLAPS : ELEMENT_REPLACED;
 	CHECK_U64(event, expected);
 	check_state(&state);
 	CHECK(element_is_complete(&element, shape, MEMBERS) == (members_held(&state) == 31));

@@ -31,7 +31,8 @@ void membership_busy(struct membership *membership, bool is_busy, uint64_t now_n
 
 static void write_hello(struct membership *membership, uint64_t now_ns, struct endpoint_out *out)
 {
-	const struct atp_greeting hello = {.cookie = membership->cookie, .words_max = membership->config.words_max, .sent_ns = now_ns};
+	const struct atp_greeting hello = {.cookie = membership->cookie, .words_max = membership->config.words_max,
+	                                   .sent_ns = now_ns};
 
 	atp_greeting_encode(&hello, membership->body);
 	*out = (struct endpoint_out){
@@ -63,11 +64,13 @@ uint64_t membership_wake_ns(const struct membership *membership)
 	return membership->answers_now ? 0 : membership->hello_ns;
 }
 
-bool membership_welcome(struct membership *membership, const struct atp_packet *packet, const uint8_t *body, uint64_t now_ns)
+bool membership_welcome(struct membership *membership, const struct atp_packet *packet, const uint8_t *body,
+                        uint64_t now_ns)
 {
 	struct atp_greeting welcome;
 
-	if (packet->type != ATP_WELCOME || packet->flow != membership->config.flow || packet->owner != membership->config.self ||
+	if (packet->type != ATP_WELCOME || packet->flow != membership->config.flow ||
+	    packet->owner != membership->config.self ||
 	    packet->words < ATP_GREETING_WORDS || !atp_greeting_decode(body, &welcome))
 		return false;
 	membership->switch_info = welcome;

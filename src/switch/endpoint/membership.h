@@ -1,10 +1,10 @@
 /*
  * membership.h - what a member knows of its switch: whether it is there, and that it knows the member.
  *
- * A switch holds its members in memory only, and forgets them when it starts anew. So a member says hello every `busy_ns` while a call
- * waits and every `idle_ns` otherwise; a welcome that says "registered" makes the switch alive. Two hellos without an answer make it gone. A
- * hello carries the cookie of the last welcome, and a welcome with another one is answered at once: so a switch that was started
- * anew knows its members again within one hello.
+ * A switch holds its members in memory only, and forgets them when it starts anew. So a member says hello every
+ * `busy_ns` while a call waits and every `idle_ns` otherwise; a welcome that says "registered" makes the switch alive.
+ * Two hellos without an answer make it gone. A hello carries the cookie of the last welcome, and a welcome with another
+ * one is answered at once: so a switch that was started anew knows its members again within one hello.
  *
  *     unknown --welcome, registered--> alive --two hellos unanswered--> gone --welcome, registered--> alive
  *
@@ -53,7 +53,8 @@ bool membership_next(struct membership *membership, uint64_t now_ns, struct endp
 uint64_t membership_wake_ns(const struct membership *membership);
 
 /* A welcome, and its body. False: not for this member. */
-bool membership_welcome(struct membership *membership, const struct atp_packet *packet, const uint8_t *body, uint64_t now_ns);
+bool membership_welcome(struct membership *membership, const struct atp_packet *packet, const uint8_t *body,
+                        uint64_t now_ns);
 
 /* Alive, with slots that take words_max words. */
 bool membership_helps(const struct membership *membership);

@@ -158,7 +158,7 @@ static void forget(struct owner *owner, struct entry *entry)
 		owner->spread_at = 0;
 }
 
-/* What contributions to a number have in common. */
+/* Equal in all contributions to a number. */
 struct contents {
 	uint32_t sequence, call;
 	uint16_t words;
@@ -167,7 +167,8 @@ struct contents {
 
 static bool entry_has(const struct entry *entry, const struct contents *contents)
 {
-	return entry->call == contents->call && entry->words == contents->words && entry->scale == contents->scale && entry->kind == contents->kind;
+	return entry->call == contents->call && entry->words == contents->words && entry->scale == contents->scale &&
+	    entry->kind == contents->kind;
 }
 
 static void set_contents(struct entry *entry, const struct contents *contents)
@@ -190,8 +191,8 @@ static void forget_up_to(struct owner *owner, uint32_t end)
 }
 
 /*
- * O5: a member that contributes to a number has all results up to that number minus a window, from any owner. So all members have contributed to those, and
- * have all results up to the number minus two windows.
+ * O5: a member that contributes to a number has all results up to that number minus a window, from any owner. So all
+ * members have contributed to those, and have all results up to the number minus two windows.
  */
 static void forget_before(struct owner *owner, uint32_t sequence)
 {
@@ -232,7 +233,8 @@ static void queue_push(struct owner *owner, struct entry *entry)
 		return;
 	assert(owner->queue_count < owner->entry_count);
 	entry->is_queued = true;
-	owner->queue[(owner->queue_head + owner->queue_count++) & (owner->entry_count - 1)] = entry->sequence & (owner->entry_count - 1);
+	owner->queue[(owner->queue_head + owner->queue_count++) & (owner->entry_count - 1)] =
+	    entry->sequence & (owner->entry_count - 1);
 }
 
 /* A second member that asks while the first waits makes it a result for all. */
@@ -264,13 +266,17 @@ static void write_result(const struct owner *owner, const struct entry *entry, s
 
 	*out = (struct endpoint_out){
 		.header = {
-			.type = ATP_RESULT, .flags = (uint8_t)((entry->is_marked ? ATP_MARK : 0) | (entry->is_repaired ? ATP_RESEND : 0)),
-			.scale = entry->scale, .kind = entry->kind, .owner = owner->config.self, .words = entry->words, .next = ATP_NO_NEXT, .sequence = entry->sequence,
-			.call = entry->call, .flow = owner->config.flow,
+			.type = ATP_RESULT, .scale = entry->scale, .kind = entry->kind, .owner = owner->config.self,
+			.words = entry->words, .next = ATP_NO_NEXT, .sequence = entry->sequence, .call = entry->call,
+			.flow = owner->config.flow,
 		},
 		.words = element.words,
 		.to = ENDPOINT_TO_SWITCH,
 	};
+	if (entry->is_marked)
+		out->header.flags |= ATP_MARK;
+	if (entry->is_repaired)
+		out->header.flags |= ATP_RESEND;
 	out->header.tag = tag_of_result(owner->config.keys, &out->header, element.words);
 }
 
@@ -306,8 +312,12 @@ static bool spread_ask(struct owner *owner, const struct entry *entry, struct en
 		uint16_t member = (uint16_t)owner->spread_at;
 		if (member == owner->config.self || !is_missing(owner, entry, member))
 			continue;
-		*out = (struct endpoint_out){.header = {.type = ATP_ASK, .owner = owner->config.self, .next = ATP_NO_NEXT, .sequence = entry->sequence,
-		                                        .flow = owner->config.flow}};
+		*out = (struct endpoint_out){
+			.header = {
+				.type = ATP_ASK, .owner = owner->config.self, .next = ATP_NO_NEXT, .sequence = entry->sequence,
+				.flow = owner->config.flow,
+			},
+		};
 		out->header.tag = tag_of_ask(owner->config.keys, &out->header);
 		send_to(out, member);
 		owner->spread_at++;
@@ -360,7 +370,8 @@ static bool complete(struct owner *owner, struct entry *entry)
 {
 	struct element element = element_of(owner, entry);
 
-	if ((has_own_part(owner) && !entry->has_own) || !element_is_complete(&element, owner->config.shape, owner->config.self))
+	if ((has_own_part(owner) && !entry->has_own) ||
+	    !element_is_complete(&element, owner->config.shape, owner->config.self))
 		return false;
 	if (entry->own && shape_members(owner->config.shape) == 1)
 		memcpy(element.words, entry->own, 4 * (size_t)entry->words);
@@ -388,18 +399,23 @@ static struct contents contents_of(const struct atp_packet *packet)
 static bool single_member(const struct owner *owner, const struct atp_packet *packet, uint16_t *out)
 {
 	return packet->hop == 0 && (packet->bitmap & (packet->bitmap - 1)) == 0 &&
-	       shape_member(owner->config.shape, packet->owner, packet->group, (uint8_t)__builtin_ctzll(packet->bitmap), out);
+	       shape_member(owner->config.shape, packet->owner, packet->group, (uint8_t)__builtin_ctzll(packet->bitmap),
+	                    out);
 }
 
 static bool is_right(const struct owner *owner, const struct atp_packet *packet, const void *words)
 {
 	const struct owner_config *config = &owner->config;
 
-	return packet->type == ATP_GRADIENT && packet->flow == config->flow && packet->owner == config->self && packet->words <= config->words_max &&
+	return packet->type == ATP_GRADIENT && packet->flow == config->flow && packet->owner == config->self &&
+	    packet->words <= config->words_max &&
 	       shape_fits(config->shape, packet) && tag_gradient_right(config->keys, config->shape, packet, words);
 }
 
-/* O2. A late original needs no answer: its sender has not asked. A sum may stand for members that asked through a switch. */
+/*
+ * O2. A late original needs no answer: its sender has not asked. A sum may stand for members that asked through a
+ * switch.
+ */
 static enum owner_event answer(struct owner *owner, struct entry *entry, const struct atp_packet *packet)
 {
 	uint16_t member = 0;
@@ -430,7 +446,8 @@ static void ask(struct owner *owner, struct entry *entry, const struct atp_packe
 	queue_push(owner, entry);
 }
 
-static enum owner_event take(struct owner *owner, struct entry *entry, const struct atp_packet *packet, const void *words)
+static enum owner_event take(struct owner *owner, struct entry *entry, const struct atp_packet *packet,
+                             const void *words)
 {
 	struct element element = element_of(owner, entry);
 	enum element_event event = element_take(&element, owner->config.shape, packet, words);
@@ -477,7 +494,8 @@ enum owner_event owner_own(struct owner *owner, uint32_t sequence, const struct 
 	struct contents contents = {sequence, part->call, part->count, part->scale, part->kind};
 	enum owner_event why;
 
-	assert(has_own_part(owner) && part->count >= 1 && part->count <= owner->config.words_max && sequence >= owner->kept_from);
+	assert(has_own_part(owner) && part->count >= 1 && part->count <= owner->config.words_max &&
+	       sequence >= owner->kept_from);
 	struct entry *entry = entry_open(owner, &contents, &why);
 	if (!entry)
 		return OWNER_FULL;
@@ -553,7 +571,8 @@ uint32_t owner_elements_held(const struct owner *owner)
 
 const char *owner_event_name(enum owner_event event)
 {
-	static const char *const names[OWNER_EVENTS] = {"refused", "answered", "complete", "forgotten", "added", "replaced", "overlaps", "completed", "full"};
+	static const char *const names[OWNER_EVENTS] = {"refused", "answered", "complete", "forgotten", "added", "replaced",
+	                                                "overlaps", "completed", "full"};
 	assert((unsigned)event < OWNER_EVENTS);
 	return names[event];
 }

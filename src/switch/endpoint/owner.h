@@ -1,12 +1,14 @@
 /*
- * owner.h - the member that gives sums back: collects contributions, adds what no switch has added, keeps results for those that lost them.
+ * owner.h - the member that gives sums back: collects contributions, adds what no switch has added, keeps results for
+ * members that lost them.
  *
- * One owner object serves the numbers of one flow that one member owns. Contributions come in any order, repeated, alone or as
- * partial sums; results go out through the switch to all, or straight to a member that asked again. A complete element is kept until no
- * member can lack it (rule O5): no member sends a number that is `window` or more above one that it has no result of.
+ * One owner object serves the numbers of one flow that one member owns. Contributions come in any order, repeated,
+ * alone or as partial sums; results go out through the switch to all, or straight to a member that asked again. A
+ * complete element is kept until no member can lack it (rule O5): no member sends a number that is `window` or more
+ * above one that it has no result of.
  *
- * A member that waits for long sends its contribution straight to the owner. Then the owner asks the members whose contributions are missing (O6): theirs may
- * lie in a slot that nothing completes any more.
+ * A member that waits for long sends its contribution straight to the owner. Then the owner asks the members whose
+ * contributions are missing (O6): theirs may lie in a slot that nothing completes any more.
  *
  * Pure: no I/O, no clock, no thread; all memory is taken when it is opened. One thread at a time.
  */
@@ -28,7 +30,8 @@ struct owner_config {
 	const struct tag_keys *keys;
 	uint32_t window;    /* numbers; a power of two, equal on all members */
 	uint32_t words_max; /* of an element */
-	uint32_t elements;  /* held at once: as many of any 2 * window numbers in a row as it owns. With fewer a flow may stand still. */
+	/* held at once: as many of any 2 * window numbers in a row as it owns. With fewer a flow may stand still. */
+	uint32_t elements;
 };
 
 enum owner_event {
@@ -63,8 +66,8 @@ void owner_close(struct owner *owner);
 enum owner_event owner_packet(struct owner *owner, const struct atp_packet *packet, const void *words);
 
 /*
- * The owner's own part: OWNER_ADDED, OWNER_COMPLETED, or OWNER_FULL (try again after a result). It overrules contributions with other
- * contents. Each number is given once.
+ * The owner's own part: OWNER_ADDED, OWNER_COMPLETED, or OWNER_FULL (try again after a result). It overrules
+ * contributions with other contents. Each number is given once.
  */
 enum owner_event owner_own(struct owner *owner, uint32_t sequence, const struct owner_part *part);
 
@@ -83,7 +86,10 @@ void owner_use_switch(struct owner *owner, bool use);
 void owner_bye(struct owner *owner, const struct atp_packet *packet);
 /* Has every member said that it has all results of this owner? */
 bool owner_is_quiet(const struct owner *owner);
-/* Sends the last result again to members that have not said so: a member that has nothing left to do answers with a bye. */
+/*
+ * Sends the last result again to members that have not said so: a member that has nothing left to do answers with a
+ * bye.
+ */
 void owner_linger(struct owner *owner);
 
 struct owner_counters {

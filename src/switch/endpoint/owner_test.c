@@ -26,8 +26,8 @@ static void bench_init(struct bench *bench, uint16_t self, uint32_t elements)
 
 	CHECK(shape_open(group_of, MEMBERS, 1, &bench->shape, &err) == ESP_OK);
 	CHECK(tag_keys_init(&bench->keys, secret, WORDS, &err) == ESP_OK);
-	struct owner_config config = {.flow = 9, .self = self, .shape = bench->shape, .keys = &bench->keys, .window = WINDOW, .words_max = WORDS,
-	                              .elements = elements};
+	struct owner_config config = {.flow = 9, .self = self, .shape = bench->shape, .keys = &bench->keys,
+	                              .window = WINDOW, .words_max = WORDS, .elements = elements};
 	CHECK_U64(owner_bytes(&config), elements * (4 * WORDS + 8));
 	CHECK(owner_open(&config, &bench->owner, &err) == ESP_OK);
 }
@@ -50,11 +50,16 @@ struct gradient {
 	uint32_t words[WORDS];
 };
 
-static struct gradient gradient(const struct bench *bench, uint16_t self, uint32_t sequence, uint16_t member, uint8_t flags)
+static struct gradient gradient(const struct bench *bench, uint16_t self, uint32_t sequence, uint16_t member,
+                                uint8_t flags)
 {
 	struct shape_place place = shape_place(bench->shape, self, member);
-	struct gradient g = {.packet = {.type = ATP_GRADIENT, .flags = flags, .kind = ATP_SIGNED, .fan_in = {place.fan_in[0], 0}, .owner = self,
-	                                .words = WORDS, .sequence = sequence, .call = 5, .flow = 9, .bitmap = UINT64_C(1) << place.child}};
+	struct gradient g = {
+		.packet = {
+			.type = ATP_GRADIENT, .flags = flags, .kind = ATP_SIGNED, .fan_in = {place.fan_in[0], 0}, .owner = self,
+			.words = WORDS, .sequence = sequence, .call = 5, .flow = 9, .bitmap = UINT64_C(1) << place.child,
+		},
+	};
 	words_of(sequence, member, g.words);
 	g.packet.tag = tag_of_gradient(&bench->keys, &g.packet, place.order, g.words);
 	return g;
@@ -99,7 +104,8 @@ static void complete(struct bench *bench, uint32_t sequence, bool own_first)
 		CHECK_U64(owner_own(bench->owner, sequence, &part), OWNER_ADDED);
 	for (uint16_t member = 0; member < MEMBERS; member++)
 		if (member != SELF)
-			CHECK_U64(give(bench, SELF, sequence, member, 0), own_first && member == MEMBERS - 1 ? OWNER_COMPLETED : OWNER_ADDED);
+			CHECK_U64(give(bench, SELF, sequence, member, 0),
+			          own_first && member == MEMBERS - 1 ? OWNER_COMPLETED : OWNER_ADDED);
 	if (!own_first)
 		CHECK_U64(owner_own(bench->owner, sequence, &part), OWNER_COMPLETED);
 }
@@ -120,7 +126,8 @@ static void test_complete(void)
 	}
 	CHECK_U64(give(&bench, SELF, 15, 1, ATP_RESEND), OWNER_FORGOTTEN);
 	CHECK_U64(give(&bench, SELF, 16, 1, ATP_RESEND), OWNER_ANSWERED);
-	CHECK(owner_next(bench.owner, &out) && out.to == ENDPOINT_TO_MEMBER && out.member == 1 && (out.header.flags & ATP_BYPASS));
+	CHECK(owner_next(bench.owner, &out) && out.to == ENDPOINT_TO_MEMBER && out.member == 1 &&
+	      (out.header.flags & ATP_BYPASS));
 	check_result(&bench, &out, 16);
 	CHECK_U64(give(&bench, SELF, 17, 3, 0), OWNER_COMPLETE);
 	CHECK(!owner_next(bench.owner, &out));
@@ -161,14 +168,18 @@ static void test_partial(void)
 	/* Without a switch: one after the other, each member once. */
 	owner_use_switch(bench.owner, false);
 	for (uint16_t member = 0; member < MEMBERS; member++) {
-		CHECK(owner_next(bench.owner, &out) && out.to == ENDPOINT_TO_MEMBER && out.member == member && (out.header.flags & ATP_MARK));
+		CHECK(owner_next(bench.owner, &out) && out.to == ENDPOINT_TO_MEMBER && out.member == member &&
+		      (out.header.flags & ATP_MARK));
 		check_result(&bench, &out, 3);
 	}
 	CHECK(!owner_next(bench.owner, &out));
 	bench_fini(&bench);
 }
 
-/* O6: a member that waits makes the owner ask those that are missing: once, and again when all that wait have sent again. */
+/*
+ * O6: a member that waits makes the owner ask those that are missing: once, and again when all that wait have sent
+ * again.
+ */
 static void test_ask(void)
 {
 	struct bench bench;
@@ -181,8 +192,10 @@ static void test_ask(void)
 	for (int round = 0; round < 2; round++) {
 		CHECK_U64(give(&bench, SELF, 0, 1, ATP_RESEND | ATP_BYPASS), OWNER_OVERLAPS);
 		for (uint16_t member = 0; member < MEMBERS; member += 4) {
-			CHECK(owner_next(bench.owner, &out) && out.header.type == ATP_ASK && out.header.sequence == 0 && out.to == ENDPOINT_TO_MEMBER);
-			CHECK(out.member == member && atp_packet_valid(&out.header) && out.header.tag == tag_of_ask(&bench.keys, &out.header));
+			CHECK(owner_next(bench.owner, &out) && out.header.type == ATP_ASK && out.header.sequence == 0 &&
+			      out.to == ENDPOINT_TO_MEMBER);
+			CHECK(out.member == member && atp_packet_valid(&out.header) &&
+			      out.header.tag == tag_of_ask(&bench.keys, &out.header));
 		}
 		CHECK(!owner_next(bench.owner, &out));
 		CHECK_U64(give(&bench, SELF, 0, 3, ATP_RESEND | ATP_BYPASS), OWNER_OVERLAPS);

@@ -37,7 +37,7 @@ struct number {
 	bool is_overdue; /* repaired at the next occasion */
 };
 
-/* What is in flight to one owner. */
+/* Numbers in flight to one owner. */
 struct lineup {
 	uint32_t first, last; /* numbers; NONE: empty */
 	bool wants_bye;
@@ -66,7 +66,8 @@ enum esp_status sender_open(const struct sender_config *config, struct sender **
 {
 	struct sender *sender = calloc(1, sizeof(*sender));
 
-	assert(config->window >= 1 && (config->window & (config->window - 1)) == 0 && config->self < shape_members(config->shape));
+	assert(config->window >= 1 && (config->window & (config->window - 1)) == 0 &&
+	       config->self < shape_members(config->shape));
 	assert(config->rto_floor_ns >= 1 && config->rto_cap_ns >= config->rto_floor_ns);
 	if (sender) {
 		sender->config = *config;
@@ -129,7 +130,8 @@ bool sender_offer(struct sender *sender, const struct sender_element *element, u
 {
 	bool is_own = element->owner == sender->config.self;
 
-	assert(element->owner < sender->config.owners && sender->end < SENDER_NUMBERS && element->count >= 1 && (is_own || element->words));
+	assert(element->owner < sender->config.owners && sender->end < SENDER_NUMBERS && element->count >= 1 &&
+	       (is_own || element->words));
 	if (sender->end - sender->begin >= sender->config.window)
 		return false;
 	struct number *number = number_of(sender, sender->end);
@@ -188,7 +190,7 @@ static void lineup_remove(struct sender *sender, const struct number *number)
 		lineup->last = number->before;
 }
 
-/* W1: each number by itself, with the results of its own owner: those of different owners have no order. */
+/* W1: each number by itself, with the results of its own owner: results of different owners have no order. */
 static void count_higher(struct sender *sender, uint16_t owner, uint32_t sequence)
 {
 	uint32_t at = sender->lineups[owner].first;
@@ -221,8 +223,8 @@ static uint64_t due_after(const struct sender *sender, uint8_t attempts)
 }
 
 /*
- * Only of numbers that every member sent once: else a member's time-out would lengthen those of all others, and theirs its own. It has the wait
- * for the slowest member in it.
+ * Only of numbers that every member sent once: else a member's time-out would lengthen those of all others, and theirs
+ * its own. It has the wait for the slowest member in it.
  */
 static void measure(struct sender *sender, const struct number *number, bool is_repaired, uint64_t now_ns)
 {
@@ -241,14 +243,16 @@ static void measure(struct sender *sender, const struct number *number, bool is_
 
 /* ---- sending ---- */
 
-static void write_header(const struct sender *sender, uint32_t sequence, const struct number *number, struct atp_packet *out)
+static void write_header(const struct sender *sender, uint32_t sequence, const struct number *number,
+                         struct atp_packet *out)
 {
 	const struct sender_config *config = &sender->config;
 	const struct sender_element *element = &number->element;
 	struct shape_place place = shape_place(config->shape, element->owner, config->self);
 
 	*out = (struct atp_packet){
-		.type = ATP_GRADIENT, .scale = element->scale, .kind = element->kind, .fan_in = {place.fan_in[0], place.fan_in[1]},
+		.type = ATP_GRADIENT, .scale = element->scale, .kind = element->kind,
+		.fan_in = {place.fan_in[0], place.fan_in[1]},
 		.owner = element->owner, .group = place.group, .words = element->count,
 		.next = config->next ? config->next[element->owner] : ATP_NO_NEXT, .sequence = sequence, .call = element->call,
 		.flow = config->flow, .bitmap = UINT64_C(1) << place.child,
@@ -419,7 +423,8 @@ uint64_t sender_wake_ns(const struct sender *sender)
 
 static bool is_contents(const struct sender_element *element, const struct atp_packet *packet)
 {
-	return element->call == packet->call && element->count == packet->words && element->owner == packet->owner && element->scale == packet->scale &&
+	return element->call == packet->call && element->count == packet->words && element->owner == packet->owner &&
+	    element->scale == packet->scale &&
 	       element->kind == packet->kind;
 }
 
@@ -437,7 +442,8 @@ static void acknowledge(struct sender *sender, const struct atp_packet *packet, 
 	bool was_used = sender->in_flight_bytes >= sender->window.bytes / 2;
 
 	measure(sender, number, (packet->flags & ATP_RESEND) != 0, now_ns);
-	window_result(&sender->window, packet->sequence, sender->next, packet_bytes(number), (packet->flags & ATP_MARK) != 0, was_used);
+	window_result(&sender->window, packet->sequence, sender->next, packet_bytes(number),
+	              (packet->flags & ATP_MARK) != 0, was_used);
 	sender->in_flight_bytes -= packet_bytes(number);
 	lineup_remove(sender, number);
 	number_enter(number, NUMBER_ACKNOWLEDGED);
@@ -445,7 +451,8 @@ static void acknowledge(struct sender *sender, const struct atp_packet *packet, 
 	advance(sender);
 }
 
-static enum sender_event result_event(struct sender *sender, const struct atp_packet *packet, const void *words, uint64_t now_ns)
+static enum sender_event result_event(struct sender *sender, const struct atp_packet *packet, const void *words,
+                                      uint64_t now_ns)
 {
 	if (packet->type != ATP_RESULT || packet->flow != sender->config.flow || packet->sequence >= sender->next ||
 	    packet->words > sender->config.keys->words_max || packet->owner >= sender->config.owners ||
@@ -459,7 +466,8 @@ static enum sender_event result_event(struct sender *sender, const struct atp_pa
 	return SENDER_NEW;
 }
 
-enum sender_event sender_result(struct sender *sender, const struct atp_packet *packet, const void *words, uint64_t now_ns)
+enum sender_event sender_result(struct sender *sender, const struct atp_packet *packet, const void *words,
+                                uint64_t now_ns)
 {
 	enum sender_event event = result_event(sender, packet, words, now_ns);
 

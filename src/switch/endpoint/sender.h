@@ -1,10 +1,10 @@
 /*
  * sender.h - a member's contributions to one flow: a window of numbers, each repaired by itself.
  *
- * Every chunk of a stream gets a number, in an order that is the same on all members, whoever owns it; a member's own numbers count as
- * acknowledged once they are complete here. A number goes out as an original through the switch; once as a resend through the switch
- * (W1), which takes a partial sum along; from then on straight to its owner (W2). The first result of a number counts (W3). An owner may ask for a
- * number that others wait for (W4).
+ * Every chunk of a stream gets a number, in an order that is the same on all members, for any owner; a member's own
+ * numbers count as acknowledged once they are complete here. A number goes out as an original through the switch; once
+ * as a resend through the switch (W1), which takes a partial sum along; from then on straight to its owner (W2). The
+ * first result of a number counts (W3). An owner may ask for a number that others wait for (W4).
  *
  * Pure: events and time in, packets out. All memory is taken when it is opened. One thread at a time.
  */
@@ -66,15 +66,21 @@ bool sender_next(struct sender *sender, uint64_t now_ns, struct endpoint_out *ou
 uint64_t sender_wake_ns(const struct sender *sender);
 
 /* A result that atp_packet_valid() accepts. */
-enum sender_event sender_result(struct sender *sender, const struct atp_packet *packet, const void *words, uint64_t now_ns);
+enum sender_event sender_result(struct sender *sender, const struct atp_packet *packet, const void *words,
+                                uint64_t now_ns);
 
 /* An ask: the number is repaired at once if it is in flight; if not, it will go straight, with all before it (W4). */
 void sender_ask(struct sender *sender, const struct atp_packet *packet);
 
-/* Does a switch help? If not, packets go straight to owners; those that are in flight through a switch follow at once. */
+/*
+ * Does a switch help? If not, packets go straight to owners; packets in flight through a switch follow at once.
+ */
 void sender_use_switch(struct sender *sender, bool use);
 
-/* Tells every owner that all results have come, as soon as they have: one bye each, and one more for each repeated result. */
+/*
+ * Tells every owner that all results have come, as soon as they have: one bye each, and one more for each repeated
+ * result.
+ */
 void sender_finish(struct sender *sender);
 
 uint32_t sender_begin(const struct sender *sender); /* the lowest number without a result */
@@ -83,7 +89,7 @@ uint32_t sender_end(const struct sender *sender);   /* the next number */
 struct sender_counters {
 	uint64_t originals, direct; /* first transmissions: through a switch, straight to an owner */
 	uint64_t resends, bypasses; /* W1, W2 */
-	uint64_t fast, timeouts;    /* what resends and bypasses were for: results of higher numbers, or time */
+	uint64_t fast, timeouts;    /* causes of repairs: results of higher numbers, or time */
 	uint64_t results, repeated, refused;
 	uint64_t asks;
 };

@@ -1,5 +1,5 @@
 /*
- * A sender alone: what it sends when, and what it makes of results.
+ * A sender alone: its packets, their times, and its treatment of results.
  */
 #include "switch/endpoint/sender.h"
 
@@ -33,7 +33,8 @@ static void bench_init(struct bench *bench, uint32_t start_packets)
 	CHECK(tag_keys_init(&bench->keys, secret, WORDS, &err) == ESP_OK);
 	struct sender_config config = {
 		.flow = 9, .self = SELF, .shape = bench->shape, .keys = &bench->keys, .window = WINDOW, .owners = MEMBERS,
-		.congestion = {.packet_bytes = PACKET_BYTES, .start_bytes = start_packets * PACKET_BYTES, .ceiling_bytes = 100 * PACKET_BYTES},
+		.congestion = {.packet_bytes = PACKET_BYTES, .start_bytes = start_packets * PACKET_BYTES,
+		               .ceiling_bytes = 100 * PACKET_BYTES},
 		.rto_floor_ns = 20 * MS, .rto_cap_ns = 320 * MS,
 	};
 	CHECK(sender_open(&config, &bench->sender, &err) == ESP_OK);
@@ -69,8 +70,8 @@ static bool next(struct bench *bench)
 static enum sender_event result(struct bench *bench, uint32_t sequence, uint16_t owner, uint8_t flags)
 {
 	uint32_t sum[WORDS] = {7, 7, 7, 7};
-	struct atp_packet packet = {.type = ATP_RESULT, .flags = flags, .kind = ATP_SIGNED, .owner = owner, .words = WORDS, .sequence = sequence,
-	                            .call = 5, .flow = 9};
+	struct atp_packet packet = {.type = ATP_RESULT, .flags = flags, .kind = ATP_SIGNED, .owner = owner, .words = WORDS,
+	                            .sequence = sequence, .call = 5, .flow = 9};
 	packet.tag = tag_of_result(&bench->keys, &packet, sum);
 	return sender_result(bench->sender, &packet, sum, bench->now);
 }
@@ -126,7 +127,7 @@ static void test_timeouts(void)
 	bench_fini(&bench);
 }
 
-/* Three results of higher numbers of the same owner; those of another owner say nothing. */
+/* Three results of higher numbers of the same owner; results of another owner say nothing. */
 static void test_fast(void)
 {
 	struct bench bench;
@@ -141,7 +142,8 @@ static void test_fast(void)
 	CHECK(result(&bench, 4, 0, 0) == SENDER_NEW && sender_wake_ns(bench.sender) == 0);
 	EXPECT_PACKET(&bench, 0, ATP_RESEND);
 	CHECK(!next(&bench));
-	CHECK(result(&bench, 5, 0, 0) == SENDER_NEW && result(&bench, 6, 0, 0) == SENDER_NEW && result(&bench, 7, 0, 0) == SENDER_NEW);
+	CHECK(result(&bench, 5, 0, 0) == SENDER_NEW && result(&bench, 6, 0, 0) == SENDER_NEW &&
+	      result(&bench, 7, 0, 0) == SENDER_NEW);
 	CHECK(!next(&bench));
 	CHECK_U64(sender_counters(bench.sender)->fast, 1);
 	bench_fini(&bench);
@@ -151,7 +153,8 @@ static void test_refused(void)
 {
 	struct bench bench;
 	uint32_t sum[WORDS] = {0};
-	struct atp_packet packet = {.type = ATP_RESULT, .kind = ATP_SIGNED, .owner = 0, .words = WORDS, .sequence = 0, .call = 5, .flow = 9};
+	struct atp_packet packet = {.type = ATP_RESULT, .kind = ATP_SIGNED, .owner = 0, .words = WORDS, .sequence = 0,
+	                            .call = 5, .flow = 9};
 
 	bench_init(&bench, 4);
 	for (uint32_t i = 0; i < 5; i++)
@@ -164,7 +167,8 @@ static void test_refused(void)
 	packet.call = 6;
 	packet.tag = tag_of_result(&bench.keys, &packet, sum);
 	CHECK(sender_result(bench.sender, &packet, sum, bench.now) == SENDER_REFUSED);
-	CHECK(result(&bench, 0, 2, 0) == SENDER_REFUSED && result(&bench, 4, 0, 0) == SENDER_REFUSED && result(&bench, 5, 0, 0) == SENDER_REFUSED);
+	CHECK(result(&bench, 0, 2, 0) == SENDER_REFUSED && result(&bench, 4, 0, 0) == SENDER_REFUSED &&
+	      result(&bench, 5, 0, 0) == SENDER_REFUSED);
 	CHECK(result(&bench, 0, 0, ATP_MARK) == SENDER_NEW && sender_window(bench.sender)->marks == 1);
 	EXPECT_PACKET(&bench, 4, 0);
 	bench_fini(&bench);
@@ -188,7 +192,7 @@ static void test_switch_gone(void)
 	bench_fini(&bench);
 }
 
-/* Asked for: what is in flight is repaired, what is not sent yet goes straight, and what comes behind it does not. */
+/* Asked for: a number in flight is repaired, an unsent one goes straight, and later numbers do not. */
 static void test_ask(void)
 {
 	struct bench bench;
@@ -229,9 +233,11 @@ static void test_finish(void)
 	CHECK(!next(&bench));
 	CHECK(result(&bench, 0, 0, 0) == SENDER_NEW && sender_wake_ns(bench.sender) == 0);
 	for (; next(&bench); byes++)
-		CHECK(bench.out.header.type == ATP_BYE && bench.out.header.sequence == 1 && bench.out.member != SELF && atp_packet_valid(&bench.out.header));
+		CHECK(bench.out.header.type == ATP_BYE && bench.out.header.sequence == 1 && bench.out.member != SELF &&
+		      atp_packet_valid(&bench.out.header));
 	CHECK_U64(byes, MEMBERS - 1);
-	CHECK(result(&bench, 0, 0, 0) == SENDER_REPEATED && next(&bench) && bench.out.header.type == ATP_BYE && !next(&bench));
+	CHECK(result(&bench, 0, 0, 0) == SENDER_REPEATED && next(&bench) && bench.out.header.type == ATP_BYE &&
+	      !next(&bench));
 	bench_fini(&bench);
 }
 
@@ -247,7 +253,8 @@ static void test_rto(void)
 		bench.now += 30 * MS;
 		CHECK(result(&bench, i, 0, 0) == SENDER_NEW);
 	}
-	CHECK_MSG(sender_rto_ns(bench.sender) >= 30 * MS && sender_rto_ns(bench.sender) < 32 * MS, "%" PRIu64, sender_rto_ns(bench.sender));
+	CHECK_MSG(sender_rto_ns(bench.sender) >= 30 * MS && sender_rto_ns(bench.sender) < 32 * MS, "%" PRIu64,
+	          sender_rto_ns(bench.sender));
 	for (uint32_t i = 200; i < 300; i++) {
 		offer(&bench, 0);
 		EXPECT_PACKET(&bench, i, 0);

@@ -21,10 +21,12 @@ static enum esp_status check_groups(const uint16_t *group_of, uint32_t members, 
 	uint32_t size[ATP_CHILDREN_MAX] = {0};
 
 	if (members < 1 || members > ATP_MEMBERS_MAX || levels < 1 || levels > ATP_HOPS)
-		return error_set(err, ESP_EINVAL, "a flow has 1 to %u members on 1 or 2 levels, not %u on %u", ATP_MEMBERS_MAX, members, levels);
+		return error_set(err, ESP_EINVAL, "a flow has 1 to %u members on 1 or 2 levels, not %u on %u", ATP_MEMBERS_MAX,
+		                 members, levels);
 	for (uint32_t member = 0; member < members; member++) {
 		if (group_of[member] >= ATP_CHILDREN_MAX)
-			return error_set(err, ESP_EINVAL, "member %u is in group %u; there are at most %u", member, group_of[member], ATP_CHILDREN_MAX);
+			return error_set(err, ESP_EINVAL, "member %u is in group %u; there are at most %u", member,
+			                 group_of[member], ATP_CHILDREN_MAX);
 		if (++size[group_of[member]] > ATP_CHILDREN_MAX)
 			return error_set(err, ESP_EINVAL, "group %u has more than %u members", group_of[member], ATP_CHILDREN_MAX);
 	}
@@ -51,7 +53,8 @@ static void fill(struct shape *shape, const uint16_t *group_of)
 	assert(listed == shape->members);
 }
 
-enum esp_status shape_open(const uint16_t *group_of, uint32_t members, uint32_t levels, struct shape **out, struct error *err)
+enum esp_status shape_open(const uint16_t *group_of, uint32_t members, uint32_t levels, struct shape **out,
+                           struct error *err)
 {
 	enum esp_status status = check_groups(group_of, members, levels, err);
 	struct shape *shape;
@@ -133,7 +136,8 @@ struct shape_group shape_group(const struct shape *shape, uint16_t owner, uint16
 
 	if (whole == shape->groups)
 		return (struct shape_group){0, 0};
-	return (struct shape_group){(uint8_t)(shape->size[whole] - (whole == absence.group)), shape->first[whole] - (absence.group < whole)};
+	return (struct shape_group){(uint8_t)(shape->size[whole] - (whole == absence.group)),
+	                            shape->first[whole] - (absence.group < whole)};
 }
 
 bool shape_member(const struct shape *shape, uint16_t owner, uint16_t group, uint8_t child, uint16_t *out)

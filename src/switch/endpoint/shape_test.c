@@ -46,7 +46,8 @@ static void check_owner(const struct drawn *drawn, const struct shape *shape, ui
 		CHECK_U64(group.order, first);
 	}
 	uint16_t none;
-	CHECK(shape_group(shape, owner, (uint16_t)groups).fan_in == 0 && !shape_member(shape, owner, (uint16_t)groups, 0, &none));
+	CHECK(shape_group(shape, owner, (uint16_t)groups).fan_in == 0 &&
+	      !shape_member(shape, owner, (uint16_t)groups, 0, &none));
 	for (uint16_t member = 0; member < drawn->members; member++)
 		if (member != owner) {
 			struct shape_place place = shape_place(shape, owner, member);

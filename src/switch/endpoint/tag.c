@@ -6,7 +6,7 @@
 
 #include "wire/bytes.h"
 
-/* What a pseudo-random value is for. */
+/* The use of a pseudo-random value. */
 enum domain { DOMAIN_SUMS = 1, DOMAIN_RESULTS, DOMAIN_PAD, DOMAIN_RESULT_PAD, DOMAIN_BYE, DOMAIN_ASK };
 
 /* ---- SipHash-2-4 ---- */
@@ -38,8 +38,8 @@ static inline void sip_word(struct sip *s, uint64_t word)
 
 uint64_t tag_siphash(const uint64_t key[2], const uint8_t *bytes, uint32_t length)
 {
-	struct sip s = {key[0] ^ UINT64_C(0x736f6d6570736575), key[1] ^ UINT64_C(0x646f72616e646f6d), key[0] ^ UINT64_C(0x6c7967656e657261),
-	                key[1] ^ UINT64_C(0x7465646279746573)};
+	struct sip s = {key[0] ^ UINT64_C(0x736f6d6570736575), key[1] ^ UINT64_C(0x646f72616e646f6d),
+	                key[0] ^ UINT64_C(0x6c7967656e657261), key[1] ^ UINT64_C(0x7465646279746573)};
 	uint64_t last = (uint64_t)length << 56;
 	uint32_t whole = length / 8 * 8;
 
@@ -65,7 +65,8 @@ static uint64_t random_of(const uint64_t key[2], enum domain domain, uint64_t nu
 	return tag_siphash(key, bytes, sizeof(bytes));
 }
 
-enum esp_status tag_keys_init(struct tag_keys *keys, const uint8_t secret[TAG_KEY_BYTES], uint32_t words_max, struct error *err)
+enum esp_status tag_keys_init(struct tag_keys *keys, const uint8_t secret[TAG_KEY_BYTES], uint32_t words_max,
+                              struct error *err)
 {
 	const uint64_t key[2] = {bytes_get64(secret), bytes_get64(secret + 8)};
 
@@ -128,7 +129,8 @@ static uint64_t pad_of(const struct tag_keys *keys, enum domain domain, const st
 	return tag_siphash(keys->pad, bytes, sizeof(bytes));
 }
 
-uint64_t tag_of_gradient(const struct tag_keys *keys, const struct atp_packet *packet, uint32_t order, const uint32_t *words)
+uint64_t tag_of_gradient(const struct tag_keys *keys, const struct atp_packet *packet, uint32_t order,
+                         const uint32_t *words)
 {
 	assert(packet->words <= keys->words_max);
 	return dot(keys->sums, words, packet->words, packet->kind) + pad_of(keys, DOMAIN_PAD, packet, order) -
@@ -172,7 +174,8 @@ static uint64_t pads_of_groups(const struct tag_keys *keys, const struct shape *
 	return pads + pads_of_run(keys, packet, first, end);
 }
 
-bool tag_gradient_right(const struct tag_keys *keys, const struct shape *shape, const struct atp_packet *packet, const void *words)
+bool tag_gradient_right(const struct tag_keys *keys, const struct shape *shape, const struct atp_packet *packet,
+                        const void *words)
 {
 	if (packet->words > keys->words_max)
 		return false;

@@ -14,9 +14,11 @@ static const uint8_t secret[TAG_KEY_BYTES] = "a secret of flow";
 /* The first values of the authors' table: key 00..0f, input 00, 01, ... */
 static void test_siphash(void)
 {
-	static const uint64_t expected[] = {UINT64_C(0x726fdb47dd0e0e31), UINT64_C(0x74f839c593dc67fd), UINT64_C(0x0d6c8009d9a94f5a),
-	                                    UINT64_C(0x85676696d7fb7e2d), UINT64_C(0xcf2794e0277187b7), UINT64_C(0x18765564cd99a68d),
-	                                    UINT64_C(0xcbc9466e58fee3ce), UINT64_C(0xab0200f58b01d137), UINT64_C(0x93f5f5799a932462)};
+	static const uint64_t expected[] = {
+		UINT64_C(0x726fdb47dd0e0e31), UINT64_C(0x74f839c593dc67fd), UINT64_C(0x0d6c8009d9a94f5a),
+		UINT64_C(0x85676696d7fb7e2d), UINT64_C(0xcf2794e0277187b7), UINT64_C(0x18765564cd99a68d),
+		UINT64_C(0xcbc9466e58fee3ce), UINT64_C(0xab0200f58b01d137), UINT64_C(0x93f5f5799a932462),
+	};
 	const uint64_t key[2] = {UINT64_C(0x0706050403020100), UINT64_C(0x0f0e0d0c0b0a0908)};
 	uint8_t input[16];
 
@@ -34,13 +36,15 @@ struct sum {
 static struct atp_packet header(struct rng *rng, uint8_t kind)
 {
 	return (struct atp_packet){
-		.type = ATP_GRADIENT, .kind = kind, .scale = (uint8_t)rng_next(rng), .words = WORDS, .sequence = (uint32_t)rng_next(rng),
+		.type = ATP_GRADIENT, .kind = kind, .scale = (uint8_t)rng_next(rng), .words = WORDS,
+		.sequence = (uint32_t)rng_next(rng),
 		.call = (uint32_t)rng_next(rng), .flow = rng_next(rng), .owner = (uint16_t)rng_below(rng, MEMBERS + 2),
 	};
 }
 
 /* So many contributors that no sum leaves its word. */
-static void contribute(const struct tag_keys *keys, const struct shape *shape, struct sum *sum, uint16_t member, struct rng *rng)
+static void contribute(const struct tag_keys *keys, const struct shape *shape, struct sum *sum, uint16_t member,
+                       struct rng *rng)
 {
 	struct shape_place place = shape_place(shape, sum->packet.owner, member);
 	bool is_signed = sum->packet.kind == ATP_FIXED_32 || sum->packet.kind == ATP_SIGNED;
@@ -130,7 +134,8 @@ static void test_results(const struct tag_keys *keys, const struct shape *shape,
 
 	sum.packet.bitmap = 1;
 	sum.packet.tag = tag;
-	CHECK(!tag_gradient_right(keys, shape, &sum.packet, sum.words) && bye != tag && tag_of_ask(keys, &sum.packet) != bye);
+	CHECK(!tag_gradient_right(keys, shape, &sum.packet, sum.words) && bye != tag &&
+	      tag_of_ask(keys, &sum.packet) != bye);
 	sum.words[3] ^= 1u << 31;
 	CHECK(tag_of_result(keys, &sum.packet, sum.words) != tag);
 	sum.words[3] ^= 1u << 31;

@@ -56,7 +56,8 @@ static void grow(struct window *window, uint32_t bytes)
 		window->bytes = window->config.ceiling_bytes;
 }
 
-void window_result(struct window *window, uint32_t sequence, uint32_t next, uint32_t bytes, bool is_marked, bool is_used)
+void window_result(struct window *window, uint32_t sequence, uint32_t next, uint32_t bytes, bool is_marked,
+                   bool is_used)
 {
 	assert(sequence < next);
 	if (sequence >= window->round_end)
@@ -75,6 +76,7 @@ void window_lost(struct window *window, uint32_t sequence, uint32_t next)
 		begin_round(window, sequence, next);
 	window->round_lost++;
 	if (window->config.loss == WINDOW_LOSS_EACH ||
-	    (window->config.loss == WINDOW_LOSS_MANY && window->round_lost > 1 && window->round_lost * LOSS_SHARE > window->round_sent))
+	    (window->config.loss == WINDOW_LOSS_MANY && window->round_lost > 1 &&
+	     window->round_lost * LOSS_SHARE > window->round_sent))
 		halve(window);
 }

@@ -6,7 +6,8 @@
 /* Behind the headers of a frame words stand at any address. */
 typedef uint32_t word_at __attribute__((aligned(1), may_alias));
 
-enum step_event step_run(const struct step_limits *limits, struct step_slot *slot, struct atp_packet *packet, bool is_child, uint64_t now_ns)
+enum step_event step_run(const struct step_limits *limits, struct step_slot *slot, struct atp_packet *packet,
+                         bool is_child, uint64_t now_ns)
 {
 	switch (packet->type) {
 	case ATP_GRADIENT: return step_gradient(limits, slot, packet, is_child, now_ns);

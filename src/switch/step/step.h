@@ -1,13 +1,13 @@
 /*
  * step.h - what a switch does with one packet: (limits, slot, packet, now) -> event.
  *
- * A slot sums the contributions to one number of one flow at one hop. The step changes the slot and the header of the packet and returns an
- * event; the event says what happens to the words (step_words_of) and whether the packet leaves (step_leaves). Rules S1 to S6 of
- * docs/switch.md are named where they stand.
+ * A slot sums the contributions to one number of one flow at one hop. The step changes the slot and the header of the
+ * packet and returns an event; the event says what happens to the words (step_words_of) and whether the packet leaves
+ * (step_leaves). Rules S1 to S6 of docs/switch.md are named where they stand.
  *
- * Pure: no calls, no loops but over words, no clock, no allocation. One text runs in a user-space switch, in a BPF program and in virtual
- * time. The caller finds the slot (step_index), holds it alone while the step and the words are under way, and passes packets that
- * atp_packet_valid() accepts. Zeroed is an empty slot.
+ * Pure: no calls, no loops but over words, no clock, no allocation. One text runs in a user-space switch, in a BPF
+ * program and in virtual time. The caller finds the slot (step_index), holds it alone while the step and the words are
+ * under way, and passes packets that atp_packet_valid() accepts. Zeroed is an empty slot.
  */
 #ifndef SWITCH_STEP_STEP_H
 #define SWITCH_STEP_STEP_H
@@ -65,7 +65,7 @@ enum step_event {
 	STEP_EVENTS,
 };
 
-/* What happens to the words of slot and packet. */
+/* The effect on the words of slot and packet. */
 enum step_words {
 	STEP_WORDS_NONE,
 	STEP_WORDS_STORE,    /* slot = packet */
@@ -75,7 +75,10 @@ enum step_words {
 	STEP_WORDS_MERGE,    /* packet += slot */
 };
 
-/* The slot of a number: those of one window are neighbours, so that a flow never collides with itself while slots >= its window. */
+/*
+ * The slot of a number: slots of one window are neighbours, so that a flow never collides with itself while slots >=
+ * its window.
+ */
 static inline uint64_t step_index(uint64_t flow, uint32_t sequence, uint64_t slots)
 {
 	uint64_t mixed = (flow ^ (flow >> 32)) * UINT64_C(0x9e3779b97f4a7c15);
@@ -95,10 +98,14 @@ static inline enum step_words step_words_of(enum step_event event)
 	}
 }
 
-/* Gradients that leave go to the owner (hop 0 and BYPASS, or where `next` is ATP_NO_NEXT) or to `next`; results to all members. */
+/*
+ * Gradients that leave go to the owner (hop 0 and BYPASS, or where `next` is ATP_NO_NEXT) or to `next`; results to all
+ * members.
+ */
 static inline bool step_leaves(enum step_event event)
 {
-	return event != STEP_CLAIMED && event != STEP_RECLAIMED && event != STEP_REPEATED && event != STEP_ADDED && event != STEP_NOT_MINE;
+	return event != STEP_CLAIMED && event != STEP_RECLAIMED && event != STEP_REPEATED && event != STEP_ADDED &&
+	    event != STEP_NOT_MINE;
 }
 
 /* ---- parts of the step ---- */
@@ -111,7 +118,8 @@ static inline bool step_same_number(const struct step_slot *slot, const struct a
 /* The id, and all that contributions to one number have in common. */
 static inline bool step_fits(const struct step_slot *slot, const struct atp_packet *packet)
 {
-	return step_same_number(slot, packet) && slot->hop == packet->hop && slot->group == packet->group && slot->call == packet->call &&
+	return step_same_number(slot, packet) && slot->hop == packet->hop && slot->group == packet->group &&
+	    slot->call == packet->call &&
 	       slot->scale == packet->scale && slot->kind == packet->kind && slot->words == packet->words &&
 	       slot->fan_in == packet->fan_in[packet->hop & 1];
 }
@@ -192,8 +200,8 @@ static inline enum step_event step_resend(struct step_slot *slot, struct atp_pac
 }
 
 /* is_child: the packet comes from a child of this switch at the packet's hop, not from another switch's rack. */
-static inline enum step_event step_gradient(const struct step_limits *limits, struct step_slot *slot, struct atp_packet *packet, bool is_child,
-                                            uint64_t now_ns)
+static inline enum step_event step_gradient(const struct step_limits *limits, struct step_slot *slot,
+                                            struct atp_packet *packet, bool is_child, uint64_t now_ns)
 {
 	bool was_old = false;
 
@@ -234,10 +242,11 @@ static inline enum step_event step_result(struct step_slot *slot, const struct a
 
 /* ---- the step itself: step.c ---- */
 
-enum step_event step_run(const struct step_limits *limits, struct step_slot *slot, struct atp_packet *packet, bool is_child, uint64_t now_ns);
+enum step_event step_run(const struct step_limits *limits, struct step_slot *slot, struct atp_packet *packet,
+                         bool is_child, uint64_t now_ns);
 
 /*
- * What the event says of the words, word by word at any address. A user-space switch may do the same with vectors
+ * Does to the words as the event says, word by word at any address. A user-space switch may do the same with vectors
  * (step_words_of, math_fold); the packet's words are changed in place.
  */
 void step_run_words(enum step_event event, uint32_t *slot_words, void *packet_words, uint32_t count);

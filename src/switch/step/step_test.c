@@ -23,7 +23,8 @@ struct bench {
 static void prepare(struct bench *bench, uint32_t sequence, uint32_t child, uint8_t flags)
 {
 	bench->packet = (struct atp_packet){
-		.type = ATP_GRADIENT, .flags = flags, .kind = ATP_FIXED_32, .fan_in = {3, 0}, .words = WORDS, .next = ATP_NO_NEXT,
+		.type = ATP_GRADIENT, .flags = flags, .kind = ATP_FIXED_32, .fan_in = {3, 0}, .words = WORDS,
+		.next = ATP_NO_NEXT,
 		.sequence = sequence, .flow = 77, .bitmap = UINT64_C(1) << child, .tag = UINT64_C(1) << (16 * child),
 	};
 	for (uint32_t i = 0; i < WORDS; i++)
@@ -44,7 +45,7 @@ static enum step_event give(struct bench *bench, uint32_t sequence, uint32_t chi
 	return run(bench, true);
 }
 
-/* Tag and words say who is in; the bitmap must say the same. */
+/* Tag and words show which children are in; the bitmap must say the same. */
 static void check_leaves(const struct bench *bench, uint64_t bitmap)
 {
 	uint64_t tag = 0;
@@ -184,7 +185,8 @@ static void test_levels(void)
 			prepare(&bench, 9, child, child == 2 && resend ? ATP_RESEND : 0);
 			bench.packet.fan_in[1] = 4;
 			bench.packet.group = 3;
-			CHECK_U64(run(&bench, true), child == 0 ? STEP_CLAIMED : child == 1 ? STEP_ADDED : resend ? STEP_RELEASED_ADDED : STEP_COMPLETED);
+			CHECK_U64(run(&bench, true), child == 0 ? STEP_CLAIMED : child == 1 ? STEP_ADDED :
+			          resend ? STEP_RELEASED_ADDED : STEP_COMPLETED);
 		}
 		CHECK(bench.packet.hop == 1 && bench.packet.bitmap == 8 && bench.packet.group == 0 && bench.packet.flags == 0);
 		CHECK(atp_packet_valid(&bench.packet));
