@@ -20,6 +20,8 @@
 #include <sys/mman.h>
 
 #include "base/clock.h"
+#include "math/fixed.h"
+#include "math/kernels.h"
 #include "math/math.h"
 #include "report/json.h"
 
@@ -559,12 +561,83 @@ static int finish_main(const struct options *options)
 	return 0;
 }
 
+/* ---- fixed point ---- */
+
+#define FIXED_WORDS 356u /* what fits a packet of 1,500 bytes */
+#define FIXED_STEPS 3
+
+struct fixed_case {
+	const struct math_kernels *kernels;
+	struct fixed fixed;
+	size_t count; /* elements of FIXED_WORDS words */
+	uint8_t exponents[4];
+};
+
+/* 0: exponents, 1: quantize, 2: dequantize and divide nothing. */
+static void fixed_step(struct fixed_case *c, int step)
+{
+	if (step == 0)
+		math_kernels_exponents(c->kernels, c->fixed.type, buffers[0], c->count, c->exponents);
+	else if (step == 1)
+		math_kernels_quantize(c->kernels, &c->fixed, buffers[0], c->count, c->exponents, buffers[1]);
+	else
+		math_kernels_dequantize(c->kernels, &c->fixed, buffers[1], c->count, c->exponents, 1, buffers[2]);
+}
+
+/* Nanoseconds for the elements of one packet, which are in the first cache. */
+static double fixed_sample(struct fixed_case *c, int step)
+{
+	const int calls = 20000;
+
+	fixed_step(c, step);
+	uint64_t start = now_ns();
+	for (int i = 0; i < calls; i++)
+		fixed_step(c, step);
+	return (double)(now_ns() - start) / calls;
+}
+
+static void measure_fixed(struct fixed_case *c, enum math_level level, int rounds)
+{
+	double ns[FIXED_STEPS][MAX_ROUNDS] = {{0}};
+
+	buffers_fill(c->fixed.type, FIXED_WORDS * 4);
+	for (int i = 0; i < rounds; i++)
+		for (int step = 0; step < FIXED_STEPS; step++)
+			ns[step][i] = fixed_sample(c, step);
+	printf("%-8s %-5s %-7s", math_level_name(level), math_type_name(c->fixed.type),
+	       c->fixed.form == FIXED_32 ? "fixed" : "fixed16");
+	for (int step = 0; step < FIXED_STEPS; step++) {
+		struct summary s = summarize(ns[step], rounds);
+		printf("  %6.0f %6.0f %6.0f", s.low, s.median, s.high);
+	}
+	printf("\n");
+	fflush(stdout);
+}
+
+static int fixed_main(const struct options *options)
+{
+	static const enum esp_type types[] = {ESP_F32, ESP_F16, ESP_BF16};
+
+	printf("elements of %u words, 8 workers, in ns: quartile, median, quartile of %d rounds\n"
+	       "level    type  form     exponents             quantize              dequantize\n",
+	       FIXED_WORDS, options->rounds);
+	for (int row = 0; row < MATH_LEVEL_COUNT * 6; row++) {
+		enum math_level level = (enum math_level)(row / 6);
+		enum fixed_form form = row % 2 ? FIXED_16 : FIXED_32;
+		struct fixed_case c = {.kernels = math_kernels_at(level), .fixed = {form, types[row / 2 % 3], 8}};
+		c.count = form == FIXED_32 ? FIXED_WORDS : 2 * FIXED_WORDS;
+		if (c.kernels && chosen(options->level, math_level_name(level)))
+			measure_fixed(&c, level, options->rounds);
+	}
+	return 0;
+}
+
 /* ---- command line ---- */
 
 typedef int main_fn(const struct options *options);
 
 enum choice { OPT_TYPE = 1, OPT_OP, OPT_LEVEL, OPT_SMALL, OPT_LARGE, OPT_ROUNDS, OPT_JSON, OPT_STORES, OPT_CALLS,
-              OPT_FINISH, OPT_MANY, OPT_COPIES, OPT_HELP };
+              OPT_FINISH, OPT_MANY, OPT_COPIES, OPT_FIXED, OPT_HELP };
 
 static const struct option long_options[] = {
 	{"type", required_argument, NULL, OPT_TYPE},
@@ -579,6 +652,7 @@ static const struct option long_options[] = {
 	{"finish", no_argument, NULL, OPT_FINISH},
 	{"many", no_argument, NULL, OPT_MANY},
 	{"copies", no_argument, NULL, OPT_COPIES},
+	{"fixed", no_argument, NULL, OPT_FIXED},
 	{"help", no_argument, NULL, OPT_HELP},
 	{NULL, 0, NULL, 0},
 };
@@ -588,6 +662,7 @@ static int usage(FILE *out, int status)
 	fputs("usage: math_bench [--type T] [--op O] [--level portable|avx2|avx512] [--rounds N]\n"
 	      "                  [--small BYTES] [--large BYTES] [--json]\n"
 	      "       math_bench --stores | --calls | --finish | --copies [--small BYTES] [--large BYTES] [--rounds N]\n"
+	      "       math_bench --fixed [--level portable|avx2|avx512] [--rounds N]\n"
 	      "       math_bench --many [--type T] [--op O] [--large BYTES] [--rounds N]\n"
 	      "\n"
 	      "Speed of every reduction kernel in GB/s (two reads and one write counted) beside a plain\n"
@@ -595,6 +670,7 @@ static int usage(FILE *out, int status)
 	      "in place (a=a.b) and into a third buffer (d=a.b).\n"
 	      "--stores compares ordinary with non-temporal stores. --calls times very short calls,\n"
 	      "where setting the floating-point mode shows. --finish measures averages and factors.\n"
+	      "--fixed times the three steps of fixed-point sums on the elements of one packet.\n"
 	      "--many compares one fold of many terms with folds of two, --copies memcpy with a copy\n"
 	      "that goes around the caches; the chunks come from L2, L3 (up to 16 MiB) or memory.\n",
 	      out);
@@ -626,6 +702,7 @@ static bool parse_option(struct options *options, int option, main_fn **what)
 	case OPT_CALLS: *what = calls_main; return true;
 	case OPT_FINISH: *what = finish_main; return true;
 	case OPT_MANY: *what = many_main; buffer_count = MANY_BUFFERS; return true;
+	case OPT_FIXED: *what = fixed_main; return true;
 	case OPT_COPIES: *what = copies_main; return true;
 	default: return false;
 	}

@@ -23,6 +23,21 @@ typedef void math_copy_fn(void *dst, const void *src, size_t bytes);
 /* math_spread() of sums; finish, if not NULL, is applied with its operand to what is stored. Returns how many elements it has done: whole blocks. */
 typedef size_t math_spread_fn(const struct math_spread *spread, size_t count, math_finish_fn *finish, double operand);
 
+/* ---- fixed.h: one block, in the default floating-point mode ---- */
+
+struct math_scale {
+	float first, second; /* factors, applied one after the other: powers of two */
+	float bound;         /* quantizing: the largest magnitude, a whole number */
+	float divisor;       /* dequantizing: a sum is divided by it first */
+	int32_t bias;        /* of a 16-bit value, or of a sum of them */
+};
+/* The largest magnitude of an array, as a pattern of its type without the sign; NaN and infinity are the largest. */
+typedef uint32_t math_peak_fn(const void *data, size_t count);
+typedef void math_widen_fn(float *dst, const void *src, size_t count);
+typedef void math_narrow_fn(void *dst, const float *src, size_t count);
+/* dst may be equal to src where elements have the same size. */
+typedef void math_quantize_fn(void *dst, const void *src, size_t count, const struct math_scale *scale);
+
 /* The kernels that stream may write around the cache; the caller puts a fence behind them. */
 struct math_kernels {
 	math_fold_fn *fold[ESP_TYPE_COUNT][ESP_OP_COUNT];
@@ -32,6 +47,10 @@ struct math_kernels {
 	math_copy_fn *copy_stream;
 	math_finish_fn *divide[ESP_TYPE_COUNT];   /* ESP_AVG; the operand is a whole number in 1 .. 2^32-1 */
 	math_finish_fn *multiply[ESP_TYPE_COUNT]; /* ESP_SCALED; the operand fits the type                 */
+	math_peak_fn *peak[ESP_TYPE_COUNT];       /* f32, f16, bf16 */
+	math_widen_fn *widen[ESP_TYPE_COUNT];     /* f16, bf16 */
+	math_narrow_fn *narrow[ESP_TYPE_COUNT];   /* f16, bf16 */
+	math_quantize_fn *quantize32, *quantize16, *dequantize32, *dequantize16; /* between floats and integers */
 };
 
 extern const struct math_kernels math_kernels_portable;
@@ -60,6 +79,15 @@ struct math_many {
 void math_kernels_fold_many(const struct math_kernels *kernels, const struct math_many *many, void *dst, size_t count);
 void math_kernels_fold_many_streaming(const struct math_kernels *kernels, const struct math_many *many, void *dst,
                                       size_t count);
+/* fixed_exponents(), fixed_quantize() and fixed_dequantize() with the kernels of one level. */
+struct fixed;
+void math_kernels_exponents(const struct math_kernels *kernels, enum esp_type type, const void *data, size_t count,
+                            uint8_t *out);
+void math_kernels_quantize(const struct math_kernels *kernels, const struct fixed *fixed, const void *data,
+                           size_t count, const uint8_t *exponents, void *out);
+void math_kernels_dequantize(const struct math_kernels *kernels, const struct fixed *fixed, const void *sums,
+                             size_t count, const uint8_t *exponents, uint32_t divisor, void *data);
+
 void math_kernels_spread(const struct math_kernels *kernels, const struct math_spread *spread, size_t count);
 
 #endif

@@ -432,6 +432,143 @@ SPREAD(f64, sizeof(double))
 SPREAD(f16, HALF_BYTES)
 SPREAD(bf16, HALF_BYTES)
 
+/* ---- fixed point: fixed.h ---- */
+
+/* GCC and clang vectorize these as they stand; data is at any address. */
+typedef float float_at __attribute__((aligned(1), may_alias));
+typedef int32_t int_at __attribute__((aligned(1), may_alias));
+typedef uint32_t word_at __attribute__((aligned(1), may_alias));
+typedef uint16_t half_at __attribute__((aligned(1), may_alias));
+
+#define PEAK(t, U, sign)                                                         \
+	static uint32_t t##_peak(const void *data, size_t count)                 \
+	{                                                                        \
+		const U##_at *from = data;                                       \
+		int32_t peak = 0;                                                \
+		for (size_t i = 0; i < count; i++) {                             \
+			int32_t magnitude = (int32_t)(from[i] & ~(sign));        \
+			peak = magnitude > peak ? magnitude : peak;              \
+		}                                                                \
+		return (uint32_t)peak;                                           \
+	}
+
+PEAK(f32, word, 0x80000000u)
+PEAK(half, half, 0xffff8000u)
+
+/* f16 in integers, as at the portable level: a multiplication moves the exponent, and normalizes denormals. */
+static void f16_widen_all(float *dst, const void *src, size_t count)
+{
+	const half_at *from = src;
+	INDEPENDENT
+	for (size_t i = 0; i < count; i++) {
+		uint32_t magnitude = (from[i] & 0x7fffu) << 13, sign = (from[i] & 0x8000u) << 16;
+		uint32_t special = magnitude > 0x0f7fffffu ? 0x7f800000u : 0;
+		dst[i] = f32_of_bits(f32_bits(f32_of_bits(magnitude) * 0x1p112f) | special | sign);
+	}
+}
+
+static void bf16_widen_all(float *dst, const void *src, size_t count)
+{
+	const half_at *from = src;
+	INDEPENDENT
+	for (size_t i = 0; i < count; i++)
+		dst[i] = f32_of_bits((uint32_t)from[i] << 16);
+}
+
+static INLINE uint32_t f16_pick(bool condition, uint32_t yes, uint32_t no)
+{
+	uint32_t mask = -(uint32_t)condition;
+	return (yes & mask) | (no & ~mask);
+}
+
+/* To nearest even, as f16_narrow() of the portable level explains it. Sums are numbers or infinities, never NaN. */
+static void f16_narrow_all(void *dst, const float *src, size_t count)
+{
+	half_at *to = dst;
+	INDEPENDENT
+	for (size_t i = 0; i < count; i++) {
+		uint32_t whole = f32_bits(src[i]), magnitude = whole & 0x7fffffffu;
+		uint32_t tiny = f32_bits(f32_of_bits(magnitude) + 0.5f) - (126u << 23);
+		uint32_t normal = (magnitude - ((127u - 15u) << 23) + 0xfffu + (magnitude >> 13 & 1u)) >> 13;
+		normal = f16_pick((int32_t)magnitude >= 143 << 23, 0x7c00u, normal);
+		to[i] = (uint16_t)(f16_pick((int32_t)magnitude >= 113 << 23, normal, tiny) | (whole >> 16 & 0x8000u));
+	}
+}
+
+static void bf16_narrow_all(void *dst, const float *src, size_t count)
+{
+	half_at *to = dst;
+	INDEPENDENT
+	for (size_t i = 0; i < count; i++) {
+		uint32_t whole = f32_bits(src[i]);
+		to[i] = (uint16_t)((whole + 0x7fffu + (whole >> 16 & 1u)) >> 16);
+	}
+}
+
+/*
+ * To the nearest whole number, to even in the middle, within bound; a NaN becomes bound with its sign. Magnitudes are
+ * ordered like their bits, so the clamp is one of integers; it comes first, so that the conversion is defined. Below
+ * 2^23 an addition of 2^23 rounds; from there on a float is whole. Masks instead of ?:, behind which GCC would not
+ * vectorize.
+ */
+static INLINE int32_t fixed_round(float x, int32_t bound_bits)
+{
+	int32_t whole = (int32_t)f32_bits(x), negative = whole >> 31, magnitude = whole & 0x7fffffff;
+
+	magnitude = magnitude < bound_bits ? magnitude : bound_bits;
+	int32_t rounded = (int32_t)f32_bits((f32_of_bits((uint32_t)magnitude) + 0x1p23f) - 0x1p23f);
+	int32_t small = -(int32_t)(magnitude < 0x4b000000);
+	int32_t number = (int32_t)f32_of_bits((uint32_t)((rounded & small) | (magnitude & ~small)));
+	return (number ^ negative) - negative;
+}
+
+/* The scale is held in locals: dst could be where it lies, for all that the compiler knows. */
+static void fixed_quantize32(void *dst, const void *src, size_t count, const struct math_scale *scale)
+{
+	const float first = scale->first, second = scale->second;
+	const int32_t bound = (int32_t)f32_bits(scale->bound);
+	int_at *to = dst;
+	const float_at *from = src;
+	INDEPENDENT
+	for (size_t i = 0; i < count; i++)
+		to[i] = fixed_round(from[i] * first * second, bound);
+}
+
+static void fixed_quantize16(void *dst, const void *src, size_t count, const struct math_scale *scale)
+{
+	const float first = scale->first, second = scale->second;
+	const int32_t bound = (int32_t)f32_bits(scale->bound);
+	const int32_t bias = scale->bias;
+	half_at *to = dst;
+	const float_at *from = src;
+	INDEPENDENT
+	for (size_t i = 0; i < count; i++)
+		to[i] = (uint16_t)(fixed_round(from[i] * first * second, bound) + bias);
+}
+
+/* The division comes before the scale, so that an average does not overflow where its sum would. */
+#define DEQUANTIZE(name, source, value)                                          \
+	static void name(void *dst, const void *src, size_t count, const struct math_scale *scale) \
+	{                                                                        \
+		const float first = scale->first, second = scale->second, divisor = scale->divisor; \
+		const int32_t bias = scale->bias;                                \
+		float_at *to = dst;                                              \
+		const source##_at *from = src;                                   \
+		(void)bias;                                                      \
+		if (divisor == 1) {                                              \
+			INDEPENDENT                                              \
+			for (size_t i = 0; i < count; i++)                       \
+				to[i] = (float)(value) * first * second;         \
+			return;                                                  \
+		}                                                                \
+		INDEPENDENT                                                      \
+		for (size_t i = 0; i < count; i++)                               \
+			to[i] = (float)(value) / divisor * first * second;       \
+	}
+
+DEQUANTIZE(fixed_dequantize32, int, from[i])
+DEQUANTIZE(fixed_dequantize16, half, (int32_t)from[i] - bias)
+
 /* ---- the table ---- */
 
 /* ESP_AVG and ESP_SCALED fold as sums; math_finish() does the rest. The suffix says which kernel of each operation. */
@@ -480,4 +617,11 @@ const struct math_kernels KERNELS = {
 	.copy_stream = copy_stream,
 	.divide = FINISH_ROW(divide),
 	.multiply = FINISH_ROW(multiply),
+	.peak = {[ESP_F32] = f32_peak, [ESP_F16] = half_peak, [ESP_BF16] = half_peak},
+	.widen = {[ESP_F16] = f16_widen_all, [ESP_BF16] = bf16_widen_all},
+	.narrow = {[ESP_F16] = f16_narrow_all, [ESP_BF16] = bf16_narrow_all},
+	.quantize32 = fixed_quantize32,
+	.quantize16 = fixed_quantize16,
+	.dequantize32 = fixed_dequantize32,
+	.dequantize16 = fixed_dequantize16,
 };

@@ -1,0 +1,98 @@
+/*
+ * Seeded worlds: whatever the network and the switches do, no sum is wrong, no job hangs, no owner holds more than it
+ * may.
+ *
+ *
+        switch_seeds_test [--seed FIRST] [--count N] [--large N]    --large: worlds of up to 16 workers and thousands of slots
+ */
+#define TEST_OPTIONS "--seed", "--count", "--large"
+#include "base/check.h"
+#include "world.h"
+
+static void print_counter(const char *group, const char *name, uint64_t count)
+{
+	printf("  %-8s %-28s %" PRIu64 "\n", group, name, count);
+}
+
+static void print(const struct world_totals *totals)
+{
+	printf("%" PRIu64 " runs, the longest %.1f s of virtual time\n", totals->runs, totals->longest_s);
+	for (int i = 0; i < WORLD_FAULTS; i++)
+		print_counter("runs", world_fault_name((enum world_fault)i), totals->faults[i]);
+	print_counter("network", "packets", totals->packets);
+	print_counter("network", "lost", totals->lost);
+	print_counter("network", "changed", totals->corrupted);
+	print_counter("network", "forged", totals->forged);
+	print_counter("network", "of unregistered members", totals->unregistered);
+	for (int i = 0; i < STEP_EVENTS; i++)
+		print_counter(step_event_rule((enum step_event)i), step_event_name((enum step_event)i), totals->step[i]);
+	for (int i = 0; i < OWNER_EVENTS; i++)
+		print_counter("owner", owner_event_name((enum owner_event)i), totals->owner[i]);
+	print_counter("owner", "elements", totals->elements);
+	print_counter("owner", "contributions", totals->contributions);
+	print_counter("owner", "of them added one by one", totals->taken);
+	print_counter("member", "results", totals->results);
+	print_counter("member", "repeated", totals->repeated);
+	print_counter("member", "refused", totals->refused);
+	print_counter("member", "resends", totals->resends);
+	print_counter("member", "bypasses", totals->bypasses);
+	print_counter("member", "after higher results", totals->fast);
+	print_counter("member", "after a time-out", totals->timeouts);
+	print_counter("member", "asks", totals->asks);
+	print_counter("member", "marks", totals->marks);
+	print_counter("member", "windows halved", totals->halvings);
+	print_counter("member", "switch became alive", totals->alive);
+	print_counter("member", "switch was gone", totals->gone);
+	print_counter("job", "failed", totals->failed_jobs);
+	fflush(stdout);
+}
+
+/* Many worlds have met every rule and every fault; else they prove less than they say. */
+static void check_covered(const struct world_totals *totals)
+{
+	for (int i = 0; i < STEP_EVENTS; i++)
+		/* no element is too long here, and drivers keep hellos for themselves */
+		if (i != STEP_TOO_LONG && i != STEP_NOT_MINE)
+			CHECK_MSG(totals->step[i] >= totals->runs, "%s: only %" PRIu64, step_event_name((enum step_event)i),
+			          totals->step[i]);
+	for (int i = 0; i < OWNER_EVENTS; i++)
+		CHECK_MSG(totals->owner[i] >= totals->runs || i == OWNER_FULL || i == OWNER_FORGOTTEN || i == OWNER_COMPLETE,
+		          "owner, %s: only %" PRIu64, owner_event_name((enum owner_event)i), totals->owner[i]);
+	CHECK(totals->fast >= totals->runs && totals->timeouts >= totals->runs && totals->asks >= totals->runs &&
+	      totals->gone >= totals->runs);
+	for (int i = 0; i < WORLD_FAULTS; i++)
+		CHECK_MSG(totals->faults[i] * 10 >= totals->runs, "%s: only in %" PRIu64 " runs",
+		          world_fault_name((enum world_fault)i), totals->faults[i]);
+}
+
+/* On a sound network the switch adds everything, once members know it. */
+static void test_plain(uint64_t seed)
+{
+	struct world_totals totals = {0};
+
+	for (uint64_t i = 0; i < 50; i++)
+		world_run(&(struct world_options){.seed = seed + i, .is_plain = true}, &totals);
+	CHECK_U64(totals.resends + totals.bypasses + totals.refused, 0);
+	/* Owners add what comes from members that are alone behind their switch, and nothing else. */
+	CHECK(totals.taken <= totals.step[STEP_ALONE]);
+	CHECK_U64(totals.step[STEP_COLLIDED] + totals.step[STEP_RECLAIMED] + totals.owner[OWNER_OVERLAPS] +
+	          totals.owner[OWNER_REFUSED], 0);
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t seed = test_option(argc, argv, "--seed", 1), count = test_option(argc, argv, "--count", 10000);
+	uint64_t large = test_option(argc, argv, "--large", count / 100);
+	struct world_totals totals = {0};
+
+	printf("seed %" PRIu64 "\n", seed);
+	for (uint64_t i = 0; i < count; i++)
+		world_run(&(struct world_options){.seed = seed + i}, &totals);
+	for (uint64_t i = 0; i < large; i++)
+		world_run(&(struct world_options){.seed = seed + i, .is_large = true}, &totals);
+	print(&totals);
+	if (count >= 1000)
+		check_covered(&totals);
+	test_plain(seed);
+	return 0;
+}

@@ -1,0 +1,65 @@
+/*
+ * world.h - jobs, switches and a bad network in virtual time: the product's step and end hosts, driven as a driver of
+ * sockets would drive them.
+ *
+ * Every packet is encoded, may be lost, repeated, delayed, marked or changed in a bit, and is decoded again. Switches
+ * forget everything and start anew, or never come back; members die; forgers that know a flow's number send packets
+ * without its key. One seed gives one run.
+ */
+#ifndef TESTS_SWITCH_WORLD_H
+#define TESTS_SWITCH_WORLD_H
+
+#include "base/rng.h"
+#include "switch/endpoint/membership.h"
+#include "switch/endpoint/owner.h"
+#include "switch/endpoint/sender.h"
+#include "switch/step/step_text.h"
+
+#define WORLD_JOBS 4u
+#define WORLD_MEMBERS 16u
+#define WORLD_NODES (WORLD_MEMBERS + 1u) /* and a server */
+#define WORLD_SWITCHES 3u
+#define WORLD_WORDS 8u
+
+enum world_fault {
+	FAULT_LOSS,
+	FAULT_REPEAT,
+	FAULT_REORDER, /* within a round trip */
+	FAULT_DELAY, /* some packets come seconds later */
+	FAULT_CORRUPT,
+	FAULT_REBOOT, /* switches start anew */
+	FAULT_SWITCH_DEATH,
+	FAULT_MEMBER_DEATH,
+	FAULT_FORGER,
+	FAULT_STRAGGLER,
+	FAULT_FEW_SLOTS, /* fewer than a window */
+	WORLD_FAULTS,
+};
+
+struct world_options {
+	uint64_t seed;
+	bool is_large; /* up to 16 workers and thousands of slots and elements */
+	bool is_plain; /* no faults, one job, one call after the other: a sound network */
+};
+
+struct world_totals {
+	uint64_t runs, faults[WORLD_FAULTS];       /* runs with that fault */
+	uint64_t step[STEP_EVENTS], owner[OWNER_EVENTS];
+	uint64_t resends, bypasses, fast, timeouts, results, repeated, refused, asks;
+	uint64_t elements, taken; /* elements completed; contributions that owners added one by one */
+	uint64_t contributions;   /* of members in completed elements */
+	uint64_t gone, alive;     /* changes of memberships */
+	uint64_t marks, halvings;
+	uint64_t packets, lost, corrupted, forged, unregistered;
+	uint64_t failed_jobs; /* a member died */
+	double longest_s;
+};
+
+/*
+ * Runs one world to its end; ends the program with the seed if a sum is wrong, a job hangs, or an owner holds too much.
+ */
+void world_run(const struct world_options *options, struct world_totals *totals);
+
+const char *world_fault_name(enum world_fault fault);
+
+#endif
