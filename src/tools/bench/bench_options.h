@@ -51,7 +51,7 @@ struct bench_options {
 	char *plan_text, *setting_text; /* owned: what plans and settings point into */
 };
 
-/* As cli_parse(): -1 to go on, otherwise the exit status to return at once. Changes argv. */
+/* As options_parse(): -1 to go on, otherwise the exit status to return at once. Changes argv. */
 int bench_options_parse(struct bench_options *options, int argc, char **argv);
 void bench_options_fini(struct bench_options *options);
 

@@ -100,8 +100,8 @@ void lab_report_sentence(const struct lab *lab)
 {
 	const struct lab_config *config = &lab->config;
 	char text[UNITS_TEXT], number[32] = "";
-	printf("lab %s: %u rack%s of %u host%s, ", config->name, config->racks, cli_plural(config->racks), config->hosts,
-	       cli_plural(config->hosts));
+	printf("lab %s: %u rack%s of %u host%s, ", config->name, config->racks, plural(config->racks), config->hosts,
+	       plural(config->hosts));
 	for (uint32_t rail = 0; rail < config->rails; rail++)
 		printf("%s%s", rail ? " and " : "", units_format_rate(config->rate[rail], text));
 	snprintf(number, sizeof(number), "%g", config->oversubscribe);

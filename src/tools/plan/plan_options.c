@@ -16,34 +16,34 @@ static_assert(sizeof(collective_names) / sizeof(collective_names[0]) == PLAN_COL
               "one name per collective, in the order of the enum");
 static const char *const placements[] = {"contiguous", "interleaved", NULL};
 
-size_t plan_request_options(struct plan_request *request, struct cli_option *options)
+size_t plan_request_options(struct plan_request *request, struct option_spec *options)
 {
 	*request = (struct plan_request){0};
-	const struct cli_option all[] = {
-		{"nodes", 'n', CLI_U64, &request->nodes, "N", "how many nodes hold data", 1, PLAN_NODES_MAX, NULL},
-		{"collective", 'c', CLI_CHOICE, &request->collective, "NAME", "what to do (default allreduce)", 0, 0,
+	const struct option_spec all[] = {
+		{"nodes", 'n', OPTION_U64, &request->nodes, "N", "how many nodes hold data", 1, PLAN_NODES_MAX, NULL},
+		{"collective", 'c', OPTION_CHOICE, &request->collective, "NAME", "what to do (default allreduce)", 0, 0,
 		 collective_names},
-		{"chunks", 'k', CLI_U64, &request->chunks, "K",
+		{"chunks", 'k', OPTION_U64, &request->chunks, "K",
 		 "cut the buffer into at most K equal chunks (default: what shows the planner best)", 1, 1u << 30, NULL},
-		{"bytes", 'b', CLI_BYTES, &request->bytes, "B", "size of the whole buffer (default: 4K a chunk)", 0, 0, NULL},
-		{"racks", 'C', CLI_U64, &request->racks, "C", "the nodes stand in C equal racks, which are the groups", 1,
+		{"bytes", 'b', OPTION_BYTES, &request->bytes, "B", "size of the whole buffer (default: 4K a chunk)", 0, 0, NULL},
+		{"racks", 'C', OPTION_U64, &request->racks, "C", "the nodes stand in C equal racks, which are the groups", 1,
 		 PLAN_NODES_MAX, NULL},
-		{"place", 0, CLI_CHOICE, &request->place, "HOW", "how nodes fill the racks (default contiguous)", 0, 0,
+		{"place", 0, OPTION_CHOICE, &request->place, "HOW", "how nodes fill the racks (default contiguous)", 0, 0,
 		 placements},
-		{"groups", 'g', CLI_STRING, &request->groups, "FILE", "the groups, a line each: nodes and ranges, as in 0-3 7",
+		{"groups", 'g', OPTION_STRING, &request->groups, "FILE", "the groups, a line each: nodes and ranges, as in 0-3 7",
 		 0, 0, NULL},
-		{"root", 'r', CLI_U64, &request->root, "R",
+		{"root", 'r', OPTION_U64, &request->root, "R",
 		 "root of broadcast, reduce, gather and scatter; server of central (default 0)", 0, PLAN_NODES_MAX, NULL},
-		{"fanout", 'f', CLI_U64, &request->fanout, "F", "tree: children of a node (default 2)", 1, PLAN_NODES_MAX, NULL},
-		{"leaves", 0, CLI_FLAG, &request->leaves, NULL, "tree: all nodes are leaves, and extra nodes add", 0, 0, NULL},
-		{"dedicated", 0, CLI_FLAG, &request->dedicated, NULL, "central: the server is an extra node", 0, 0, NULL},
-		{"servers", 0, CLI_U64, &request->servers, "P",
+		{"fanout", 'f', OPTION_U64, &request->fanout, "F", "tree: children of a node (default 2)", 1, PLAN_NODES_MAX, NULL},
+		{"leaves", 0, OPTION_FLAG, &request->leaves, NULL, "tree: all nodes are leaves, and extra nodes add", 0, 0, NULL},
+		{"dedicated", 0, OPTION_FLAG, &request->dedicated, NULL, "central: the server is an extra node", 0, 0, NULL},
+		{"servers", 0, OPTION_U64, &request->servers, "P",
 		 "central, switch, switch-sum, switch-copy: P extra nodes own the chunks in turn", 1, 1u << 20, NULL},
-		{"in-place", 0, CLI_FLAG, &request->in_place, NULL, "input and output are the same memory", 0, 0, NULL},
-		{"counts", 0, CLI_STRING, &request->counts, "LIST",
+		{"in-place", 0, OPTION_FLAG, &request->in_place, NULL, "input and output are the same memory", 0, 0, NULL},
+		{"counts", 0, OPTION_STRING, &request->counts, "LIST",
 		 "bytes of each block, as in 4K,0,8K or @FILE, in place of --bytes", 0, 0, NULL},
-		{"ordered", 0, CLI_FLAG, &request->ordered, NULL, "the planner takes the nodes group by group, not by rank", 0, 0, NULL},
-		{"zones", 0, CLI_U64, &request->zones, "Z", "three-level: the groups stand in Z equal zones (default: each in its own)", 1,
+		{"ordered", 0, OPTION_FLAG, &request->ordered, NULL, "the planner takes the nodes group by group, not by rank", 0, 0, NULL},
+		{"zones", 0, OPTION_U64, &request->zones, "Z", "three-level: the groups stand in Z equal zones (default: each in its own)", 1,
 		 PLAN_NODES_MAX, NULL},
 	};
 	static_assert(sizeof(all) / sizeof(all[0]) == PLAN_OPTION_PLANNER, "in the order of enum plan_option");
@@ -53,10 +53,10 @@ size_t plan_request_options(struct plan_request *request, struct cli_option *opt
 	return PLAN_OPTION_PLANNER;
 }
 
-struct cli_option plan_request_planner(struct plan_request *request)
+struct option_spec plan_request_planner(struct plan_request *request)
 {
-	return (struct cli_option){"planner", 'p', CLI_STRING, &request->planner,          "NAME", "who makes the plan",
-	                           0,         0,   NULL,       &request->given[PLAN_OPTION_PLANNER]};
+	return (struct option_spec){"planner", 'p', OPTION_STRING, &request->planner,          "NAME", "who makes the plan",
+	                            0,         0,   NULL,       &request->given[PLAN_OPTION_PLANNER]};
 }
 
 /* ---- planners ---- */
@@ -181,7 +181,7 @@ enum esp_status plan_request_check(const struct plan_request *request, struct er
 static const char *first_given(const struct plan_request *request)
 {
 	struct plan_request unused;
-	struct cli_option options[PLAN_OPTION_MAX];
+	struct option_spec options[PLAN_OPTION_MAX];
 	size_t count = plan_request_options(&unused, options);
 
 	options[count++] = plan_request_planner(&unused);
@@ -235,8 +235,8 @@ int plan_complain(const char *command, const struct error *err)
 {
 	/* Nothing is wrong with what was typed where memory or the disk ran out. */
 	if (err->status == ESP_ENOMEM)
-		return cli_fail("%s: %s", command, err->text);
-	return cli_usage_error("%s: %s", command, err->text);
+		return complain("%s: %s", command, err->text);
+	return complain_usage("%s: %s", command, err->text);
 }
 
 int plan_try(const struct plan_request *request, const char *command, const char *file, struct plan_work *work,
@@ -245,11 +245,11 @@ int plan_try(const struct plan_request *request, const char *command, const char
 	struct error err = {0};
 
 	if (file && first_given(request))
-		return cli_usage_error("%s: a FILE holds its plan already; --%s is for a plan that is made", command,
-		                       first_given(request));
+		return complain_usage("%s: a FILE holds its plan already; --%s is for a plan that is made", command,
+		                      first_given(request));
 	if (!file && !request->planner)
-		return cli_usage_error("%s: which plan? Give a FILE (- is the standard input), or --planner NAME and --nodes N",
-		                       command);
+		return complain_usage("%s: which plan? Give a FILE (- is the standard input), or --planner NAME and --nodes N",
+		                      command);
 	if (file)
 		err.status = read_plan(file, out, &err, malformed);
 	else
@@ -270,7 +270,7 @@ int plan_from(const struct plan_request *request, const char *command, const cha
 	int exit_status = plan_try(request, command, file, work, out, &malformed);
 
 	if (exit_status < 0 && !*out)
-		return cli_fail("%s: %s: %s", command, file, malformed.text);
+		return complain("%s: %s: %s", command, file, malformed.text);
 	return exit_status;
 }
 

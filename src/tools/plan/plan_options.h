@@ -3,11 +3,11 @@
  * and the way from them, or from a plan file, to a plan.
  *
  *     struct plan_request request;
- *     struct cli_option options[PLAN_OPTION_MAX];
+ *     struct option_spec options[PLAN_OPTION_MAX];
  *     size_t count = plan_request_options(&request, options);
- *     options[count++] = (struct cli_option){"json", ...};    more of one's own
- *     options[count] = (struct cli_option){0};
- *     ... cli_parse() ...
+ *     options[count++] = (struct option_spec){"json", ...};    more of one's own
+ *     options[count] = (struct option_spec){0};
+ *     ... options_parse() ...
  *     int exit_status = plan_from(&request, "plan show", file, NULL, &plan);
  */
 #ifndef TOOLS_PLAN_PLAN_OPTIONS_H
@@ -60,9 +60,9 @@ struct plan_request {
 };
 
 /* Sets the defaults and fills the first options of the table (all but --planner); returns how many. */
-size_t plan_request_options(struct plan_request *request, struct cli_option *options);
+size_t plan_request_options(struct plan_request *request, struct option_spec *options);
 /* One more: --planner NAME. */
-struct cli_option plan_request_planner(struct plan_request *request);
+struct option_spec plan_request_planner(struct plan_request *request);
 
 /* The text of --help: the sentence, and what planners there are. Returns text. */
 #define PLAN_ABOUT_TEXT 2048

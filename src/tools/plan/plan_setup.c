@@ -156,7 +156,7 @@ static enum esp_status parse_counts(struct plan_setup *setup, const char *text, 
 	if (status != ESP_OK || list.found == list.wanted)
 		return status;
 	return error_set(err, ESP_EINVAL, "--counts: %llu size%s for %llu block%s", (unsigned long long)list.found,
-	                 cli_plural(list.found), (unsigned long long)list.wanted, cli_plural(list.wanted));
+	                 plural(list.found), (unsigned long long)list.wanted, plural(list.wanted));
 }
 
 static enum esp_status read_counts(struct plan_setup *setup, const char *list, struct error *err)
@@ -216,7 +216,7 @@ static enum esp_status fill_groups(struct plan_setup *setup, const struct plan_r
 		return ESP_OK;
 	if (request->racks > nodes)
 		return error_set(err, ESP_EINVAL, "--racks: %llu racks are too many for %u node%s",
-		                 (unsigned long long)request->racks, nodes, cli_plural(nodes));
+		                 (unsigned long long)request->racks, nodes, plural(nodes));
 	assert(nodes > 0); /* check_request() has seen to it */
 	setup->group_of = malloc(nodes * sizeof(*setup->group_of));
 	if (!setup->group_of)
@@ -258,7 +258,7 @@ static enum esp_status fill_zones(struct plan_setup *setup, uint64_t zones, stru
 		groups = setup->group_of[i] >= groups ? setup->group_of[i] + 1 : groups;
 	if (zones > groups)
 		return error_set(err, ESP_EINVAL, "--zones: %llu zones are too many for %u group%s", (unsigned long long)zones, groups,
-		                 cli_plural(groups));
+		                 plural(groups));
 	setup->zone_of = calloc(groups, sizeof(*setup->zone_of));
 	if (!setup->zone_of)
 		return error_set(err, ESP_ENOMEM, "no memory for the zones of %u groups", groups);
@@ -319,7 +319,7 @@ static enum esp_status check_size(const struct plan_setup *setup, const struct p
 	                  : spec->bytes <= most / parts)
 		return ESP_OK;
 	return error_set(err, ESP_EINVAL, "--%s: so many bytes cannot be counted on %u node%s: at most %s",
-	                 request->counts ? "counts" : "bytes", spec->workers, cli_plural(spec->workers),
+	                 request->counts ? "counts" : "bytes", spec->workers, plural(spec->workers),
 	                 number_format_bytes(most, text));
 }
 

@@ -76,8 +76,8 @@ void plan_work_announce(struct plan_work *work, const char *command)
 	if (work->seconds < LONG_SECONDS)
 		return;
 	work->shows = isatty(STDERR_FILENO) == 1;
-	cli_note("%s: %.0f rows (what a node does with a chunk) will take about %s", command, work->rows,
-	         duration(work->seconds, text));
+	complain_note("%s: %.0f rows (what a node does with a chunk) will take about %s", command, work->rows,
+	              duration(work->seconds, text));
 }
 
 /* ---- how far it is ---- */

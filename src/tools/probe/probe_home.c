@@ -184,9 +184,9 @@ static int write_part(const struct home_part *part, const char *path)
 	struct error err = {0};
 
 	if (outfile_open(&file, path, &err) != ESP_OK)
-		return cli_fail("probe: %s", err.text);
+		return complain("probe: %s", err.text);
 	fwrite(part->text, 1, part->length, file.file);
-	return outfile_commit(&file, &err) == ESP_OK ? CLI_EXIT_OK : cli_fail("probe: %s", err.text);
+	return outfile_commit(&file, &err) == ESP_OK ? EXIT_OK : complain("probe: %s", err.text);
 }
 
 static int write_one(const struct home_part *part, const char *path, bool is_missed)
@@ -194,17 +194,17 @@ static int write_one(const struct home_part *part, const char *path, bool is_mis
 	if (part->is_whole)
 		return write_part(part, path);
 	if (path && is_missed)
-		return cli_fail("probe: %s is not written: it has not come from the hosts; do they have this release?", path);
-	return CLI_EXIT_OK;
+		return complain("probe: %s is not written: it has not come from the hosts; do they have this release?", path);
+	return EXIT_OK;
 }
 
 int home_write(struct home *home, bool is_all)
 {
-	int status = CLI_EXIT_OK;
+	int status = EXIT_OK;
 
 	clear_bar(home);
 	for (int i = 0; i < HOME_FILES; i++)
-		if (write_one(&home->parts[i], home->paths[i], is_all) != CLI_EXIT_OK)
-			status = CLI_EXIT_NO;
+		if (write_one(&home->parts[i], home->paths[i], is_all) != EXIT_OK)
+			status = EXIT_NO;
 	return status;
 }

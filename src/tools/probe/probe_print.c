@@ -119,7 +119,7 @@ static void print_group(const struct probe_outcome *outcome, uint32_t group, FIL
 
 	for (uint32_t i = 0; i < found->survey.count; i++)
 		size += found->grouping.group_of[i] == group;
-	fprintf(file, "\ngroup %u: %u host%s", group, size, cli_plural(size));
+	fprintf(file, "\ngroup %u: %u host%s", group, size, plural(size));
 	if (found->grouping.count > 1 && outcome->has_rates)
 		fprintf(file, ", %s out together, %s in", probe_rate_text(found->uplink_out[group], out), probe_rate_text(found->uplink_in[group], in));
 	fputs("\n ", file);

@@ -44,7 +44,7 @@ static const char *kind_noun(enum survey_kind kind)
 static const char *say_told(const struct probe_outcome *outcome, char text[PROBE_SENTENCE])
 {
 	snprintf(text, PROBE_SENTENCE, "%u group%s, as you asked for: the best cut by %s", outcome->verdict.grouping.count,
-	         cli_plural(outcome->verdict.grouping.count), kind_noun(outcome->verdict.kind));
+	         plural(outcome->verdict.grouping.count), kind_noun(outcome->verdict.kind));
 	return text;
 }
 

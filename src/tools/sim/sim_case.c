@@ -40,27 +40,27 @@ int sim_case_check(struct sim_case *c)
 	double flops;
 	struct error err = {0};
 	if (!c->model == !c->traces)
-		return cli_usage_error("%s: name a model with --model (espalier sim models lists them), or a folder with --traces", c->command);
+		return complain_usage("%s: name a model with --model (espalier sim models lists them), or a folder with --traces", c->command);
 	if (c->traces && (c->set_given || c->accelerator || c->batch || c->value_bytes))
-		return cli_usage_error("%s: --set, --accelerator, --batch and --value-bytes are for models; espalier sim traces scale changes traces", c->command);
+		return complain_usage("%s: --set, --accelerator, --batch and --value-bytes are for models; espalier sim traces scale changes traces", c->command);
 	if (!is_rate(c->gbps))
-		return cli_usage_error("%s: --gbps is a rate from 0.000001 to 1000000", c->command);
+		return complain_usage("%s: --gbps is a rate from 0.000001 to 1000000", c->command);
 	if (c->server_gbps != 0 && !is_rate(c->server_gbps))
-		return cli_usage_error("%s: --server-gbps is a rate from 0.000001 to 1000000", c->command);
+		return complain_usage("%s: --server-gbps is a rate from 0.000001 to 1000000", c->command);
 	if (!is_positive(c->compute) || !is_positive(c->oversubscribe))
-		return cli_usage_error("%s: --compute and --oversubscribe must be above 0", c->command);
+		return complain_usage("%s: --compute and --oversubscribe must be above 0", c->command);
 	if (!units_parse_delay(c->delay, &c->delay_ns))
-		return cli_usage_error("%s: --delay is a time such as 5us, up to an hour; a number alone counts microseconds", c->command);
+		return complain_usage("%s: --delay is a time such as 5us, up to an hour; a number alone counts microseconds", c->command);
 	if (c->topology && made_network(c))
-		return cli_usage_error("%s: --topology FILE says what the network is; %s is for one that is made", c->command, made_network(c));
+		return complain_usage("%s: --topology FILE says what the network is; %s is for one that is made", c->command, made_network(c));
 	if (!(c->jitter >= 0 && c->jitter <= 1e3))
-		return cli_usage_error("%s: --jitter is a share such as 0.1, from 0 to 1000", c->command);
+		return complain_usage("%s: --jitter is a share such as 0.1, from 0 to 1000", c->command);
 	if (c->traces && c->jitter > 0)
-		return cli_usage_error("%s: --jitter is for models; traces have the times that were recorded", c->command);
+		return complain_usage("%s: --jitter is for models; traces have the times that were recorded", c->command);
 	if (c->no_barrier && c->iterations == 1)
-		return cli_usage_error("%s: --no-barrier needs at least two iterations: what is measured lies between them", c->command);
+		return complain_usage("%s: --no-barrier needs at least two iterations: what is measured lies between them", c->command);
 	if (c->accelerator && accelerator_rate(c->accelerator, &flops, &err) != ESP_OK)
-		return cli_usage_error("%s: --accelerator: %s", c->command, err.text);
+		return complain_usage("%s: --accelerator: %s", c->command, err.text);
 	return GO_ON;
 }
 
@@ -189,15 +189,15 @@ static void add_unusual(const struct sim_case *c, const char *varied, char text[
 	if (c->batch)
 		add(text, ", batch %llu", (unsigned long long)c->batch);
 	if (c->value_bytes)
-		add(text, ", %llu byte%s a value", (unsigned long long)c->value_bytes, cli_plural(c->value_bytes));
+		add(text, ", %llu byte%s a value", (unsigned long long)c->value_bytes, plural(c->value_bytes));
 	if (c->compute != 1 && !is_varied(varied, "compute"))
 		add(text, ", computing %gx", c->compute);
 	if (c->split)
-		add(text, ", %llu message%s a parameter", (unsigned long long)c->split, cli_plural(c->split));
+		add(text, ", %llu message%s a parameter", (unsigned long long)c->split, plural(c->split));
 	add(text, "%s%s%s%s%s", c->even_split ? ", even split" : "", c->block ? ", block" : "", c->no_barrier ? ", no barrier" : "", c->fluid ? ", fluid" : "",
 	    c->cut_through ? ", cut through" : "");
 	if (c->iterations)
-		add(text, ", %llu iteration%s", (unsigned long long)c->iterations, cli_plural(c->iterations));
+		add(text, ", %llu iteration%s", (unsigned long long)c->iterations, plural(c->iterations));
 	if (c->jitter > 0)
 		add(text, ", jitter %g", c->jitter);
 	if (c->seed)
@@ -213,7 +213,7 @@ const char *sim_case_text(const struct sim_case *c, const struct sim_source *sou
 	else
 		add(text, "%.100s (%s values%s)", model->name, model_set_names[model->set], model->times_assumed ? ", times assumed" : "");
 	if (!is_varied(varied, "workers"))
-		add(text, ", %llu worker%s", (unsigned long long)c->workers, cli_plural(c->workers));
+		add(text, ", %llu worker%s", (unsigned long long)c->workers, plural(c->workers));
 	if (c->topology)
 		add(text, ", %.150s", c->topology);
 	else if (!is_varied(varied, "gbps"))
@@ -235,7 +235,7 @@ static void note_coverage(const struct sim_case *c, const struct sim_source *sou
 	struct replay_coverage found = replay_coverage(&source->replay, (uint32_t)c->workers, iterations);
 	if (found.drawn > 0)
 		add(text, "Recorded are %u of %llu worker%s and %u of %u iteration%s; %llu of %llu iterations of a worker are drawn from these.", found.workers,
-		    (unsigned long long)c->workers, cli_plural(c->workers), found.iterations, iterations, cli_plural(iterations), (unsigned long long)found.drawn,
+		    (unsigned long long)c->workers, plural(c->workers), found.iterations, iterations, plural(iterations), (unsigned long long)found.drawn,
 		    (unsigned long long)c->workers * iterations);
 	else if (c->seed)
 		add(text, "The seed changes nothing: every worker and iteration was recorded.");
@@ -327,8 +327,8 @@ int sim_case_mechanism(const struct sim_case *c, const char *name, const struct 
 	if (*out)
 		return GO_ON;
 	const char *near = word_nearest(name, mechanism_name, NULL);
-	return near ? cli_usage_error("%s: there is no mechanism '%s'; did you mean '%s'?", c->command, name, near)
-	            : cli_usage_error("%s: there is no mechanism '%s'; see espalier sim run --help", c->command, name);
+	return near ? complain_usage("%s: there is no mechanism '%s'; did you mean '%s'?", c->command, name, near)
+	            : complain_usage("%s: there is no mechanism '%s'; see espalier sim run --help", c->command, name);
 }
 
 static int choose(const struct sim_case *c, struct sim_choice *choice)
@@ -341,10 +341,10 @@ static int choose(const struct sim_case *c, struct sim_choice *choice)
 		return GO_ON;
 	}
 	if ((size_t)snprintf(text, sizeof text, "%s", choice->names) >= sizeof text)
-		return cli_usage_error("%s: --mechanism: too many names", c->command);
+		return complain_usage("%s: --mechanism: too many names", c->command);
 	while (rest) {
 		if (choice->count == SIM_MECHANISMS_MAX)
-			return cli_usage_error("%s: --mechanism: too many names", c->command);
+			return complain_usage("%s: --mechanism: too many names", c->command);
 		int status = sim_case_mechanism(c, strsep(&rest, ","), &choice->list[choice->count++]);
 		if (status != GO_ON)
 			return status;
@@ -352,9 +352,9 @@ static int choose(const struct sim_case *c, struct sim_choice *choice)
 	return GO_ON;
 }
 
-int sim_case_parse(const struct cli_usage *usage, int *argc, char **argv, struct sim_case *c, struct sim_choice *choice)
+int sim_case_parse(const struct options_usage *usage, int *argc, char **argv, struct sim_case *c, struct sim_choice *choice)
 {
-	int status = cli_parse(usage, argc, argv);
+	int status = options_parse(usage, argc, argv);
 	if (status == GO_ON)
 		status = sim_case_check(c);
 	return status == GO_ON ? choose(c, choice) : status;
@@ -375,6 +375,6 @@ enum esp_status sim_case_try(const struct trial *trial, struct sim_choice *choic
 int sim_case_end(const struct sim_case *c, const struct sim_choice *choice, enum esp_status status, const struct error *err)
 {
 	if (status == ESP_OK && choice->left_out[0])
-		cli_note("%s: some are left out; %s", c->command, choice->left_out);
-	return cli_end(c->command, status, err);
+		complain_note("%s: some are left out; %s", c->command, choice->left_out);
+	return complain_end(c->command, status, err);
 }

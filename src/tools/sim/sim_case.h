@@ -25,36 +25,36 @@ struct sim_case {
 
 /* The rows of a table of options that all of them have; c is a struct sim_case *. */
 #define SIM_CASE_OPTIONS(c) \
-	{"model", 'm', CLI_STRING, &(c)->model, "MODEL", "a name of espalier sim models, or a file"}, \
-	{"traces", 0, CLI_STRING, &(c)->traces, "FOLDER", "what was recorded of a training, instead of a model (docs/traces.md)"}, \
-	{"workers", 'w', CLI_U64, &(c)->workers, "N", "workers (default 32)", .min = 1, .max = LOAD_WORKERS_MAX}, \
-	{"gbps", 'g', CLI_DOUBLE, &(c)->gbps, "G", "Gbit/s of a host's link, each way (default 25)", .given = &(c)->gbps_given}, \
-	{"server-gbps", 0, CLI_DOUBLE, &(c)->server_gbps, "G", "Gbit/s of a server's or hub's link (default: as --gbps)", \
+	{"model", 'm', OPTION_STRING, &(c)->model, "MODEL", "a name of espalier sim models, or a file"}, \
+	{"traces", 0, OPTION_STRING, &(c)->traces, "FOLDER", "what was recorded of a training, instead of a model (docs/traces.md)"}, \
+	{"workers", 'w', OPTION_U64, &(c)->workers, "N", "workers (default 32)", .min = 1, .max = LOAD_WORKERS_MAX}, \
+	{"gbps", 'g', OPTION_DOUBLE, &(c)->gbps, "G", "Gbit/s of a host's link, each way (default 25)", .given = &(c)->gbps_given}, \
+	{"server-gbps", 0, OPTION_DOUBLE, &(c)->server_gbps, "G", "Gbit/s of a server's or hub's link (default: as --gbps)", \
 	 .given = &(c)->server_gbps_given}, \
-	{"servers", 'p', CLI_U64, &(c)->servers, "N", "parameter servers (default 1, or as many as the traces have)", .min = 1, \
+	{"servers", 'p', OPTION_U64, &(c)->servers, "N", "parameter servers (default 1, or as many as the traces have)", .min = 1, \
 	 .max = LOAD_WORKERS_MAX, .given = &(c)->servers_given}, \
-	{"topology", 0, CLI_STRING, &(c)->topology, "FILE", "hosts, switches and links; instead of --gbps, --server-gbps and the next three"}, \
-	{"racks", 0, CLI_U64, &(c)->racks, "N", "racks, with the workers spread over them in order (default 1)", .min = 1, .max = LOAD_WORKERS_MAX, \
+	{"topology", 0, OPTION_STRING, &(c)->topology, "FILE", "hosts, switches and links; instead of --gbps, --server-gbps and the next three"}, \
+	{"racks", 0, OPTION_U64, &(c)->racks, "N", "racks, with the workers spread over them in order (default 1)", .min = 1, .max = LOAD_WORKERS_MAX, \
 	 .given = &(c)->racks_given}, \
-	{"oversubscribe", 0, CLI_DOUBLE, &(c)->oversubscribe, "N", "a rack's uplink has hosts * rate / N (default 1)", \
+	{"oversubscribe", 0, OPTION_DOUBLE, &(c)->oversubscribe, "N", "a rack's uplink has hosts * rate / N (default 1)", \
 	 .given = &(c)->oversubscribe_given}, \
-	{"delay", 0, CLI_STRING, &(c)->delay, "TIME", "of a host's link, one way, such as 5us; a number alone counts microseconds (default 0)", \
+	{"delay", 0, OPTION_STRING, &(c)->delay, "TIME", "of a host's link, one way, such as 5us; a number alone counts microseconds (default 0)", \
 	 .given = &(c)->delay_given}, \
-	{"iterations", 'i', CLI_U64, &(c)->iterations, "N", "iterations (default 1, without the barrier 3)", .min = 1, .max = 10000}, \
-	{"seed", 's', CLI_U64, &(c)->seed, "S", "draws the order of sending and the workers' speeds (default 0: the model's)"}, \
-	{"jitter", 0, CLI_DOUBLE, &(c)->jitter, "X", "a worker's gradients come up to 1 + X times as late, as the seed draws (default 0)"}, \
-	{"compute", 'c', CLI_DOUBLE, &(c)->compute, "X", "all computing is X times as fast (default 1)"}, \
-	{"set", 0, CLI_CHOICE, &(c)->set, "SET", "which of the model's values: public, factors, calibrated (default: the last it has)", \
+	{"iterations", 'i', OPTION_U64, &(c)->iterations, "N", "iterations (default 1, without the barrier 3)", .min = 1, .max = 10000}, \
+	{"seed", 's', OPTION_U64, &(c)->seed, "S", "draws the order of sending and the workers' speeds (default 0: the model's)"}, \
+	{"jitter", 0, OPTION_DOUBLE, &(c)->jitter, "X", "a worker's gradients come up to 1 + X times as late, as the seed draws (default 0)"}, \
+	{"compute", 'c', OPTION_DOUBLE, &(c)->compute, "X", "all computing is X times as fast (default 1)"}, \
+	{"set", 0, OPTION_CHOICE, &(c)->set, "SET", "which of the model's values: public, factors, calibrated (default: the last it has)", \
 	 .choices = model_set_names, .given = &(c)->set_given}, \
-	{"accelerator", 'a', CLI_STRING, &(c)->accelerator, "NAME|RATE", "compute the times with it instead"}, \
-	{"batch", 'b', CLI_U64, &(c)->batch, "N", "samples of a worker and an iteration", .min = 1, .max = 1u << 30}, \
-	{"value-bytes", 0, CLI_U64, &(c)->value_bytes, "N", "bytes of a value on the wire", .min = 1, .max = 64}, \
-	{"even-split", 0, CLI_FLAG, &(c)->even_split, NULL, "every server has a part of every parameter, not whole ones in turn"}, \
-	{"block", 0, CLI_FLAG, &(c)->block, NULL, "servers send all parameters to one worker after the other, not one parameter to all"}, \
-	{"no-barrier", 0, CLI_FLAG, &(c)->no_barrier, NULL, "a sum goes out as soon as it is complete"}, \
-	{"split", 0, CLI_U64, &(c)->split, "N", "messages of a parameter (default: as the mechanism has it)", .min = 1, .max = 4096}, \
-	{"fluid", 0, CLI_FLAG, &(c)->fluid, NULL, "links are shared fairly; otherwise one message at a time, in order"}, \
-	{"cut-through", 0, CLI_FLAG, &(c)->cut_through, NULL, "switches add while data streams in; otherwise when a parameter is there"}
+	{"accelerator", 'a', OPTION_STRING, &(c)->accelerator, "NAME|RATE", "compute the times with it instead"}, \
+	{"batch", 'b', OPTION_U64, &(c)->batch, "N", "samples of a worker and an iteration", .min = 1, .max = 1u << 30}, \
+	{"value-bytes", 0, OPTION_U64, &(c)->value_bytes, "N", "bytes of a value on the wire", .min = 1, .max = 64}, \
+	{"even-split", 0, OPTION_FLAG, &(c)->even_split, NULL, "every server has a part of every parameter, not whole ones in turn"}, \
+	{"block", 0, OPTION_FLAG, &(c)->block, NULL, "servers send all parameters to one worker after the other, not one parameter to all"}, \
+	{"no-barrier", 0, OPTION_FLAG, &(c)->no_barrier, NULL, "a sum goes out as soon as it is complete"}, \
+	{"split", 0, OPTION_U64, &(c)->split, "N", "messages of a parameter (default: as the mechanism has it)", .min = 1, .max = 4096}, \
+	{"fluid", 0, OPTION_FLAG, &(c)->fluid, NULL, "links are shared fairly; otherwise one message at a time, in order"}, \
+	{"cut-through", 0, OPTION_FLAG, &(c)->cut_through, NULL, "switches add while data streams in; otherwise when a parameter is there"}
 
 /* -1: it makes sense; otherwise the exit status, and the reason has been said. */
 int sim_case_check(struct sim_case *c);
@@ -68,10 +68,10 @@ struct sim_choice {
 	char left_out[256]; /* the first one that the cluster has no place for, and why; "": all have one */
 };
 #define SIM_CHOICE_INIT {.names = "all"}
-#define SIM_CHOICE_OPTION(choice, help_text) {"mechanism", 0, CLI_STRING, &(choice)->names, "A,B,...|all", help_text " (default all)"}
+#define SIM_CHOICE_OPTION(choice, help_text) {"mechanism", 0, OPTION_STRING, &(choice)->names, "A,B,...|all", help_text " (default all)"}
 
-/* cli_parse(), sim_case_check(), and the names. -1 to go on; otherwise the exit status, and the reason has been said. */
-int sim_case_parse(const struct cli_usage *usage, int *argc, char **argv, struct sim_case *c, struct sim_choice *choice) __attribute__((warn_unused_result));
+/* options_parse(), sim_case_check(), and the names. -1 to go on; otherwise the exit status, and the reason has been said. */
+int sim_case_parse(const struct options_usage *usage, int *argc, char **argv, struct sim_case *c, struct sim_choice *choice) __attribute__((warn_unused_result));
 /* The mechanism of that name, into *out; returns as above. */
 int sim_case_mechanism(const struct sim_case *c, const char *name, const struct mechanism **out) __attribute__((warn_unused_result));
 
@@ -92,7 +92,7 @@ ESP_CHECKED enum esp_status sim_source_load(const struct sim_source *source, con
 struct trial sim_case_trial(const struct sim_case *c, const struct sim_source *source, const struct load *load, const struct mechanism *mechanism);
 /* trial_run(), and where the cluster has no place for the mechanism: ESP_OK, no time (NAN), and the choice knows. */
 ESP_CHECKED enum esp_status sim_case_try(const struct trial *trial, struct sim_choice *choice, struct train_result *out, struct error *err);
-/* cli_end(), which also says what was left out. */
+/* complain_end(), which also says what was left out. */
 int sim_case_end(const struct sim_case *c, const struct sim_choice *choice, enum esp_status status, const struct error *err);
 
 /*

@@ -4,7 +4,7 @@
  *
  *     struct sim_network network;
  *     size_t count = sim_network_options(&network, options);
- *     ... more options of one's own, cli_parse() ...
+ *     ... more options of one's own, options_parse() ...
  *     int exit_status = sim_network_take(&network, COMMAND);           checks, and reads the topology's file
  *     status = sim_network_run(&network, plan, NULL, NULL, &result, err);
  *     sim_network_fini(&network);
@@ -33,7 +33,7 @@ struct sim_network {
 };
 
 /* Sets the defaults and fills the first options of the table; returns how many. */
-size_t sim_network_options(struct sim_network *network, struct cli_option *options);
+size_t sim_network_options(struct sim_network *network, struct option_spec *options);
 
 /* The first so many of them make a topology. */
 #define SIM_TOPOLOGY_FIRST 1u

@@ -38,7 +38,7 @@ void sim_pace_step(void *user)
 		        sim_pace_text(left, text));
 		fflush(stderr);
 	} else if (!pace->is_told && taken > KNOWN_AFTER && left > WORTH_A_LINE) {
-		cli_note("%s: this will take about %s more", pace->command, sim_pace_text(left, text));
+		complain_note("%s: this will take about %s more", pace->command, sim_pace_text(left, text));
 		pace->is_told = true;
 	}
 }
