@@ -17,7 +17,7 @@ struct parser {
 	const struct options_usage *usage;
 	int argc;
 	char **argv;
-	int next;  /* the next word to look at               */
+	int next;  /* index of the next word to read */
 	int plain; /* arguments kept so far, from argv[1] on */
 	bool help; /* --help was given                       */
 };
@@ -52,7 +52,7 @@ static const struct option_spec *find_long(const struct options_usage *usage, co
 	return is_word(help_option.name, name, length) ? &help_option : NULL;
 }
 
-/* What a person may have meant: the nearest name, or one that begins like it. NULL: no idea. */
+/* A guess at the name that was meant: the nearest one, or one that begins with these characters. NULL: no guess. */
 static const char *suggestion(const struct options_usage *usage, const char *name)
 {
 	const char *near = word_nearest(name, option_name_at, usage->options);
@@ -86,7 +86,8 @@ static const char *choices_text(const struct option_spec *option, char *text, si
 static const char *numbers_text(const struct option_spec *option, char *text, size_t size)
 {
 	bool bytes = option->kind == OPTION_BYTES;
-	const char *noun = bytes ? "a number of bytes such as 4096 or 64K (K, M, G and T: powers of 1024)" : "a whole number";
+	const char *noun =
+		bytes ? "a number of bytes such as 4096 or 64K (K, M, G and T: powers of 1024)" : "a whole number";
 	char low[NUMBER_BYTES_TEXT], high[NUMBER_BYTES_TEXT];
 	if (bytes) {
 		number_format_bytes(option->min, low);
@@ -137,7 +138,7 @@ static const char *skip_dashes(const char *text)
 	return text + strspn(text, "-_");
 }
 
-/* Letter by letter, case and dashes aside: reduce-scatter and ReduceScatter are the same. */
+/* Compares character by character, ignoring case and dashes: reduce-scatter and ReduceScatter are the same. */
 static bool same_choice(const char *a, const char *b)
 {
 	for (a = skip_dashes(a), b = skip_dashes(b); *a && *b; a = skip_dashes(a + 1), b = skip_dashes(b + 1))
@@ -222,7 +223,7 @@ static int unknown_long(const struct parser *parser, const char *word, size_t le
 	return usage_error(parser, "unknown option '", detail);
 }
 
-/* word: what stands behind the two dashes */
+/* word: the text after the two dashes */
 static int take_long(struct parser *parser, const char *word)
 {
 	const char *equals = strchr(word, '=');
@@ -238,16 +239,16 @@ static int take_long(struct parser *parser, const char *word)
 	return GO_ON;
 }
 
-/* letters: what stands behind the dash; flags may stand together, a value ends the word */
-static int take_short(struct parser *parser, const char *letters)
+/* shorts: the text after the dash. Options without values may stand together; a value ends the word. */
+static int take_short(struct parser *parser, const char *shorts)
 {
-	for (; *letters; letters++) {
-		const struct option_spec *option = find_short(parser->usage, *letters);
-		const char text[] = {*letters, '\'', '\0'};
+	for (; *shorts; shorts++) {
+		const struct option_spec *option = find_short(parser->usage, *shorts);
+		const char text[] = {*shorts, '\'', '\0'};
 		if (!option)
 			return usage_error(parser, "unknown option '-", text);
 		if (option->kind != OPTION_FLAG)
-			return letters[1] ? take_value(parser, option, letters + 1) : take_next_word(parser, option);
+			return shorts[1] ? take_value(parser, option, shorts + 1) : take_next_word(parser, option);
 		take_flag(parser, option);
 	}
 	return GO_ON;
@@ -328,8 +329,8 @@ void options_print_help(const struct options_usage *usage, FILE *out)
 		int needed = option_left(option, left, sizeof left);
 		width = needed > width ? needed : width;
 	}
-	fprintf(out, "usage: %s %s [options]%s%s\n\n%s\n\noptions:\n", complain_program(), usage->command, usage->arguments[0] ? " " : "",
-	        usage->arguments, usage->about);
+	fprintf(out, "usage: %s %s [options]%s%s\n\n%s\n\noptions:\n", complain_program(), usage->command,
+	        usage->arguments[0] ? " " : "", usage->arguments, usage->about);
 	for (const struct option_spec *option = usage->options; option->name; option++)
 		print_option(option, width, out);
 	print_option(&help_option, width, out);

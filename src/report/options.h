@@ -2,7 +2,7 @@
  * options.h - the options of a subcommand, as a table.
  *
  * The table says where each value goes; parsing, bounds, error messages and the --help
- * text follow from it. Every subcommand has --help (-h) without naming it.
+ * text follow from it. Every subcommand has --help (-h) without naming it. Main thread.
  *
  *   static int run(int argc, char **argv)
  *   {
@@ -50,12 +50,12 @@ struct option_spec {
 	const char *name; /* without the dashes; NULL ends the table */
 	char short_name;  /* 0: none */
 	enum option_kind kind;
-	void *out;           /* keeps what it holds (the default) unless the option is given */
-	const char *metavar; /* what stands for the value in the help text; NULL for flags */
+	void *out;           /* keeps its value (the default) unless the option is given */
+	const char *metavar; /* stands for the value in the help text; NULL for flags */
 	const char *help;
 	uint64_t min, max;          /* OPTION_U64 and OPTION_BYTES; max 0: no bound */
 	const char *const *choices; /* OPTION_CHOICE; ends with NULL */
-	bool *given;                /* set to true when the option stands there; NULL: nobody asks */
+	bool *given;                /* set to true when the option is given; may be NULL */
 };
 
 struct options_usage {
@@ -68,14 +68,13 @@ struct options_usage {
 };
 
 /*
- * Parses argv[1 ..], writes the options' values and leaves the plain arguments in
- * argv[1 .. *argc-1], in their order. Returns -1 to go on, otherwise the exit status to
- * return at once: EXIT_OK after --help, EXIT_USAGE after a mistake, which has
- * been said on stderr.
+ * Parses argv[1 ..], writes the options' values and leaves the plain arguments in argv[1 .. *argc-1], in their order.
+ * Returns -1 to go on, otherwise the exit status to return at once: EXIT_OK after --help, EXIT_USAGE after a mistake,
+ * which it has printed on stderr.
  */
 int options_parse(const struct options_usage *usage, int *argc, char **argv) __attribute__((warn_unused_result));
 
-/* The text of --help. */
+/* Prints the text of --help. */
 void options_print_help(const struct options_usage *usage, FILE *out);
 
 #endif

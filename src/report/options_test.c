@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "report/complain.h"
 
-/* One of each kind, and what the last parse has left in them. */
+/* A variable for each kind of option, and the results of the last parse. */
 static struct {
 	bool flag, other, bytes_given, flag_given;
 	uint64_t ranks, bytes;
@@ -76,9 +76,11 @@ static void test_arguments(void)
 
 static void test_refused(void)
 {
-	static const char *const bad[] = {"--ranks", "--ranks 0", "--ranks 65", "--ranks x", "--ranks -1", "--ranks= ",
-	                                  "--bytes 2M", "--bytes 1KB", "--rate x", "--kind star", "--kind", "--flag=1",
-	                                  "--nosuch", "--f", "--f x", "--ran 4", "--fl", "--rankss 4", "--kind tre", "--kind trees", "--kind _", "-x", "-fx", "-n", "--=4", "--ranks _"};
+	static const char *const bad[] = {
+		"--ranks",     "--ranks 0", "--ranks 65",  "--ranks x",  "--ranks -1", "--ranks= ",    "--bytes 2M",
+		"--bytes 1KB", "--rate x",  "--kind star", "--kind",     "--flag=1",   "--nosuch",     "--f",
+		"--f x",       "--ran 4",   "--fl",        "--rankss 4", "--kind tre", "--kind trees", "--kind _",
+		"-x",          "-fx",       "-n",          "--=4",       "--ranks _"};
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
 		CHECK_MSG(parse(bad[i]) == EXIT_USAGE, "'%s' was accepted", bad[i]);
 	CHECK(got.ranks == 8);
