@@ -11,7 +11,7 @@
 enum exit_code {
 	EXIT_OK = 0,
 	EXIT_NO = 1,    /* the answer is no, or the work failed */
-	EXIT_USAGE = 2, /* the command line makes no sense                     */
+	EXIT_USAGE = 2, /* the command line makes no sense */
 };
 
 /* Sets the program in whose name messages are printed; "espalier" if it is not called. Borrows the name. */

@@ -19,7 +19,7 @@ struct parser {
 	char **argv;
 	int next;  /* index of the next word to read */
 	int plain; /* arguments kept so far, from argv[1] on */
-	bool help; /* --help was given                       */
+	bool help; /* --help was given */
 };
 
 static int usage_error(const struct parser *parser, const char *what, const char *detail)

@@ -38,12 +38,12 @@
 #include <stdio.h>
 
 enum option_kind {
-	OPTION_FLAG = 1, /* bool *: set to true             */
-	OPTION_U64,      /* uint64_t *                      */
-	OPTION_BYTES,    /* uint64_t *: 4096, 64K, 1G       */
-	OPTION_DOUBLE,   /* double *                        */
+	OPTION_FLAG = 1, /* bool *: set to true */
+	OPTION_U64,      /* uint64_t * */
+	OPTION_BYTES,    /* uint64_t *: 4096, 64K, 1G */
+	OPTION_DOUBLE,   /* double * */
 	OPTION_STRING,   /* const char **: borrows from argv */
-	OPTION_CHOICE,   /* int *: index into choices       */
+	OPTION_CHOICE,   /* int *: index into choices */
 };
 
 struct option_spec {

@@ -26,7 +26,7 @@
 
 struct column {
 	const char *title;  /* in the table; NULL: not in it */
-	const char *key;    /* in JSON; NULL: not in it      */
+	const char *key;    /* in JSON; NULL: not in it */
 	/* of a number in the table: for printf() and one double ("%.1f", "%.2fx"); NULL: integer digits, or "%g" */
 	const char *format;
 	double factor;      /* the table shows the number times this; 0: 1 */
@@ -35,7 +35,7 @@ struct column {
 struct rows {
 	const struct column *columns; /* borrowed; ends with a column without title and key */
 	size_t count, at;             /* number of columns; index of the next one */
-	struct json *json;            /* borrowed; NULL: a table                   */
+	struct json *json;            /* borrowed; NULL: a table */
 	struct table table;
 	const char *titles[ROWS_COLUMNS_MAX + 1];
 	char *shown; /* owned: what the table shows in place of the next value; NULL: the value */
