@@ -18,12 +18,14 @@ static int check(const struct probe_options *options)
 	if (!(options->wait > 0 && options->wait <= SECONDS_MAX))
 		return complain_usage("probe: --wait: more than 0, up to %.0f", SECONDS_MAX);
 	if (options->matrix && (starts || options->save_matrix))
-		return complain_usage("probe: --matrix groups what was measured before: no host is probed, and --hosts, --hostfile, -n and "
-		                      "--save-matrix have no place");
+		return complain_usage(
+			"probe: --matrix groups what was measured before: no host is probed, and --hosts, --hostfile, -n and "
+			"--save-matrix have no place");
 	if (options->rsh && !options->hosts && !options->hostfile)
 		return complain_usage("probe: --rsh means nothing without --hosts or --hostfile");
 	if (options->port && !starts)
-		return complain_usage("probe: --port says where the ranks of --hosts, --hostfile or -n meet; under a launcher it is the launcher's, as in "
+		return complain_usage("probe: --port says where the ranks of --hosts, --hostfile or -n meet; under a launcher "
+		                      "it is the launcher's, as in "
 		                      "espalier run --port");
 	if (options->hosts && options->hostfile)
 		return complain_usage("probe: --hosts or --hostfile, not both");
@@ -37,41 +39,50 @@ int probe_options_parse(struct probe_options *options, int argc, char **argv)
 		{"latency", 0, OPTION_FLAG, &options->latency, NULL, "group by latency (default: by both, as is clearer)"},
 		{"bandwidth", 0, OPTION_FLAG, &options->bandwidth, NULL, "group by bandwidth"},
 		{"seconds", 's', OPTION_DOUBLE, &options->seconds, "S", "time for probing (default 8; many hosts take longer)"},
-		{"hosts", 0, OPTION_STRING, &options->hosts, "LIST", "hosts to be probed, as in a,b,user@c: started like espalier run"},
+		{"hosts", 0, OPTION_STRING, &options->hosts, "LIST",
+		 "hosts to be probed, as in a,b,user@c: started like espalier run"},
 		{"hostfile", 0, OPTION_STRING, &options->hostfile, "FILE", "the same from a file, a line for each"},
 		{"rsh", 0, OPTION_STRING, &options->rsh, "COMMAND", "remote shell, as of espalier run (default: ssh)"},
-		{"port", 0, OPTION_U64, &options->port, "PORT", "where the ranks meet at the first host (default: a random one)", .min = 1, .max = UINT16_MAX},
-		{"ranks", 'n', OPTION_U64, &options->ranks, "N", "start so many ranks, here or on --hosts", .min = 2, .max = RANKS_MAX},
-		{"wait", 'w', OPTION_DOUBLE, &options->wait, "S", "how long a host may take to answer, and to join (default 20); it is left out then"},
-		{"absent", 0, OPTION_STRING, &options->absent, "LIST", "what --hosts tells the ranks: hosts that could not be started"},
-		{"each-rank", 0, OPTION_FLAG, &options->each_rank, NULL, "every rank stands for a host, also those of one machine"},
-		{"out", 'o', OPTION_STRING, &options->out, "FILE", "write the topology there, for --topology of run and of sim run"},
-		{"html", 0, OPTION_STRING, &options->html, "FILE", "write a report for a browser: one file that needs no network"},
+		{"port", 0, OPTION_U64, &options->port, "PORT",
+		 "where the ranks meet at the first host (default: a random one)", .min = 1, .max = UINT16_MAX},
+		{"ranks", 'n', OPTION_U64, &options->ranks, "N", "start so many ranks, here or on --hosts", .min = 2,
+		 .max = RANKS_MAX},
+		{"wait", 'w', OPTION_DOUBLE, &options->wait, "S",
+		 "how long a host may take to answer, and to join (default 20); it is left out then"},
+		{"absent", 0, OPTION_STRING, &options->absent, "LIST",
+		 "what --hosts tells the ranks: hosts that could not be started"},
+		{"each-rank", 0, OPTION_FLAG, &options->each_rank, NULL,
+		 "every rank stands for a host, also those of one machine"},
+		{"out", 'o', OPTION_STRING, &options->out, "FILE",
+		 "write the topology there, for --topology of run and of sim run"},
+		{"html", 0, OPTION_STRING, &options->html, "FILE",
+		 "write a report for a browser: one file that needs no network"},
 		{"json", 0, OPTION_FLAG, &options->json, NULL, "print JSON"},
-		{"groups", 'k', OPTION_U64, &options->groups, "K", "so many groups (default: what is fastest)", .min = 1, .max = RANKS_MAX},
+		{"groups", 'k', OPTION_U64, &options->groups, "K", "so many groups (default: what is fastest)", .min = 1,
+		 .max = RANKS_MAX},
 		{"matrix", 0, OPTION_STRING, &options->matrix, "FILE", "group what was measured before, and probe nothing"},
 		{"save-matrix", 0, OPTION_STRING, &options->save_matrix, "FILE", "keep what was measured, for --matrix"},
 		{"racks", 0, OPTION_STRING, &options->racks, "FILE",
 		 "compare with the truth: lines 'host rack', Slurm's topology.conf or kubectl's node list"},
-		{"rack-label", 0, OPTION_STRING, &options->rack_label, "KEY", "the label that names racks in kubectl's node list (default: the usual ones)"},
-		{"streams", 0, OPTION_U64, &options->streams, "N", "connections on each way (default 4)", .min = 1, .max = BURST_EACH_MOST},
+		{"rack-label", 0, OPTION_STRING, &options->rack_label, "KEY",
+		 "the label that names racks in kubectl's node list (default: the usual ones)"},
+		{"streams", 0, OPTION_U64, &options->streams, "N", "connections on each way (default 4)", .min = 1,
+		 .max = BURST_EACH_MOST},
 		{"seed", 0, OPTION_U64, &options->seed, "SEED", "of all that is left to chance (default 1)"},
 		{0},
 	};
 	const struct options_usage usage = {
-		"probe",
-		"",
-		"Measures how far hosts are from each other, finds out which of them share a switch, and writes that down as a\n"
-		"topology. Started as the ranks of a job (espalier run, lab run, mpirun, torchrun) one rank of each host probes; by\n"
-		"itself it starts them first:\n\n"
+		"probe", "",
+		"Measures how far hosts are from each other, finds out which of them share a switch, and writes that down\n"
+		"as a topology. Started as the ranks of a job (espalier run, lab run, mpirun, torchrun) one rank of each\n"
+		"host probes; by itself it starts them first:\n\n"
 		"  espalier probe --hosts a,b,c,d --out topology.txt --html report.html\n"
 		"  espalier lab run -- espalier probe --latency\n"
 		"  espalier probe --matrix measured.txt --groups 4\n\n"
-		"The network is busy while bandwidth is measured. Hosts that cannot be started or do not answer are named and left out. Returns 1 if\n"
-		"nothing could be found out.",
-		table,
-		0,
-		0};
+		"The network is busy while bandwidth is measured. Hosts that cannot be started or do not answer are named\n"
+		"and left out. Returns 1 if nothing could be found out.",
+		table, 0, 0,
+	};
 	int parsed = options_parse(&usage, &argc, argv);
 	if (parsed >= 0)
 		return parsed;
