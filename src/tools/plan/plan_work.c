@@ -9,11 +9,11 @@
 
 #define LONG_SECONDS 4.0
 
-/* Measured with `espalier plan check` at 512 to 2,048 nodes. */
+/* Time of a row; these were measured with `espalier plan check` at 512 to 2,048 nodes. */
 #define ROW_NS 220.0
 #define BUTTERFLY_ROUND_NS 160.0 /* a row of a butterfly has a message for each of log N rounds */
 #define EXCHANGE_PEER_NS 350.0   /* a row of an exchange has a message from every other node */
-#define IDLE_ROW_NS 30.0         /* in an all-to-all of flat or exchange, nearly all nodes have no part in a chunk */
+#define IDLE_ROW_NS 30.0         /* in an all-to-all of flat or exchange, nearly all nodes take no part in a chunk */
 
 static double row_ns(const struct planner *planner, enum plan_collective collective, uint32_t workers)
 {
@@ -80,7 +80,7 @@ void plan_work_announce(struct plan_work *work, const char *command)
 	              duration(work->seconds, text));
 }
 
-/* ---- how far it is ---- */
+/* ---- progress ---- */
 
 static void on_message(void *context, uint64_t chunk, uint32_t from, uint32_t to, uint32_t round, uint64_t bytes,
                        bool reduced)
