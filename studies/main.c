@@ -25,7 +25,7 @@ int main(int argc, char **argv)
 	complain_as("espalier-study");
 	int status = cli_family_run(&family, argc, argv);
 	/* A full disk or a closed pipe must not look like success. */
-	if ((fflush(stdout) != 0 || ferror(stdout)) && status == CLI_EXIT_OK)
-		status = cli_fail("cannot write to the standard output");
+	if ((fflush(stdout) != 0 || ferror(stdout)) && status == EXIT_OK)
+		status = complain("cannot write to the standard output");
 	return status;
 }

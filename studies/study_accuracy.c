@@ -181,21 +181,21 @@ static int run(int argc, char **argv)
 {
 	struct given given = {.common = SIM_DISCOVER_INIT(SIM_SETTING_DATACENTER), .cases = DISCOVER_CASES};
 	struct error err = {0};
-	const struct cli_option options[] = {
+	const struct option_spec options[] = {
 		SIM_DISCOVER_REGION(&given.common),
 		SIM_DISCOVER_NOISE(&given.common),
 		SIM_DISCOVER_EMBED(&given.common),
-		{"all-noises", 'a', CLI_FLAG, &given.all, NULL, "every model of noise, each calibrated by itself"},
-		{"cases", 'c', CLI_U64, &given.cases, "N", "made-up regions (default 20)", .min = 1, .max = 10000},
-		{"svg", 0, CLI_STRING, &given.svg, "FILE", "draw PAIA over the level of the noise"},
+		{"all-noises", 'a', OPTION_FLAG, &given.all, NULL, "every model of noise, each calibrated by itself"},
+		{"cases", 'c', OPTION_U64, &given.cases, "N", "made-up regions (default 20)", .min = 1, .max = 10000},
+		{"svg", 0, OPTION_STRING, &given.svg, "FILE", "draw PAIA over the level of the noise"},
 		{0},
 	};
-	const struct cli_usage usage = {COMMAND, "",
-	                                "How well latency and bandwidth readings tell which of two machines is nearer to a third (PAIA), raw and\n"
-	                                "after embedding with both exponents. Section 5.5 of PLink.\n\n"
-	                                "  espalier-study discover accuracy --all-noises\n"
-	                                "  espalier-study discover accuracy --setting region",
-	                                options, 0, 0};
+	const struct options_usage usage = {COMMAND, "",
+	                                    "How well latency and bandwidth readings tell which of two machines is nearer to a third (PAIA), raw and\n"
+	                                    "after embedding with both exponents. Section 5.5 of PLink.\n\n"
+	                                    "  espalier-study discover accuracy --all-noises\n"
+	                                    "  espalier-study discover accuracy --setting region",
+	                                    options, 0, 0};
 	int exit_status = sim_discover_parse(&usage, &argc, argv, &given.common);
 
 	if (exit_status >= 0)
@@ -208,7 +208,7 @@ static int run(int argc, char **argv)
 	sim_pace_end(&given.pace);
 	if (status == ESP_OK)
 		status = print(&given);
-	return cli_end(COMMAND, status, &err);
+	return complain_end(COMMAND, status, &err);
 }
 
 const struct cli_command cli_discover_accuracy = {"accuracy", "how well readings tell what is near, raw and embedded (section 5.5)", run};

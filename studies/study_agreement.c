@@ -107,31 +107,31 @@ static int run(int argc, char **argv)
 {
 	struct given given = {.common = SIM_DISCOVER_INIT(SIM_SETTING_DATACENTER), .runs = 100, .cases = 1, .elasticity = 2};
 	struct error err = {0};
-	const struct cli_option options[] = {
+	const struct option_spec options[] = {
 		SIM_DISCOVER_REGION(&given.common),
 		SIM_DISCOVER_NOISE(&given.common),
 		SIM_DISCOVER_EMBED(&given.common),
-		{"runs", 'r', CLI_U64, &given.runs, "N", "of each case (default 100)", .min = 2, .max = 10000},
-		{"cases", 'c', CLI_U64, &given.cases, "N", "made-up regions, over which means are taken (default 1)", .min = 1, .max = 10000},
-		{"elasticity", 'e', CLI_DOUBLE, &given.elasticity, "E", "of the sizes of groups, 1 to 2 (default 2)"},
+		{"runs", 'r', OPTION_U64, &given.runs, "N", "of each case (default 100)", .min = 2, .max = 10000},
+		{"cases", 'c', OPTION_U64, &given.cases, "N", "made-up regions, over which means are taken (default 1)", .min = 1, .max = 10000},
+		{"elasticity", 'e', OPTION_DOUBLE, &given.elasticity, "E", "of the sizes of groups, 1 to 2 (default 2)"},
 		{0},
 	};
-	const struct cli_usage usage = {COMMAND, "",
-	                                "Groups the same machines many times, into as many groups as the root of their number, and prints how well the\n"
-	                                "groupings agree: adjusted mutual information, mean over all pairs of runs. Runs differ in the seeds of\n"
-	                                "embedding and grouping, or in traffic and readings too. \"more in\": cases in which the runs of this exponent\n"
-	                                "agreed more than those of the other. Figure 5 of PLink.",
-	                                options, 0, 0};
+	const struct options_usage usage = {COMMAND, "",
+	                                    "Groups the same machines many times, into as many groups as the root of their number, and prints how well the\n"
+	                                    "groupings agree: adjusted mutual information, mean over all pairs of runs. Runs differ in the seeds of\n"
+	                                    "embedding and grouping, or in traffic and readings too. \"more in\": cases in which the runs of this exponent\n"
+	                                    "agreed more than those of the other. Figure 5 of PLink.",
+	                                    options, 0, 0};
 	int exit_status = sim_discover_parse(&usage, &argc, argv, &given.common);
 
 	if (exit_status < 0 && !(given.elasticity >= 1 && given.elasticity <= 2))
-		exit_status = cli_usage_error(COMMAND ": --elasticity is from 1 to 2");
+		exit_status = complain_usage(COMMAND ": --elasticity is from 1 to 2");
 	if (exit_status >= 0)
 		return exit_status;
 	enum esp_status status = run_all(&given, &err);
 	if (status == ESP_OK)
 		status = print(&given);
-	return cli_end(COMMAND, status, &err);
+	return complain_end(COMMAND, status, &err);
 }
 
 const struct cli_command cli_discover_agreement = {"agreement", "do different runs find the same groups? (figure 5)", run};

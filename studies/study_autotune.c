@@ -139,15 +139,15 @@ static enum esp_status measure(struct given *given, struct error *err)
 static int check(const struct given *given)
 {
 	if (!(given->gbps >= 0.001 && given->gbps <= 8000))
-		return cli_usage_error(COMMAND ": --gbps is a rate from 0.001 to 8000");
+		return complain_usage(COMMAND ": --gbps is a rate from 0.001 to 8000");
 	if (!(given->slow > 0 && given->slow <= 1))
-		return cli_usage_error(COMMAND ": --slow is a share of the rate, above 0 and at most 1, such as 0.4");
+		return complain_usage(COMMAND ": --slow is a share of the rate, above 0 and at most 1, such as 0.4");
 	if (given->slow_from > given->slow_to)
-		return cli_usage_error(COMMAND ": --restore-at is not before --slow-at");
+		return complain_usage(COMMAND ": --restore-at is not before --slow-at");
 	if (given->racks > given->machines)
-		return cli_usage_error(COMMAND ": each rack needs a machine");
+		return complain_usage(COMMAND ": each rack needs a machine");
 	if (!(given->oversubscribe >= 0.01 && given->oversubscribe <= 1000))
-		return cli_usage_error(COMMAND ": --oversubscribe is from 0.01 to 1000");
+		return complain_usage(COMMAND ": --oversubscribe is from 0.01 to 1000");
 	return -1;
 }
 
@@ -156,26 +156,26 @@ static int run(int argc, char **argv)
 	struct given given = {.machines = 8, .racks = 1, .steps = 30, .slow_from = 1, .slow_to = 11, .bytes = 100000000, .chunk_bytes = 64 << 10,
 	                      .gbps = 5, .slow = 0.4, .oversubscribe = 1};
 	struct error err = {0};
-	const struct cli_option options[] = {
-		{"machines", 'n', CLI_U64, &given.machines, "N", "(default 8)", .min = 2, .max = 1024},
-		{"racks", 0, CLI_U64, &given.racks, "N", "1 (default): the flat plan; more: two-level", .min = 1, .max = 1024},
-		{"gbps", 0, CLI_DOUBLE, &given.gbps, "G", "Gbit/s of a host's link (default 5)"},
-		{"oversubscribe", 0, CLI_DOUBLE, &given.oversubscribe, "N", "of the racks (default 1)"},
-		{"slow", 0, CLI_DOUBLE, &given.slow, "S", "the share of its rate that the last machine is left with (default 0.4)"},
-		{"slow-at", 0, CLI_U64, &given.slow_from, "STEP", "the first step in which it is slow (default 1)", .max = 100000},
-		{"restore-at", 0, CLI_U64, &given.slow_to, "STEP", "the first step in which it no longer is (default 11)", .max = 100000},
-		{"steps", 0, CLI_U64, &given.steps, "N", "(default 30)", .min = 1, .max = 100000},
-		{"bytes", 'b', CLI_BYTES, &given.bytes, "B", "of the buffer (default 100000000)", .min = 4, .max = UINT64_C(1) << 40},
-		{"chunk", 0, CLI_BYTES, &given.chunk_bytes, "B", "the most of it that travels in one piece (default 64K)", .min = 4},
-		{"svg", 0, CLI_STRING, &given.svg, "FILE", "draw throughput over the steps"},
-		{"json", 0, CLI_FLAG, &given.json, NULL, "print JSON"},
+	const struct option_spec options[] = {
+		{"machines", 'n', OPTION_U64, &given.machines, "N", "(default 8)", .min = 2, .max = 1024},
+		{"racks", 0, OPTION_U64, &given.racks, "N", "1 (default): the flat plan; more: two-level", .min = 1, .max = 1024},
+		{"gbps", 0, OPTION_DOUBLE, &given.gbps, "G", "Gbit/s of a host's link (default 5)"},
+		{"oversubscribe", 0, OPTION_DOUBLE, &given.oversubscribe, "N", "of the racks (default 1)"},
+		{"slow", 0, OPTION_DOUBLE, &given.slow, "S", "the share of its rate that the last machine is left with (default 0.4)"},
+		{"slow-at", 0, OPTION_U64, &given.slow_from, "STEP", "the first step in which it is slow (default 1)", .max = 100000},
+		{"restore-at", 0, OPTION_U64, &given.slow_to, "STEP", "the first step in which it no longer is (default 11)", .max = 100000},
+		{"steps", 0, OPTION_U64, &given.steps, "N", "(default 30)", .min = 1, .max = 100000},
+		{"bytes", 'b', OPTION_BYTES, &given.bytes, "B", "of the buffer (default 100000000)", .min = 4, .max = UINT64_C(1) << 40},
+		{"chunk", 0, OPTION_BYTES, &given.chunk_bytes, "B", "the most of it that travels in one piece (default 64K)", .min = 4},
+		{"svg", 0, OPTION_STRING, &given.svg, "FILE", "draw throughput over the steps"},
+		{"json", 0, OPTION_FLAG, &given.json, NULL, "print JSON"},
 		{0},
 	};
-	const struct cli_usage usage = {COMMAND, "",
-	                                "Runs an allreduce step by step while the link of one machine slows down and recovers; after each step masters are\n"
-	                                "moved by what the connections measured (Quicktune, Finetune). Beside it the even plan runs. Figure 10 of PLink.",
-	                                options, 0, 0};
-	int exit_status = cli_parse(&usage, &argc, argv);
+	const struct options_usage usage = {COMMAND, "",
+	                                    "Runs an allreduce step by step while the link of one machine slows down and recovers; after each step masters are\n"
+	                                    "moved by what the connections measured (Quicktune, Finetune). Beside it the even plan runs. Figure 10 of PLink.",
+	                                    options, 0, 0};
+	int exit_status = options_parse(&usage, &argc, argv);
 
 	if (exit_status < 0)
 		exit_status = check(&given);
@@ -187,7 +187,7 @@ static int run(int argc, char **argv)
 	if (status == ESP_OK)
 		status = print(&given);
 	free(given.result);
-	return cli_end(COMMAND, status, &err);
+	return complain_end(COMMAND, status, &err);
 }
 
 const struct cli_command cli_discover_autotune = {"autotune", "a host slows down and recovers, masters move (figure 10)", run};

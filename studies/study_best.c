@@ -112,24 +112,24 @@ static int run(int argc, char **argv)
 {
 	struct given given = {.common = SIM_DISCOVER_INIT(SIM_SETTING_CORNER), .cases = DISCOVER_CASES};
 	struct error err = {0};
-	const struct cli_option options[] = {
+	const struct option_spec options[] = {
 		SIM_DISCOVER_REGION(&given.common),
 		SIM_DISCOVER_NOISE(&given.common),
 		SIM_DISCOVER_EMBED(&given.common),
 		SIM_DISCOVER_FIND(&given.common, "1M"),
-		{"cases", 'c', CLI_U64, &given.cases, "N", "made-up regions (default 20)", .min = 1, .max = 10000},
+		{"cases", 'c', OPTION_U64, &given.cases, "N", "made-up regions (default 20)", .min = 1, .max = 10000},
 		{0},
 	};
-	const struct cli_usage usage = {COMMAND, "",
-	                                "Runs the plan of every balanced grouping of a few machines, 10 at most, and says how many times as long as the best\n"
-	                                "of them the one takes that was found from readings.\n\n"
-	                                "  espalier-study discover best\n"
-	                                "  espalier-study discover best --machines 10 --racks 3 --cases 3",
-	                                options, 0, 0};
+	const struct options_usage usage = {COMMAND, "",
+	                                    "Runs the plan of every balanced grouping of a few machines, 10 at most, and says how many times as long as the best\n"
+	                                    "of them the one takes that was found from readings.\n\n"
+	                                    "  espalier-study discover best\n"
+	                                    "  espalier-study discover best --machines 10 --racks 3 --cases 3",
+	                                    options, 0, 0};
 	int exit_status = sim_discover_parse(&usage, &argc, argv, &given.common);
 
 	if (exit_status < 0 && given.common.spec.machines > BEST_MACHINES_MOST)
-		exit_status = cli_usage_error(COMMAND ": %u machines have too many groupings to try them all: %u at most", given.common.spec.machines, BEST_MACHINES_MOST);
+		exit_status = complain_usage(COMMAND ": %u machines have too many groupings to try them all: %u at most", given.common.spec.machines, BEST_MACHINES_MOST);
 	if (exit_status >= 0)
 		return exit_status;
 	given.results = calloc(given.cases, sizeof(*given.results));
@@ -137,7 +137,7 @@ static int run(int argc, char **argv)
 	if (status == ESP_OK)
 		status = print(&given);
 	free(given.results);
-	return cli_end(COMMAND, status, &err);
+	return complain_end(COMMAND, status, &err);
 }
 
 const struct cli_command cli_discover_best = {"best", "what was found against every balanced grouping", run};

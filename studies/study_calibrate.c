@@ -46,15 +46,15 @@ static int run(int argc, char **argv)
 	struct sim_discover common = SIM_DISCOVER_INIT(SIM_SETTING_DATACENTER);
 	double level[READING_NOISES], raw[READING_NOISES];
 	struct error err = {0};
-	const struct cli_option options[] = {
+	const struct option_spec options[] = {
 		SIM_DISCOVER_REGION(&common),
-		{"raw", 0, CLI_DOUBLE, &common.raw, "P", "the PAIA that raw readings are to have (default 0.813, the paper's)"},
+		{"raw", 0, OPTION_DOUBLE, &common.raw, "P", "the PAIA that raw readings are to have (default 0.813, the paper's)"},
 		{0},
 	};
-	const struct cli_usage usage = {COMMAND, "",
-	                                "Finds for each model of noise the level at which raw latency readings have a given PAIA: the mean over\n"
-	                                "20 made-up regions, by bisection. The embedding has no part in it.",
-	                                options, 0, 0};
+	const struct options_usage usage = {COMMAND, "",
+	                                    "Finds for each model of noise the level at which raw latency readings have a given PAIA: the mean over\n"
+	                                    "20 made-up regions, by bisection. The embedding has no part in it.",
+	                                    options, 0, 0};
 	int exit_status = sim_discover_parse(&usage, &argc, argv, &common);
 
 	if (exit_status >= 0)
@@ -62,7 +62,7 @@ static int run(int argc, char **argv)
 	enum esp_status status = calibrate_all(&common, level, raw, &err);
 	if (status == ESP_OK)
 		status = print(&common, level, raw);
-	return cli_end(COMMAND, status, &err);
+	return complain_end(COMMAND, status, &err);
 }
 
 const struct cli_command cli_discover_calibrate = {"calibrate", "how much noise raw readings need to be as good as the paper's", run};

@@ -39,23 +39,23 @@ static int take(struct sim_discover *common, const char *command)
 	if (common->oversubscribe != 0)
 		spec->share[REGION_RACK] = common->oversubscribe;
 	if (!(spec->host_rate >= 1e6) || !(spec->host_rate <= 1e12))
-		return cli_usage_error("%s: --gbps is a rate from 0.008 to 8000", command);
+		return complain_usage("%s: --gbps is a rate from 0.008 to 8000", command);
 	if (!(spec->share[REGION_RACK] >= 0.01) || !(spec->share[REGION_RACK] <= 1000))
-		return cli_usage_error("%s: --oversubscribe is from 0.01 to 1000", command);
+		return complain_usage("%s: --oversubscribe is from 0.01 to 1000", command);
 	if (!(common->level <= 1000))
-		return cli_usage_error("%s: --level is from 0 to 1000", command);
+		return complain_usage("%s: --level is from 0 to 1000", command);
 	if (!(common->raw > 0) || !(common->raw <= 1))
-		return cli_usage_error("%s: --raw is a PAIA, above 0 and at most 1, such as 0.813", command);
+		return complain_usage("%s: --raw is a PAIA, above 0 and at most 1, such as 0.813", command);
 	/* What does not fit is wrong usage: says so before anything is run. */
 	if (region_init(&tried, spec, common->seed, &err) != ESP_OK)
-		return cli_usage_error("%s: %s", command, err.text);
+		return complain_usage("%s: %s", command, err.text);
 	region_fini(&tried);
 	return -1;
 }
 
-int sim_discover_parse(const struct cli_usage *usage, int *argc, char **argv, struct sim_discover *common)
+int sim_discover_parse(const struct options_usage *usage, int *argc, char **argv, struct sim_discover *common)
 {
-	int exit_status = cli_parse(usage, argc, argv);
+	int exit_status = options_parse(usage, argc, argv);
 
 	return exit_status < 0 ? take(common, usage->command) : exit_status;
 }
@@ -133,8 +133,8 @@ const char *sim_discover_text(const struct sim_discover *common, char text[SIM_D
 
 	snprintf(text, SIM_DISCOVER_TEXT, "%u machines, %s over %u racks of %u hosts in %u row%s, %u cluster%s, %u datacenter%s", spec->machines,
 	         sim_discover_allocations[spec->allocation], spec->count[REGION_RACK], spec->count[REGION_HOST], spec->count[REGION_ROW],
-	         cli_plural(spec->count[REGION_ROW]), spec->count[REGION_CLUSTER], cli_plural(spec->count[REGION_CLUSTER]),
-	         spec->count[REGION_DATACENTER], cli_plural(spec->count[REGION_DATACENTER]));
+	         plural(spec->count[REGION_ROW]), spec->count[REGION_CLUSTER], plural(spec->count[REGION_CLUSTER]),
+	         spec->count[REGION_DATACENTER], plural(spec->count[REGION_DATACENTER]));
 	return text;
 }
 

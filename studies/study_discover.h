@@ -2,7 +2,7 @@
  * study_discover.h - espalier-study discover: its own subcommands, one file each, and the options that they share.
  *
  *     struct sim_discover common = SIM_DISCOVER_INIT;
- *     const struct cli_option options[] = {SIM_DISCOVER_OPTIONS(&common), ... , {0}};
+ *     const struct option_spec options[] = {SIM_DISCOVER_OPTIONS(&common), ... , {0}};
  *     int exit_status = sim_discover_parse(&usage, &argc, argv, &common);
  */
 #ifndef STUDIES_STUDY_DISCOVER_H
@@ -41,38 +41,38 @@ struct sim_discover {
 enum { SIM_SETTING_REGION, SIM_SETTING_DATACENTER, SIM_SETTING_JOB, SIM_SETTING_HALL, SIM_SETTING_CORNER }; /* as discover_setting_at() has them */
 
 #define SIM_DISCOVER_REGION(common) \
-	{"setting", 0, CLI_CHOICE, &(common)->setting, "NAME", "region, datacenter, job, hall or corner: the options below change what it has", .choices = sim_discover_settings}, \
-	{"machines", 'n', CLI_U64, &(common)->machines, "N", "virtual machines of the job", .min = 2, .max = REGION_MACHINES_MOST}, \
-	{"datacenters", 0, CLI_U64, &(common)->datacenters, "N", "in all", .min = 1, .max = 65536}, \
-	{"clusters", 0, CLI_U64, &(common)->clusters, "N", "in all", .min = 1, .max = 65536}, \
-	{"rows", 0, CLI_U64, &(common)->rows, "N", "in all", .min = 1, .max = 65536}, \
-	{"racks", 0, CLI_U64, &(common)->racks, "N", "in all", .min = 1, .max = 65536}, \
-	{"rack-hosts", 0, CLI_U64, &(common)->rack_hosts, "N", "hosts of a rack", .min = 1, .max = 4096}, \
-	{"allocation", 0, CLI_CHOICE, &(common)->allocation, "HOW", "spread: any host; packed: rack after rack, as far as they have room", .choices = sim_discover_allocations}, \
-	{"gbps", 0, CLI_DOUBLE, &(common)->gbps, "G", "Gbit/s of a host's link (default 10)"}, \
-	{"oversubscribe", 0, CLI_DOUBLE, &(common)->oversubscribe, "N", "a rack's uplink has its hosts' rates divided by this (default 4)"}, \
-	{"seed", 's', CLI_U64, &(common)->seed, "N", "of the first case (default 1)", .max = UINT64_MAX / 2}, \
-	{"json", 0, CLI_FLAG, &(common)->json, NULL, "print JSON"}
+	{"setting", 0, OPTION_CHOICE, &(common)->setting, "NAME", "region, datacenter, job, hall or corner: the options below change what it has", .choices = sim_discover_settings}, \
+	{"machines", 'n', OPTION_U64, &(common)->machines, "N", "virtual machines of the job", .min = 2, .max = REGION_MACHINES_MOST}, \
+	{"datacenters", 0, OPTION_U64, &(common)->datacenters, "N", "in all", .min = 1, .max = 65536}, \
+	{"clusters", 0, OPTION_U64, &(common)->clusters, "N", "in all", .min = 1, .max = 65536}, \
+	{"rows", 0, OPTION_U64, &(common)->rows, "N", "in all", .min = 1, .max = 65536}, \
+	{"racks", 0, OPTION_U64, &(common)->racks, "N", "in all", .min = 1, .max = 65536}, \
+	{"rack-hosts", 0, OPTION_U64, &(common)->rack_hosts, "N", "hosts of a rack", .min = 1, .max = 4096}, \
+	{"allocation", 0, OPTION_CHOICE, &(common)->allocation, "HOW", "spread: any host; packed: rack after rack, as far as they have room", .choices = sim_discover_allocations}, \
+	{"gbps", 0, OPTION_DOUBLE, &(common)->gbps, "G", "Gbit/s of a host's link (default 10)"}, \
+	{"oversubscribe", 0, OPTION_DOUBLE, &(common)->oversubscribe, "N", "a rack's uplink has its hosts' rates divided by this (default 4)"}, \
+	{"seed", 's', OPTION_U64, &(common)->seed, "N", "of the first case (default 1)", .max = UINT64_MAX / 2}, \
+	{"json", 0, OPTION_FLAG, &(common)->json, NULL, "print JSON"}
 
 #define SIM_DISCOVER_NOISE(common) \
-	{"noise", 0, CLI_CHOICE, &(common)->noise, "MODEL", "cloud (default), jitter, startup, hot, outliers, quiet or busy", .choices = sim_discover_noises}, \
-	{"level", 0, CLI_DOUBLE, &(common)->level, "L", "of the noise; by default calibrated, so that raw readings have the PAIA of --raw"}, \
-	{"raw", 0, CLI_DOUBLE, &(common)->raw, "P", "that PAIA, on the setting datacenter (default 0.813, the paper's)"}
+	{"noise", 0, OPTION_CHOICE, &(common)->noise, "MODEL", "cloud (default), jitter, startup, hot, outliers, quiet or busy", .choices = sim_discover_noises}, \
+	{"level", 0, OPTION_DOUBLE, &(common)->level, "L", "of the noise; by default calibrated, so that raw readings have the PAIA of --raw"}, \
+	{"raw", 0, OPTION_DOUBLE, &(common)->raw, "P", "that PAIA, on the setting datacenter (default 0.813, the paper's)"}
 
 #define SIM_DISCOVER_EMBED(common) \
-	{"dimensions", 0, CLI_U64, &(common)->dimensions, "N", "of the embedding (default: the root of the number of machines)", .max = EMBED_DIMENSIONS_MAX}, \
-	{"restarts", 0, CLI_U64, &(common)->restarts, "N", "of the embedding, the best of which is kept (default 4)", .max = 1000}, \
-	{"steps", 0, CLI_U64, &(common)->steps, "N", "of Adam in each (default 400)", .max = 1000000}, \
-	{"no-startup", 0, CLI_FLAG, &(common)->no_startup, NULL, "embed without start-up costs of hosts"}, \
-	{"keep-outliers", 0, CLI_FLAG, &(common)->keep_outliers, NULL, "embed readings as they are; by default those beyond all others are brought back first, as espalier probe does"}
+	{"dimensions", 0, OPTION_U64, &(common)->dimensions, "N", "of the embedding (default: the root of the number of machines)", .max = EMBED_DIMENSIONS_MAX}, \
+	{"restarts", 0, OPTION_U64, &(common)->restarts, "N", "of the embedding, the best of which is kept (default 4)", .max = 1000}, \
+	{"steps", 0, OPTION_U64, &(common)->steps, "N", "of Adam in each (default 400)", .max = 1000000}, \
+	{"no-startup", 0, OPTION_FLAG, &(common)->no_startup, NULL, "embed without start-up costs of hosts"}, \
+	{"keep-outliers", 0, OPTION_FLAG, &(common)->keep_outliers, NULL, "embed readings as they are; by default those beyond all others are brought back first, as espalier probe does"}
 
 #define SIM_DISCOVER_FIND(common, chunk_text) \
-	{"by", 0, CLI_CHOICE, &(common)->by, "PROBE", "what machines are grouped by: latency (default) or bandwidth", .choices = sim_discover_bys}, \
-	{"bytes", 'b', CLI_BYTES, &(common)->bytes, "B", "of the buffer (default 100000000)", .min = 4, .max = UINT64_C(1) << 40}, \
-	{"chunk", 0, CLI_BYTES, &(common)->chunk_bytes, "B", "the most of it that travels in one piece (default " chunk_text ")", .min = 4}
+	{"by", 0, OPTION_CHOICE, &(common)->by, "PROBE", "what machines are grouped by: latency (default) or bandwidth", .choices = sim_discover_bys}, \
+	{"bytes", 'b', OPTION_BYTES, &(common)->bytes, "B", "of the buffer (default 100000000)", .min = 4, .max = UINT64_C(1) << 40}, \
+	{"chunk", 0, OPTION_BYTES, &(common)->chunk_bytes, "B", "the most of it that travels in one piece (default " chunk_text ")", .min = 4}
 
-/* cli_parse(), and then what makes no sense together. Returns -1 to go on, or the exit status after having said what is wrong. */
-int sim_discover_parse(const struct cli_usage *usage, int *argc, char **argv, struct sim_discover *common) __attribute__((warn_unused_result));
+/* options_parse(), and then what makes no sense together. Returns -1 to go on, or the exit status after having said what is wrong. */
+int sim_discover_parse(const struct options_usage *usage, int *argc, char **argv, struct sim_discover *common) __attribute__((warn_unused_result));
 
 /* The level of a noise: as given, or calibrated on the setting datacenter. */
 ESP_CHECKED enum esp_status sim_discover_level(const struct sim_discover *common, enum reading_noise noise, double *out_level, struct error *err);

@@ -284,24 +284,24 @@ static int run(int argc, char **argv)
 	bool json = false;
 	uint64_t workers = 8;
 	const char *path = NULL, *model = NULL;
-	const struct cli_option options[] = {
-		{"prices", 'p', CLI_STRING, &path, "FILE", "prices as JSON; what it leaves out is the paper's"},
-		{"model", 'm', CLI_STRING, &model, "MODEL", "also the bandwidth that this model needs"},
-		{"workers", 'w', CLI_U64, &workers, "N", "workers that share the server, for the bandwidth (default 8)", .min = 2, .max = 1u << 20},
-		{"json", 0, CLI_FLAG, &json, NULL, "print JSON"},
+	const struct option_spec options[] = {
+		{"prices", 'p', OPTION_STRING, &path, "FILE", "prices as JSON; what it leaves out is the paper's"},
+		{"model", 'm', OPTION_STRING, &model, "MODEL", "also the bandwidth that this model needs"},
+		{"workers", 'w', OPTION_U64, &workers, "N", "workers that share the server, for the bandwidth (default 8)", .min = 2, .max = 1u << 20},
+		{"json", 0, OPTION_FLAG, &json, NULL, "print JSON"},
 		{0},
 	};
-	const struct cli_usage usage = {COMMAND, "",
-	                                "Compares the cost of training on a fast network with sharded servers and on a slow one with a hub\n"
-	                                "per rack, with the formulas and prices of the Parameter Hub paper or with yours, and says which\n"
-	                                "numbers are assumed. Then the bandwidth below which communication cannot hide behind computing.",
-	                                options, 0, 0};
+	const struct options_usage usage = {COMMAND, "",
+	                                    "Compares the cost of training on a fast network with sharded servers and on a slow one with a hub\n"
+	                                    "per rack, with the formulas and prices of the Parameter Hub paper or with yours, and says which\n"
+	                                    "numbers are assumed. Then the bandwidth below which communication cannot hide behind computing.",
+	                                    options, 0, 0};
 	struct money_prices prices;
 	struct money money[2];
 	struct bound bounds[16];
 	size_t count = 0;
 	struct error err = {0};
-	int parsed = cli_parse(&usage, &argc, argv);
+	int parsed = options_parse(&usage, &argc, argv);
 	if (parsed >= 0)
 		return parsed;
 	enum esp_status status = load_prices(path, &prices, &err);
@@ -310,9 +310,9 @@ static int run(int argc, char **argv)
 	if (status == ESP_OK)
 		status = collect_bounds(model, (uint32_t)workers, bounds, &count, &err);
 	if (status != ESP_OK)
-		return cli_fail(COMMAND ": %s", err.text);
+		return complain(COMMAND ": %s", err.text);
 	status = json ? show_json(money, bounds, count, (uint32_t)workers) : show_text(money, bounds, count, (uint32_t)workers);
-	return status == ESP_OK ? CLI_EXIT_OK : cli_fail(COMMAND ": the result could not be written");
+	return status == ESP_OK ? EXIT_OK : complain(COMMAND ": the result could not be written");
 }
 
 const struct cli_command study_money = {"money", "says what a hub costs beside a fast network, and which bandwidth a server needs", run};

@@ -306,7 +306,7 @@ static int compute(const char *only_name, int set, uint64_t seed, bool as_json)
 	enum esp_status status = ESP_OK;
 
 	if (only_name && !only)
-		return cli_usage_error(COMMAND ": '%s' is none of table1, table4, table6 to table10, figure3 to figure12", only_name);
+		return complain_usage(COMMAND ": '%s' is none of table1, table4, table6 to table10, figure3 to figure12", only_name);
 	for (int i = 0; i < SETS && status == ESP_OK; i++) {
 		if (set < 0 || set == i)
 			status = compute_set((enum model_set)i, (struct paper_request){.seed = seed, .only = only}, &results, &err);
@@ -316,7 +316,7 @@ static int compute(const char *only_name, int set, uint64_t seed, bool as_json)
 	if (status == ESP_OK)
 		status = as_json ? print_json(&results, seed) : print_text(&results);
 	free(results.cells);
-	return cli_end(COMMAND, status, &err);
+	return complain_end(COMMAND, status, &err);
 }
 
 static int run(int argc, char **argv)
@@ -324,20 +324,20 @@ static int run(int argc, char **argv)
 	uint64_t seed = 0;
 	int set = -1;
 	bool json = false;
-	const struct cli_option options[] = {
-		{"set", 0, CLI_CHOICE, &set, "SET", "one set of values: public, factors, calibrated (default: all three)", .choices = model_set_names},
-		{"seed", 's', CLI_U64, &seed, "S", "draws the order of sending and the workers' speeds (default 0: the models')"},
-		{"json", 0, CLI_FLAG, &json, NULL, "print JSON"},
+	const struct option_spec options[] = {
+		{"set", 0, OPTION_CHOICE, &set, "SET", "one set of values: public, factors, calibrated (default: all three)", .choices = model_set_names},
+		{"seed", 's', OPTION_U64, &seed, "S", "draws the order of sending and the workers' speeds (default 0: the models')"},
+		{"json", 0, OPTION_FLAG, &json, NULL, "print JSON"},
 		{0},
 	};
-	const struct cli_usage usage = {
+	const struct options_usage usage = {
 		COMMAND, "[table1 | table4 | ... | figure12]",
 		"Computes the tables and the series behind the figures of \"How to Train your DNN: The Network Operator Edition\"\n"
 		"(Chang et al.), with the paper's value and the distance from it where the paper gives one. Three sets of values:\n"
 		"public (architectures and measured times), factors (and a factor or two per network, read back from the paper's\n"
 		"results), calibrated (and an order of sending and workers' speeds that fit its tables 4 and 6).",
 		options, 0, 1};
-	int parsed = cli_parse(&usage, &argc, argv);
+	int parsed = options_parse(&usage, &argc, argv);
 
 	if (parsed >= 0)
 		return parsed;

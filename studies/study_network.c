@@ -114,27 +114,27 @@ static int run(int argc, char **argv)
 {
 	struct given given = {.common = SIM_DISCOVER_INIT(SIM_SETTING_JOB)};
 	struct error err = {0};
-	const struct cli_option options[] = {
+	const struct option_spec options[] = {
 		SIM_DISCOVER_REGION(&given.common),
 		SIM_DISCOVER_NOISE(&given.common),
-		{"racks-file", 0, CLI_STRING, &given.racks, "FILE", "write where each machine stands: the truth, as a rack map"},
-		{"survey", 0, CLI_STRING, &given.survey, "FILE", "write what probes would read, for espalier probe --matrix"},
-		{"quiet", 'q', CLI_FLAG, &given.quiet, NULL, "without other people's traffic on the links"},
+		{"racks-file", 0, OPTION_STRING, &given.racks, "FILE", "write where each machine stands: the truth, as a rack map"},
+		{"survey", 0, OPTION_STRING, &given.survey, "FILE", "write what probes would read, for espalier probe --matrix"},
+		{"quiet", 'q', OPTION_FLAG, &given.quiet, NULL, "without other people's traffic on the links"},
 		{0},
 	};
-	const struct cli_usage usage = {COMMAND, "",
-	                                "Prints a made-up region as a topology, with the machines of a job in it and other people's traffic, for\n"
-	                                "espalier sim run --topology.\n\n"
-	                                "  espalier-study discover network --setting job > job.topology\n"
-	                                "  espalier sim run --collective allreduce --topology job.topology --mechanism flat",
-	                                options, 0, 0};
+	const struct options_usage usage = {COMMAND, "",
+	                                    "Prints a made-up region as a topology, with the machines of a job in it and other people's traffic, for\n"
+	                                    "espalier sim run --topology.\n\n"
+	                                    "  espalier-study discover network --setting job > job.topology\n"
+	                                    "  espalier sim run --collective allreduce --topology job.topology --mechanism flat",
+	                                    options, 0, 0};
 	int exit_status = sim_discover_parse(&usage, &argc, argv, &given.common);
 
 	if (exit_status < 0 && given.common.json)
-		exit_status = cli_usage_error(COMMAND ": a topology is text; there is no --json of it");
+		exit_status = complain_usage(COMMAND ": a topology is text; there is no --json of it");
 	if (exit_status >= 0)
 		return exit_status;
-	return cli_end(COMMAND, make(&given, &err), &err);
+	return complain_end(COMMAND, make(&given, &err), &err);
 }
 
 const struct cli_command cli_discover_network = {"network", "prints a made-up region as a topology", run};

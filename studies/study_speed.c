@@ -194,32 +194,32 @@ static int run(int argc, char **argv)
 {
 	struct given given = {.common = SIM_DISCOVER_INIT(SIM_SETTING_JOB), .runs = 50, .jobs = cores_allowed()};
 	struct error err = {0};
-	const struct cli_option options[] = {
+	const struct option_spec options[] = {
 		SIM_DISCOVER_REGION(&given.common),
 		SIM_DISCOVER_NOISE(&given.common),
 		SIM_DISCOVER_EMBED(&given.common),
 		SIM_DISCOVER_FIND(&given.common, "512K, or a machine's share"),
-		{"runs", 'r', CLI_U64, &given.runs, "N", "(default 50)", .min = 1, .max = 10000},
-		{"jobs", 'j', CLI_U64, &given.jobs, "N", "runs at a time (default: as many as there are cores)", .min = 1, .max = 256},
-		{"grain", 0, CLI_STRING, &given.grain, "T", "flows keep their rates so long while few of them come or go (default 0: never; from 256 machines on 1ms)"},
-		{"whole-hosts", 0, CLI_FLAG, &given.whole_hosts, NULL, "no host has a neighbour that takes part of its link"},
-		{"svg", 0, CLI_STRING, &given.svg, "FILE", "draw the distributions"},
+		{"runs", 'r', OPTION_U64, &given.runs, "N", "(default 50)", .min = 1, .max = 10000},
+		{"jobs", 'j', OPTION_U64, &given.jobs, "N", "runs at a time (default: as many as there are cores)", .min = 1, .max = 256},
+		{"grain", 0, OPTION_STRING, &given.grain, "T", "flows keep their rates so long while few of them come or go (default 0: never; from 256 machines on 1ms)"},
+		{"whole-hosts", 0, OPTION_FLAG, &given.whole_hosts, NULL, "no host has a neighbour that takes part of its link"},
+		{"svg", 0, OPTION_STRING, &given.svg, "FILE", "draw the distributions"},
 		{0},
 	};
-	const struct cli_usage usage = {COMMAND, "",
-	                                "Runs an allreduce in virtual time on the same machines again and again, each time with other traffic and new\n"
-	                                "readings: flat, and two-level by probed groups (probed: as many as the cost model likes; probed+tuned: after some\n"
-	                                "steps of retuning; probed-root: the root of the number of machines, as the paper has it), by balanced random groups, and by the true racks. Figures 8\n"
-	                                "and 9 of PLink.\n\n"
-	                                "  espalier-study discover speed --svg speed.svg",
-	                                options, 0, 0};
+	const struct options_usage usage = {COMMAND, "",
+	                                    "Runs an allreduce in virtual time on the same machines again and again, each time with other traffic and new\n"
+	                                    "readings: flat, and two-level by probed groups (probed: as many as the cost model likes; probed+tuned: after some\n"
+	                                    "steps of retuning; probed-root: the root of the number of machines, as the paper has it), by balanced random groups, and by the true racks. Figures 8\n"
+	                                    "and 9 of PLink.\n\n"
+	                                    "  espalier-study discover speed --svg speed.svg",
+	                                    options, 0, 0};
 
 	given.common.chunk_bytes = 0;
 	int exit_status = sim_discover_parse(&usage, &argc, argv, &given.common);
 	if (exit_status >= 0)
 		return exit_status;
 	if (given.grain && !units_parse_delay(given.grain, &given.grain_ns))
-		return cli_usage_error("%s: --grain is a time such as 100us, up to an hour; a number alone counts microseconds", COMMAND);
+		return complain_usage("%s: --grain is a time such as 100us, up to an hour; a number alone counts microseconds", COMMAND);
 	choose(&given);
 	enum esp_status status = measure(&given, &err);
 	if (status == ESP_OK && given.svg)
@@ -227,7 +227,7 @@ static int run(int argc, char **argv)
 	if (status == ESP_OK)
 		status = print(&given);
 	speed_fini(&given.result);
-	return cli_end(COMMAND, status, &err);
+	return complain_end(COMMAND, status, &err);
 }
 
 const struct cli_command cli_discover_speed = {"speed", "two-level by found groups against flat, over many runs (figures 8 and 9)", run};

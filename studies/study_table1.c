@@ -172,8 +172,8 @@ static enum esp_status print_text(const struct table1 *table1)
 
 	printf("%u node%s in C = %u rack%s of N = %u each, placed %s; each has a buffer of S bytes\n"
 	       "(wire/S: bytes on the wire, racks/S: bytes between racks; paper: the formulas of table 1)\n\n",
-	       shape->per_rack * shape->racks, cli_plural(shape->per_rack * shape->racks), shape->racks,
-	       cli_plural(shape->racks), shape->per_rack,
+	       shape->per_rack * shape->racks, plural(shape->per_rack * shape->racks), shape->racks,
+	       plural(shape->racks), shape->per_rack,
 	       shape->place == PLACE_INTERLEAVED ? "interleaved" : "contiguously");
 	enum esp_status status = print_table(table1);
 	print_reasons(table1);
@@ -235,19 +235,19 @@ static enum esp_status print_json(const struct table1 *table1)
 static int find_shape(uint64_t nodes, uint64_t per_rack, uint64_t racks, struct paper_shape *shape)
 {
 	if (nodes && per_rack)
-		return cli_usage_error(COMMAND ": --nodes and --nodes-per-rack both say how many there are: give one of them");
+		return complain_usage(COMMAND ": --nodes and --nodes-per-rack both say how many there are: give one of them");
 	if (nodes && nodes % racks)
-		return cli_usage_error(COMMAND
-		                       ": %llu nodes do not fill %llu racks evenly, and the formulas are for equal racks",
-		                       (unsigned long long)nodes, (unsigned long long)racks);
+		return complain_usage(COMMAND
+		                      ": %llu nodes do not fill %llu racks evenly, and the formulas are for equal racks",
+		                      (unsigned long long)nodes, (unsigned long long)racks);
 	if (nodes)
 		per_rack = nodes / racks;
 	if (per_rack == 0)
 		per_rack = 4;
 	nodes = per_rack * racks;
 	if (nodes > NODES_MAX)
-		return cli_usage_error(COMMAND ": %llu nodes are too many to count one by one: at most %u",
-		                       (unsigned long long)nodes, NODES_MAX);
+		return complain_usage(COMMAND ": %llu nodes are too many to count one by one: at most %u",
+		                      (unsigned long long)nodes, NODES_MAX);
 	shape->per_rack = (uint32_t)per_rack;
 	shape->racks = (uint32_t)racks;
 	return -1;
@@ -259,9 +259,9 @@ static int print(struct table1 *table1, bool json)
 	unsigned row;
 
 	if (count_all(table1, &row, &err) != ESP_OK)
-		return cli_fail(COMMAND ": %s: %s", paper_row_name(row), err.text);
+		return complain(COMMAND ": %s: %s", paper_row_name(row), err.text);
 	enum esp_status status = json ? print_json(table1) : print_text(table1);
-	return status == ESP_OK ? CLI_EXIT_OK : cli_fail(COMMAND ": cannot write to the standard output");
+	return status == ESP_OK ? EXIT_OK : complain(COMMAND ": cannot write to the standard output");
 }
 
 static int run(int argc, char **argv)
@@ -270,15 +270,15 @@ static int run(int argc, char **argv)
 	uint64_t nodes = 0, per_rack = 0, racks = 2;
 	int place = PLACE_CONTIGUOUS;
 	bool json = false;
-	const struct cli_option options[] = {
-		{"nodes-per-rack", 'N', CLI_U64, &per_rack, "N", "nodes in each rack (default 4)", 1, NODES_MAX, NULL},
-		{"racks", 'C', CLI_U64, &racks, "C", "racks (default 2)", 1, NODES_MAX, NULL},
-		{"nodes", 'n', CLI_U64, &nodes, "NC", "all nodes, in place of --nodes-per-rack", 1, NODES_MAX, NULL},
-		{"place", 0, CLI_CHOICE, &place, "HOW", "how nodes fill the racks (default contiguous)", 0, 0, placements},
-		{"json", 0, CLI_FLAG, &json, NULL, "print JSON", 0, 0, NULL},
+	const struct option_spec options[] = {
+		{"nodes-per-rack", 'N', OPTION_U64, &per_rack, "N", "nodes in each rack (default 4)", 1, NODES_MAX, NULL},
+		{"racks", 'C', OPTION_U64, &racks, "C", "racks (default 2)", 1, NODES_MAX, NULL},
+		{"nodes", 'n', OPTION_U64, &nodes, "NC", "all nodes, in place of --nodes-per-rack", 1, NODES_MAX, NULL},
+		{"place", 0, OPTION_CHOICE, &place, "HOW", "how nodes fill the racks (default contiguous)", 0, 0, placements},
+		{"json", 0, OPTION_FLAG, &json, NULL, "print JSON", 0, 0, NULL},
 		{0},
 	};
-	const struct cli_usage usage = {
+	const struct options_usage usage = {
 		COMMAND,
 		"",
 		"Prints table 1 of the PLink paper (Luo et al., MLSys 2020): rounds, bytes on the wire and bytes between\n"
@@ -287,7 +287,7 @@ static int run(int argc, char **argv)
 		options,
 		0,
 		0};
-	int parsed = cli_parse(&usage, &argc, argv);
+	int parsed = options_parse(&usage, &argc, argv);
 	if (parsed >= 0)
 		return parsed;
 

@@ -70,9 +70,9 @@ static int check_memory(const struct bench_options *options, uint64_t ranks)
 	bool moves_data = options->collective_count > 1 || options->collectives[0] != ESP_BARRIER;
 
 	if (!moves_data || (!__builtin_mul_overflow(options->sizes.most, 2 * ranks, &needed) && needed <= all))
-		return CLI_EXIT_OK;
-	return cli_usage_error("bench: --size: %s in two buffers of each of %" PRIu64 " ranks is more than the memory of this machine "
-	                       "(%.1f GiB)", number_format_bytes(options->sizes.most, size), ranks, (double)all / (1 << 30));
+		return EXIT_OK;
+	return complain_usage("bench: --size: %s in two buffers of each of %" PRIu64 " ranks is more than the memory of this machine "
+	                      "(%.1f GiB)", number_format_bytes(options->sizes.most, size), ranks, (double)all / (1 << 30));
 }
 
 /* espalier run --prefix=none -n N -- espalier bench ..., without leaving this process. */
@@ -83,19 +83,19 @@ static int start_ranks(const struct bench_options *options, const struct typed *
 	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
 	if (options->root >= ranks)
-		return cli_usage_error("bench: --root %" PRIu64 ", but ranks end at %" PRIu64, options->root, ranks - 1);
+		return complain_usage("bench: --root %" PRIu64 ", but ranks end at %" PRIu64, options->root, ranks - 1);
 	int exit_status = check_memory(options, ranks);
-	if (exit_status != CLI_EXIT_OK)
+	if (exit_status != EXIT_OK)
 		return exit_status;
 	if (length < 0)
-		return cli_fail("bench: cannot find out which program this is");
+		return complain("bench: cannot find out which program this is");
 	self[length] = '\0';
 	snprintf(number, sizeof(number), "%" PRIu64, ranks);
 	char *const words[] = {name, plain, ranks_option, number, end, self};
 	size_t count = sizeof(words) / sizeof(words[0]);
 	char **argv = calloc(count + (size_t)typed->argc + 1, sizeof(*argv));
 	if (!argv)
-		return cli_fail("bench: %s", esp_status_text(ESP_ENOMEM));
+		return complain("bench: %s", esp_status_text(ESP_ENOMEM));
 	if (wants_progress())
 		offer_terminal();
 	memcpy(argv, words, sizeof(words));
@@ -108,11 +108,11 @@ static int start_ranks(const struct bench_options *options, const struct typed *
 /* ---- what is said besides the results ---- */
 
 /* By rank 0, and by the others only where that one may not be able to. */
-static int complain(const struct bench_job *job, const struct esp_error *err)
+static int fail_rank(const struct bench_job *job, const struct esp_error *err)
 {
 	if (job->rank == 0 || err->rank == 0 || err->rank == (int32_t)job->rank)
-		cli_fail("bench: %s", err->text);
-	return CLI_EXIT_NO;
+		complain("bench: %s", err->text);
+	return EXIT_NO;
 }
 
 struct progress {
@@ -204,11 +204,11 @@ static int measure(struct bench_job *job, const struct bench_config *config)
 	enum esp_status status = go_through_all(job, &print);
 	if (status != ESP_OK) {
 		bench_last_error(status, &err);
-		complain(job, &err);
+		fail_rank(job, &err);
 	}
 	if (is_printer(job) && bench_print_end(&print, status == ESP_OK ? NULL : err.text) != ESP_OK)
-		return cli_fail("bench: cannot write to the standard output");
-	return status != ESP_OK || print.bad > 0 ? CLI_EXIT_NO : CLI_EXIT_OK;
+		return complain("bench: cannot write to the standard output");
+	return status != ESP_OK || print.bad > 0 ? EXIT_NO : EXIT_OK;
 }
 
 /* Needs to know who takes part. */
@@ -249,15 +249,15 @@ static int take_part(const struct bench_options *options, const struct typed *ty
 	int exit_status;
 
 	if (bench_job_open(&job, options, &err) != ESP_OK) {
-		exit_status = complain(&job, &err);
-		return job.is_misused ? CLI_EXIT_USAGE : exit_status;
+		exit_status = fail_rank(&job, &err);
+		return job.is_misused ? EXIT_USAGE : exit_status;
 	}
 	enum esp_status status = bench_job_ranks(&job, &ranks);
 	if (status == ESP_OK) {
 		exit_status = describe_and_measure(&job, typed, ranks);
 	} else {
 		bench_last_error(status, &err);
-		exit_status = complain(&job, &err);
+		exit_status = fail_rank(&job, &err);
 	}
 	free(ranks);
 	bench_job_close(&job);
@@ -270,7 +270,7 @@ static int run(int argc, char **argv)
 	struct typed typed = {argc, calloc((size_t)argc + 1, sizeof(*argv))};
 
 	if (!typed.argv)
-		return cli_fail("bench: %s", esp_status_text(ESP_ENOMEM));
+		return complain("bench: %s", esp_status_text(ESP_ENOMEM));
 	memcpy(typed.argv, argv, (size_t)argc * sizeof(*argv));
 	int exit_status = bench_options_parse(&options, argc, argv);
 	if (exit_status < 0) {

@@ -7,7 +7,7 @@
  *
  * declare it below, and name it in the table of main.c and in meson.build. run() is given
  * argv[0] = the subcommand's name, parses its options with report/options.h and returns a
- * CLI_EXIT status. What was asked for goes to stdout, everything else to stderr.
+ * status of enum exit_code. What was asked for goes to stdout, everything else to stderr.
  */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H

@@ -15,13 +15,13 @@
 
 static void say_complaint(void *context, const struct error *complaint)
 {
-	*(int *)context = cli_fail("%s", complaint->text);
+	*(int *)context = complain("%s", complaint->text);
 }
 
 static void say_warning(void *unused, const struct error *complaint)
 {
 	(void)unused;
-	cli_note("%s", complaint->text);
+	complain_note("%s", complaint->text);
 }
 
 /* An empty cell would be none at all; in JSON numbers are numbers: a script should not have to know what 64K is. */
@@ -68,21 +68,21 @@ static int set_argument(struct conf *conf, const char *argument)
 	struct error err;
 	const char *equals = strchr(argument, '=');
 	if (!equals)
-		return cli_usage_error("conf: expected NAME=VALUE, not '%s'", argument);
+		return complain_usage("conf: expected NAME=VALUE, not '%s'", argument);
 	if (conf_set(conf, argument, (size_t)(equals - argument), equals + 1, strlen(equals + 1), CONF_COMMAND_LINE,
 	             &err) != ESP_OK)
-		return cli_usage_error("conf: %s", err.text);
-	return CLI_EXIT_OK;
+		return complain_usage("conf: %s", err.text);
+	return EXIT_OK;
 }
 
 static int run(int argc, char **argv)
 {
 	bool json = false;
-	const struct cli_option options[] = {
-		{"json", 0, CLI_FLAG, &json, NULL, "print JSON"},
+	const struct option_spec options[] = {
+		{"json", 0, OPTION_FLAG, &json, NULL, "print JSON"},
 		{0},
 	};
-	const struct cli_usage usage = {
+	const struct options_usage usage = {
 		"conf",
 		"[NAME=VALUE]...",
 		"Shows every setting, its value and where the value comes from: the default, the file that\n"
@@ -91,23 +91,23 @@ static int run(int argc, char **argv)
 		options,
 		0,
 		-1};
-	int parsed = cli_parse(&usage, &argc, argv);
+	int parsed = options_parse(&usage, &argc, argv);
 	if (parsed >= 0)
 		return parsed;
 
 	struct conf conf;
 	struct error refusal;
-	int exit_status = CLI_EXIT_OK;
+	int exit_status = EXIT_OK;
 	if (conf_load(&conf, say_complaint, &exit_status, &refusal) != ESP_OK)
 		say_complaint(&exit_status, &refusal);
 	conf_check_environment(say_warning, NULL);
 	for (int i = 1; i < argc; i++) {
 		int set = set_argument(&conf, argv[i]);
-		if (set != CLI_EXIT_OK)
+		if (set != EXIT_OK)
 			return set;
 	}
 	enum esp_status printed = print(&conf, json);
-	return printed == ESP_OK ? exit_status : cli_fail("conf: %s", status_text(printed));
+	return printed == ESP_OK ? exit_status : complain("conf: %s", status_text(printed));
 }
 
 const struct cli_command cli_conf = {"conf", "shows the settings, their values and origins", run};

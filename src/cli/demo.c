@@ -51,7 +51,7 @@ struct given {
 	bool are_given[NUMBER_COUNT];
 };
 
-static int start(const char *train, const struct given *given, const struct cli_option *options)
+static int start(const char *train, const struct given *given, const struct option_spec *options)
 {
 	char count[24], names[OPTION_COUNT][16], values[NUMBER_COUNT][24], program[PATH_MAX];
 	char *words[6 + 2 * OPTION_COUNT + 1] = {"run", "--no-prefix", "-n", count, "--", program};
@@ -76,13 +76,13 @@ static int check_plans(const char *names)
 	char *rest = text;
 	struct error err;
 	if ((size_t)snprintf(text, sizeof text, "%s", names) >= sizeof text)
-		return cli_usage_error("demo: --plans: too many names");
+		return complain_usage("demo: --plans: too many names");
 	for (int count = 0; rest; count++) {
 		const char *name = strsep(&rest, ",");
 		if (count == PLAN_CACHE_MAX)
-			return cli_usage_error("demo: --plans: more than %d names", PLAN_CACHE_MAX);
+			return complain_usage("demo: --plans: more than %d names", PLAN_CACHE_MAX);
 		if (strcmp(name, "default") != 0 && !plan_find_runnable(name, "default", &err))
-			return cli_usage_error("demo: --plans: %s", err.text);
+			return complain_usage("demo: --plans: %s", err.text);
 	}
 	return GO_ON;
 }
@@ -91,10 +91,10 @@ static int check_numbers(const struct given *given)
 {
 	const uint64_t *numbers = given->numbers;
 	if (numbers[SAMPLES] < 4 * numbers[RANKS] || numbers[SAMPLES] / numbers[RANKS] < numbers[BATCH])
-		return cli_usage_error("demo: --samples %" PRIu64 " is not a batch of %" PRIu64 " for each of %" PRIu64 " workers",
-		                       numbers[SAMPLES], numbers[BATCH], numbers[RANKS]);
+		return complain_usage("demo: --samples %" PRIu64 " is not a batch of %" PRIu64 " for each of %" PRIu64 " workers",
+		                      numbers[SAMPLES], numbers[BATCH], numbers[RANKS]);
 	if (given->are_given[CORRUPT] && numbers[CORRUPT] >= numbers[RANKS])
-		return cli_usage_error("demo: --corrupt %" PRIu64 ", but workers end at %" PRIu64, numbers[CORRUPT], numbers[RANKS] - 1);
+		return complain_usage("demo: --corrupt %" PRIu64 ", but workers end at %" PRIu64, numbers[CORRUPT], numbers[RANKS] - 1);
 	return GO_ON;
 }
 
@@ -107,9 +107,9 @@ static int check_json(const char *path)
 		return GO_ON;
 	int fd = is_there ? -1 : open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
 	if (is_there && S_ISDIR(facts.st_mode))
-		return cli_usage_error("demo: --json: %s is a folder", path);
+		return complain_usage("demo: --json: %s is a folder", path);
 	if (is_there ? access(path, W_OK) != 0 : fd < 0)
-		return cli_usage_error("demo: --json: cannot write to %s: %s", path, strerror(errno));
+		return complain_usage("demo: --json: cannot write to %s: %s", path, strerror(errno));
 	if (fd >= 0)
 		close(fd);
 	return GO_ON;
@@ -122,7 +122,7 @@ static int check(const struct given *given)
 	if (status == GO_ON)
 		status = check_numbers(given);
 	if (status == GO_ON && launch_is_told(conf_environment, NULL))
-		status = cli_usage_error("demo: a launcher has started this as one rank of a job, and it starts all its workers itself: call it alone");
+		status = complain_usage("demo: a launcher has started this as one rank of a job, and it starts all its workers itself: call it alone");
 	return status == GO_ON && given->texts[JSON] ? check_json(given->texts[JSON]) : status;
 }
 
@@ -131,22 +131,22 @@ static int run(int argc, char **argv)
 	struct given given = {.numbers = {[RANKS] = 8, [BATCH] = 32, [SAMPLES] = 16384}};
 	uint64_t *numbers = given.numbers;
 	bool *are_given = given.are_given;
-	const struct cli_option options[] = {
-		[RANKS] = {"ranks", 'n', CLI_U64, &numbers[RANKS], "N", "number of workers (default 8)", .min = 1, .max = 1024},
-		[EPOCHS] = {"epochs", 0, CLI_U64, &numbers[EPOCHS], "N", "passes over the training set (default 5)", .min = 1, .max = 1000,
+	const struct option_spec options[] = {
+		[RANKS] = {"ranks", 'n', OPTION_U64, &numbers[RANKS], "N", "number of workers (default 8)", .min = 1, .max = 1024},
+		[EPOCHS] = {"epochs", 0, OPTION_U64, &numbers[EPOCHS], "N", "passes over the training set (default 5)", .min = 1, .max = 1000,
 		            .given = &are_given[EPOCHS]},
-		[SEED] = {"seed", 0, CLI_U64, &numbers[SEED], "N", "of data, weights and order (default 1)", .given = &are_given[SEED]},
-		[BATCH] = {"batch", 0, CLI_U64, &numbers[BATCH], "N", "samples per worker and step (default 32)", .min = 1, .max = 4096,
+		[SEED] = {"seed", 0, OPTION_U64, &numbers[SEED], "N", "of data, weights and order (default 1)", .given = &are_given[SEED]},
+		[BATCH] = {"batch", 0, OPTION_U64, &numbers[BATCH], "N", "samples per worker and step (default 32)", .min = 1, .max = 4096,
 		           .given = &are_given[BATCH]},
-		[SAMPLES] = {"samples", 0, CLI_U64, &numbers[SAMPLES], "N", "size of the training set (default 16384)", .min = 8,
+		[SAMPLES] = {"samples", 0, OPTION_U64, &numbers[SAMPLES], "N", "size of the training set (default 16384)", .min = 8,
 		             .max = 10000000, .given = &are_given[SAMPLES]},
-		[CORRUPT] = {"corrupt", 0, CLI_U64, &numbers[CORRUPT], "RANK", "flip a bit of its weights, to see it found",
+		[CORRUPT] = {"corrupt", 0, OPTION_U64, &numbers[CORRUPT], "RANK", "flip a bit of its weights, to see it found",
 		             .given = &are_given[CORRUPT]},
-		[PLANS] = {"plans", 0, CLI_STRING, &given.texts[PLANS], "A,B,...", "plans; default is the library's choice"},
-		[JSON] = {"json", 0, CLI_STRING, &given.texts[JSON], "FILE", "write JSON to FILE; -: the standard output"},
+		[PLANS] = {"plans", 0, OPTION_STRING, &given.texts[PLANS], "A,B,...", "plans; default is the library's choice"},
+		[JSON] = {"json", 0, OPTION_STRING, &given.texts[JSON], "FILE", "write JSON to FILE; -: the standard output"},
 		{0},
 	};
-	const struct cli_usage usage = {
+	const struct options_usage usage = {
 		"demo",
 		"",
 		"Trains a small network on drawn digits with eight workers on this machine, which average their\n"
@@ -156,13 +156,13 @@ static int run(int argc, char **argv)
 		0,
 		0};
 	char train[PATH_MAX];
-	int status = cli_parse(&usage, &argc, argv);
+	int status = options_parse(&usage, &argc, argv);
 	if (status == GO_ON)
 		status = check(&given);
 	if (status != GO_ON)
 		return status;
 	if (!find_train(train))
-		return cli_fail("demo: the program examples/train is neither beside this command nor at %s", DEMO_TRAIN);
+		return complain("demo: the program examples/train is neither beside this command nor at %s", DEMO_TRAIN);
 	return start(train, &given, options);
 }
 

@@ -65,7 +65,7 @@ static void read_file(struct collector *collector, const char *path)
 	if (status == ESP_OK)
 		return;
 	collector->refused++;
-	cli_note("diagnose: %s: %s", path, err.text);
+	complain_note("diagnose: %s: %s", path, err.text);
 }
 
 static bool looks_like_account(const char *name)
@@ -80,9 +80,9 @@ static int read_argument(struct collector *collector, const char *path)
 	const struct dirent *entry;
 	if (!folder) {
 		if (errno != ENOTDIR)
-			return cli_usage_error("diagnose: %s: %s", path, strerror(errno));
+			return complain_usage("diagnose: %s: %s", path, strerror(errno));
 		read_file(collector, path);
-		return CLI_EXIT_OK;
+		return EXIT_OK;
 	}
 	while ((entry = readdir(folder))) {
 		char *name = NULL;
@@ -92,7 +92,7 @@ static int read_argument(struct collector *collector, const char *path)
 		}
 	}
 	closedir(folder);
-	return CLI_EXIT_OK;
+	return EXIT_OK;
 }
 
 /* The run that is asked for, else the one that was written last. */
@@ -137,19 +137,19 @@ static int print(const struct accounts_job *job, bool as_json)
 		status = accounts_print(job, NULL, 0);
 		say_missing(job);
 	}
-	return status == ESP_OK ? CLI_EXIT_OK : cli_fail("diagnose: %s", status_text(status));
+	return status == ESP_OK ? EXIT_OK : complain("diagnose: %s", status_text(status));
 }
 
 static int run(int argc, char **argv)
 {
 	bool json = false;
 	const char *instance = NULL;
-	const struct cli_option options[] = {
-		{"json", 0, CLI_FLAG, &json, NULL, "print JSON"},
-		{"run", 0, CLI_STRING, &instance, "ID", "the run of a job, by the first letters of its number (default: the last one)"},
+	const struct option_spec options[] = {
+		{"json", 0, OPTION_FLAG, &json, NULL, "print JSON"},
+		{"run", 0, OPTION_STRING, &instance, "ID", "the run of a job, by the first letters of its number (default: the last one)"},
 		{0},
 	};
-	const struct cli_usage usage = {
+	const struct options_usage usage = {
 		"diagnose",
 		"FOLDER|FILE...",
 		"Puts together what the ranks of a job wrote down when a call failed (the setting dump_dir, or\n"
@@ -158,24 +158,24 @@ static int run(int argc, char **argv)
 		options,
 		1,
 		-1};
-	int parsed = cli_parse(&usage, &argc, argv);
+	int parsed = options_parse(&usage, &argc, argv);
 	if (parsed >= 0)
 		return parsed;
 	struct collector collector = {0};
 	struct accounts_job job;
 	size_t others = 0;
-	int status = CLI_EXIT_OK;
-	for (int i = 1; i < argc && status == CLI_EXIT_OK; i++)
+	int status = EXIT_OK;
+	for (int i = 1; i < argc && status == EXIT_OK; i++)
 		status = read_argument(&collector, argv[i]);
 	accounts_sort(&collector.accounts);
-	if (status == CLI_EXIT_OK && !choose(&collector.accounts, instance, &job, &others)) {
+	if (status == EXIT_OK && !choose(&collector.accounts, instance, &job, &others)) {
 		if (instance && collector.accounts.count > 0)
-			status = cli_fail("diagnose: there is no account of a run that begins with '%s'", instance);
+			status = complain("diagnose: there is no account of a run that begins with '%s'", instance);
 		else
-			status = cli_fail("diagnose: there is no account; ranks write them when a call fails and ESP_DUMP_DIR names a folder");
-	} else if (status == CLI_EXIT_OK) {
+			status = complain("diagnose: there is no account; ranks write them when a call fails and ESP_DUMP_DIR names a folder");
+	} else if (status == EXIT_OK) {
 		if (others > 0 && !instance)
-			cli_note("diagnose: there are accounts of %zu other run%s; --run ID chooses one", others, cli_plural(others));
+			complain_note("diagnose: there are accounts of %zu other run%s; --run ID chooses one", others, plural(others));
 		status = print(&job, json);
 	}
 	accounts_fini(&collector.accounts);

@@ -29,13 +29,13 @@ static int run(int argc, char **argv)
 {
 	uint64_t ranks = 1;
 	bool json = false, local = false;
-	const struct cli_option options[] = {
-		{"ranks", 'n', CLI_U64, &ranks, "N", "ranks that are to run on this host (default 1)", .min = 1, .max = RANKS_MAX},
-		{"local", 0, CLI_FLAG, &local, NULL, "look at this host only, even as a rank of a job"},
-		{"json", 0, CLI_FLAG, &json, NULL, "print JSON"},
+	const struct option_spec options[] = {
+		{"ranks", 'n', OPTION_U64, &ranks, "N", "ranks that are to run on this host (default 1)", .min = 1, .max = RANKS_MAX},
+		{"local", 0, OPTION_FLAG, &local, NULL, "look at this host only, even as a rank of a job"},
+		{"json", 0, OPTION_FLAG, &json, NULL, "print JSON"},
 		{0},
 	};
-	const struct cli_usage usage = {
+	const struct options_usage usage = {
 		"doctor",
 		"",
 		"Looks at what a job would meet on this host: network interfaces, names, ports, firewall, TCP's limits, cores,\n"
@@ -47,22 +47,22 @@ static int run(int argc, char **argv)
 		options,
 		0,
 		0};
-	int parsed = cli_parse(&usage, &argc, argv);
+	int parsed = options_parse(&usage, &argc, argv);
 	if (parsed >= 0)
 		return parsed;
 
 	struct doctor_findings findings = {0};
 	bool in_job = !local && doctor_is_launched();
 	if (in_job && !doctor_run_job(&findings))
-		return CLI_EXIT_OK; /* rank 0 has the word */
+		return EXIT_OK; /* rank 0 has the word */
 	if (!in_job && !look_here((uint32_t)ranks, &findings))
-		return cli_fail("doctor: no memory");
+		return complain("doctor: no memory");
 	enum esp_status printed = json ? doctor_print_json(&findings, stdout) : doctor_print(&findings, stdout);
 	bool failed = doctor_worst(&findings) == DOCTOR_FAIL || findings.no_memory;
 	doctor_findings_fini(&findings);
 	if (printed != ESP_OK)
-		return cli_fail("doctor: %s", status_text(printed));
-	return failed ? CLI_EXIT_NO : CLI_EXIT_OK;
+		return complain("doctor: %s", status_text(printed));
+	return failed ? EXIT_NO : EXIT_OK;
 }
 
 const struct cli_command cli_doctor = {"doctor", "checks this host, and the network between hosts", run};

@@ -46,11 +46,11 @@ int cli_family_run(const struct cli_family *family, int argc, char **argv)
 {
 	if (argc < 2) {
 		print_help(family, stderr);
-		return CLI_EXIT_USAGE;
+		return EXIT_USAGE;
 	}
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
 		print_help(family, stdout);
-		return CLI_EXIT_OK;
+		return EXIT_OK;
 	}
 	for (size_t i = 0; i < family->count; i++) {
 		if (strcmp(family->commands[i]->name, argv[1]) == 0)
@@ -59,9 +59,9 @@ int cli_family_run(const struct cli_family *family, int argc, char **argv)
 	const char *near = word_nearest(argv[1], name_at, family), *now = moved_to(family, argv[1]);
 	const char *colon = family->name ? ": " : "", *blank = family->name ? " " : "";
 	if (now)
-		return cli_usage_error("%s%s'%s' is now the command %s", name_of(family), colon, argv[1], now);
+		return complain_usage("%s%s'%s' is now the command %s", name_of(family), colon, argv[1], now);
 	if (near)
-		return cli_usage_error("%s%sunknown command '%s'; did you mean '%s'?", name_of(family), colon, argv[1], near);
-	return cli_usage_error("%s%sunknown command '%s'; see %s%s%s --help", name_of(family), colon, argv[1], complain_program(), blank,
-	                       name_of(family));
+		return complain_usage("%s%sunknown command '%s'; did you mean '%s'?", name_of(family), colon, argv[1], near);
+	return complain_usage("%s%sunknown command '%s'; see %s%s%s --help", name_of(family), colon, argv[1], complain_program(), blank,
+	                      name_of(family));
 }

@@ -30,7 +30,7 @@ static const struct cli_family family = {
 int lab_status_of(const char *command, enum esp_status status, const struct error *err)
 {
 	bool usage = status == ESP_EINVAL || status == ESP_ELIMIT;
-	return usage ? cli_usage_error("%s: %s", command, err->text) : cli_fail("%s: %s", command, err->text);
+	return usage ? complain_usage("%s: %s", command, err->text) : complain("%s: %s", command, err->text);
 }
 
 static int run(int argc, char **argv)

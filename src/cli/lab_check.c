@@ -31,13 +31,13 @@ static int check(const char *name, bool all, double seconds, bool json)
 	enum esp_status status = client_map(name, &lab, &err);
 	if (status == ESP_OK)
 		status = client_check(name, all, seconds, -1, lab_checks_add, &checks, &err);
-	int exit_status = status == ESP_OK ? CLI_EXIT_OK : lab_status_of(COMMAND, status, &err);
+	int exit_status = status == ESP_OK ? EXIT_OK : lab_status_of(COMMAND, status, &err);
 	if (status == ESP_OK && checks.count == 0)
-		exit_status = cli_fail(COMMAND ": nothing can be measured: there is one host, or links are cut or down");
+		exit_status = complain(COMMAND ": nothing can be measured: there is one host, or links are cut or down");
 	else if (status == ESP_OK && print(lab, &checks, json) != ESP_OK)
-		exit_status = cli_fail(COMMAND ": cannot write to the standard output");
+		exit_status = complain(COMMAND ": cannot write to the standard output");
 	else if (status == ESP_OK && lab_checks_wrong(&checks))
-		exit_status = CLI_EXIT_NO;
+		exit_status = EXIT_NO;
 	lab_checks_fini(&checks);
 	client_unmap(lab);
 	return exit_status;
@@ -48,25 +48,25 @@ static int run(int argc, char **argv)
 	const char *name = CLIENT_DEFAULT;
 	bool json = false, all = false;
 	double seconds = 1;
-	const struct cli_option options[] = {
-		{"all", 0, CLI_FLAG, &all, NULL, "every link, one after the other (default: one of each class)"},
-		{"seconds", 0, CLI_DOUBLE, &seconds, "SECONDS", "for each rate (default 1)"},
-		{"name", 0, CLI_STRING, &name, "NAME", "of the lab (default lab)"},
-		{"json", 0, CLI_FLAG, &json, NULL, "print JSON"},
+	const struct option_spec options[] = {
+		{"all", 0, OPTION_FLAG, &all, NULL, "every link, one after the other (default: one of each class)"},
+		{"seconds", 0, OPTION_DOUBLE, &seconds, "SECONDS", "for each rate (default 1)"},
+		{"name", 0, OPTION_STRING, &name, "NAME", "of the lab (default lab)"},
+		{"json", 0, OPTION_FLAG, &json, NULL, "print JSON"},
 		{0},
 	};
-	const struct cli_usage usage = {
+	const struct options_usage usage = {
 		COMMAND, "",
 		"Measures rates and latencies and shows them beside what was asked: of a host's link by one TCP flow within\n"
 		"the rack, of an uplink by flows from all hosts of a rack to those of the next. Rates count Ethernet\n"
 		"frames; a latency is a datagram's time there and back. A rate that is off is measured up to three times.\n"
 		"Returns 1 if one of them is off by more than 5 %. Jobs and background traffic in the lab disturb it.",
 		options, 0, 0};
-	int parsed = cli_parse(&usage, &argc, argv);
+	int parsed = options_parse(&usage, &argc, argv);
 	if (parsed >= 0)
 		return parsed;
 	if (!(seconds >= 0.01 && seconds <= 3600))
-		return cli_usage_error(COMMAND ": --seconds is a number from 0.01 to 3600");
+		return complain_usage(COMMAND ": --seconds is a number from 0.01 to 3600");
 	return check(name, all, seconds, json);
 }
 

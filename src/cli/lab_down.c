@@ -15,34 +15,34 @@ static int run(int argc, char **argv)
 	bool json = false;
 	struct error err;
 	uint32_t ended = 0;
-	const struct cli_option options[] = {
-		{"name", 0, CLI_STRING, &name, "NAME", "of the lab (default lab)"},
-		{"json", 0, CLI_FLAG, &json, NULL, "print JSON"},
+	const struct option_spec options[] = {
+		{"name", 0, OPTION_STRING, &name, "NAME", "of the lab (default lab)"},
+		{"json", 0, OPTION_FLAG, &json, NULL, "print JSON"},
 		{0},
 	};
-	const struct cli_usage usage = {
+	const struct options_usage usage = {
 		COMMAND, "",
 		"Ends a lab. What still runs on its hosts gets SIGTERM, and SIGKILL after two seconds. Comes back when\n"
 		"nothing of it is left.",
 		options, 0, 0};
-	int parsed = cli_parse(&usage, &argc, argv);
+	int parsed = options_parse(&usage, &argc, argv);
 	if (parsed >= 0)
 		return parsed;
 	enum esp_status status = client_down(name, &ended, &err);
 	if (status != ESP_OK)
 		return lab_status_of(COMMAND, status, &err);
 	if (ended && !json)
-		cli_note(COMMAND ": %u process%s still ran there and %s ended", ended, ended == 1 ? "" : "es",
-		         ended == 1 ? "was" : "were");
+		complain_note(COMMAND ": %u process%s still ran there and %s ended", ended, ended == 1 ? "" : "es",
+		              ended == 1 ? "was" : "were");
 	if (!json)
-		return CLI_EXIT_OK;
+		return EXIT_OK;
 	struct json out;
 	json_init(&out, stdout);
 	json_object_begin(&out);
 	json_put_string(&out, "name", name);
 	json_put_u64(&out, "ended_processes", ended);
 	json_object_end(&out);
-	return json_fini(&out) == ESP_OK ? CLI_EXIT_OK : CLI_EXIT_NO;
+	return json_fini(&out) == ESP_OK ? EXIT_OK : EXIT_NO;
 }
 
 const struct cli_command cli_lab_down = {"down", "ends a lab, and all that runs in it", run};

@@ -17,8 +17,8 @@ static int run(int argc, char **argv)
 {
 	const char *name = CLIENT_DEFAULT;
 	struct error err;
-	const struct cli_option options[] = {{"name", 0, CLI_STRING, &name, "NAME", "of the lab (default lab)"}, {0}};
-	const struct cli_usage usage = {
+	const struct option_spec options[] = {{"name", 0, OPTION_STRING, &name, "NAME", "of the lab (default lab)"}, {0}};
+	const struct options_usage usage = {
 		COMMAND, "WHERE -- COMMAND [ARGUMENT]...",
 		"Becomes a command on a host (node07, rack1/2) or a switch of the lab (rack1, core): its network, its host\n"
 		"name, its shared memory. Files are those of this machine.\n\n"
@@ -30,17 +30,17 @@ static int run(int argc, char **argv)
 		command++;
 	before = command;
 	char *const *words = argv + (command < argc ? command + 1 : argc);
-	int parsed = cli_parse(&usage, &before, argv);
+	int parsed = options_parse(&usage, &before, argv);
 	if (parsed >= 0)
 		return parsed;
 	if (before > 2 || !words[0])
-		return cli_usage_error(COMMAND ": the command stands behind --: espalier lab exec %s -- COMMAND", argv[1]);
+		return complain_usage(COMMAND ": the command stands behind --: espalier lab exec %s -- COMMAND", argv[1]);
 	enum esp_status status = client_enter(name, argv[1], &err);
 	if (status != ESP_OK)
 		return lab_status_of(COMMAND, status, &err);
 	execvp(words[0], words);
 	int cause = errno;
-	cli_fail(COMMAND ": cannot run %s: %s", words[0], strerror(cause));
+	complain(COMMAND ": cannot run %s: %s", words[0], strerror(cause));
 	return cause == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN;
 }
 

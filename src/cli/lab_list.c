@@ -22,9 +22,9 @@ static int run(int argc, char **argv)
 	bool as_json = false;
 	struct error err;
 	struct json json;
-	const struct cli_option options[] = {{"json", 0, CLI_FLAG, &as_json, NULL, "print JSON"}, {0}};
-	const struct cli_usage usage = {COMMAND, "", "Prints the names of your labs, one in a line.", options, 0, 0};
-	int parsed = cli_parse(&usage, &argc, argv);
+	const struct option_spec options[] = {{"json", 0, OPTION_FLAG, &as_json, NULL, "print JSON"}, {0}};
+	const struct options_usage usage = {COMMAND, "", "Prints the names of your labs, one in a line.", options, 0, 0};
+	int parsed = options_parse(&usage, &argc, argv);
 	if (parsed >= 0)
 		return parsed;
 	if (as_json) {
@@ -35,9 +35,9 @@ static int run(int argc, char **argv)
 	if (as_json) {
 		json_array_end(&json);
 		if (json_fini(&json) != ESP_OK)
-			return CLI_EXIT_NO;
+			return EXIT_NO;
 	}
-	return status == ESP_OK ? CLI_EXIT_OK : lab_status_of(COMMAND, status, &err);
+	return status == ESP_OK ? EXIT_OK : lab_status_of(COMMAND, status, &err);
 }
 
 const struct cli_command cli_lab_list = {"list", "names the labs that there are", run};

@@ -39,13 +39,13 @@ static enum esp_status enter(void *context, uint32_t rank, struct error *err)
 
 static int parse(struct given *given, struct run_request *request, int argc, char **argv)
 {
-	struct cli_option options[OWN_OPTIONS + RUN_GIVEN_OPTIONS + 1] = {
-		{"place", 0, CLI_STRING, &given->place, "HOW", "contiguous, interleaved or random:SEED (default contiguous)"},
-		{"ranks", 'n', CLI_U64, &given->ranks, "N", "number of ranks (default: all hosts)", .min = 1, .max = RUN_RANKS_MAX},
-		{"per-host", 0, CLI_U64, &given->per_host, "N", "ranks on each host (default 1)", .min = 1, .max = 1024},
-		{"name", 0, CLI_STRING, &given->name, "NAME", "of the lab (default lab)"},
+	struct option_spec options[OWN_OPTIONS + RUN_GIVEN_OPTIONS + 1] = {
+		{"place", 0, OPTION_STRING, &given->place, "HOW", "contiguous, interleaved or random:SEED (default contiguous)"},
+		{"ranks", 'n', OPTION_U64, &given->ranks, "N", "number of ranks (default: all hosts)", .min = 1, .max = RUN_RANKS_MAX},
+		{"per-host", 0, OPTION_U64, &given->per_host, "N", "ranks on each host (default 1)", .min = 1, .max = 1024},
+		{"name", 0, OPTION_STRING, &given->name, "NAME", "of the lab (default lab)"},
 	};
-	const struct cli_usage usage = {
+	const struct options_usage usage = {
 		COMMAND,
 		"-- COMMAND [ARGUMENT]...",
 		"Starts a job with a rank on each host of the lab, as espalier run does: ranks are told who they are, where\n"
@@ -75,7 +75,7 @@ static int take_place(const char *text, enum lab_place *out_place, uint64_t *out
 	size_t length = strlen(random);
 	if (strncmp(text, random, length) == 0 && number_parse_u64(text + length, strlen(text + length), out_seed))
 		return RUN_GO_ON;
-	return cli_usage_error(COMMAND ": --place: '%s' is not contiguous, interleaved or random:SEED", text);
+	return complain_usage(COMMAND ": --place: '%s' is not contiguous, interleaved or random:SEED", text);
 }
 
 static int take_seats(const struct given *given, struct seats *seats, struct run_request *request)
@@ -91,11 +91,11 @@ static int take_seats(const struct given *given, struct seats *seats, struct run
 		return lab_status_of(COMMAND, status, &err);
 	uint64_t most = seats->lab->host_count * given->per_host;
 	if (given->ranks > most || most > RUN_RANKS_MAX)
-		return cli_usage_error(COMMAND ": the lab has room for %llu ranks; --per-host puts more on each host",
-		                       (unsigned long long)most);
+		return complain_usage(COMMAND ": the lab has room for %llu ranks; --per-host puts more on each host",
+		                      (unsigned long long)most);
 	seats->hosts = calloc(seats->lab->host_count, sizeof(*seats->hosts));
 	if (!seats->hosts)
-		return cli_fail(COMMAND ": no memory");
+		return complain(COMMAND ": no memory");
 	lab_place(seats->lab, place, seed, seats->hosts);
 	request->size = (uint32_t)(given->ranks ? given->ranks : most);
 	return RUN_GO_ON;

@@ -24,7 +24,7 @@ static int report(const char *name)
 	status = lab_report_links(lab, &json);
 	json_object_end(&json);
 	client_unmap(lab);
-	return json_fini(&json) == ESP_OK && status == ESP_OK ? CLI_EXIT_OK : CLI_EXIT_NO;
+	return json_fini(&json) == ESP_OK && status == ESP_OK ? EXIT_OK : EXIT_NO;
 }
 
 static int run(int argc, char **argv)
@@ -34,13 +34,13 @@ static int run(int argc, char **argv)
 	int way = LAB_BOTH_WAYS;
 	bool json = false;
 	struct error err;
-	const struct cli_option options[] = {
-		{"direction", 0, CLI_CHOICE, &way, "WAY", "frames that come from the target, or go to it (default both)", .choices = ways},
-		{"name", 0, CLI_STRING, &name, "NAME", "of the lab (default lab)"},
-		{"json", 0, CLI_FLAG, &json, NULL, "print all links as JSON afterwards"},
+	const struct option_spec options[] = {
+		{"direction", 0, OPTION_CHOICE, &way, "WAY", "frames that come from the target, or go to it (default both)", .choices = ways},
+		{"name", 0, OPTION_STRING, &name, "NAME", "of the lab (default lab)"},
+		{"json", 0, OPTION_FLAG, &json, NULL, "print all links as JSON afterwards"},
 		{0},
 	};
-	const struct cli_usage usage = {
+	const struct options_usage usage = {
 		COMMAND, "TARGET WHAT [VALUE] [WHAT [VALUE]]...",
 		"Changes links. TARGET is a host, by name or place (node07, rack1/2); rackN, the uplink of a rack; all, the\n"
 		"links of all hosts; racks, all uplinks. Behind it :e1 means one interface. What can be set:\n\n"
@@ -57,14 +57,14 @@ static int run(int argc, char **argv)
 		"  down, up         no carrier, as if the cable were pulled; and back\n"
 		"  heal             everything as espalier lab up made it; with all, of uplinks too",
 		options, 2, -1};
-	int parsed = cli_parse(&usage, &argc, argv);
+	int parsed = options_parse(&usage, &argc, argv);
 	if (parsed >= 0)
 		return parsed;
 	argv[argc] = NULL;
 	enum esp_status status = client_set(name, (enum lab_ways_given)way, argv + 1, &err);
 	if (status != ESP_OK)
 		return lab_status_of(COMMAND, status, &err);
-	return json ? report(name) : CLI_EXIT_OK;
+	return json ? report(name) : EXIT_OK;
 }
 
 const struct cli_command cli_lab_set = {"set", "slows, cuts, delays, ... links, and heals them", run};

@@ -14,14 +14,14 @@ static int print(const struct lab *lab, bool as_json)
 	struct json json;
 	if (!as_json) {
 		lab_report_sentence(lab);
-		return lab_report_links(lab, NULL) == ESP_OK ? CLI_EXIT_OK : CLI_EXIT_NO;
+		return lab_report_links(lab, NULL) == ESP_OK ? EXIT_OK : EXIT_NO;
 	}
 	json_init(&json, stdout);
 	json_object_begin(&json);
 	lab_json_config(&json, lab);
 	enum esp_status status = lab_report_links(lab, &json);
 	json_object_end(&json);
-	return json_fini(&json) == ESP_OK && status == ESP_OK ? CLI_EXIT_OK : CLI_EXIT_NO;
+	return json_fini(&json) == ESP_OK && status == ESP_OK ? EXIT_OK : EXIT_NO;
 }
 
 static int run(int argc, char **argv)
@@ -30,17 +30,17 @@ static int run(int argc, char **argv)
 	const struct lab *lab;
 	bool json = false;
 	struct error err;
-	const struct cli_option options[] = {
-		{"name", 0, CLI_STRING, &name, "NAME", "of the lab (default lab)"},
-		{"json", 0, CLI_FLAG, &json, NULL, "print JSON"},
+	const struct option_spec options[] = {
+		{"name", 0, OPTION_STRING, &name, "NAME", "of the lab (default lab)"},
+		{"json", 0, OPTION_FLAG, &json, NULL, "print JSON"},
 		{0},
 	};
-	const struct cli_usage usage = {
+	const struct options_usage usage = {
 		COMMAND, "",
 		"Shows the links of a lab: whose they are, where that is, their address and rate, what has been set on them,\n"
 		"and what their relays have done. Names and places stand beside each other here and in espalier lab topology.",
 		options, 0, 0};
-	int parsed = cli_parse(&usage, &argc, argv);
+	int parsed = options_parse(&usage, &argc, argv);
 	if (parsed >= 0)
 		return parsed;
 	enum esp_status status = client_map(name, &lab, &err);

@@ -51,27 +51,27 @@ static int run(int argc, char **argv)
 	const struct lab *lab;
 	uint64_t rail = 0;
 	struct error err;
-	const struct cli_option options[] = {
-		{"name", 0, CLI_STRING, &name, "NAME", "of the lab (default lab)"},
-		{"interface", 0, CLI_U64, &rail, "N", "the network of interface eN (default 0)", .max = LAB_RAILS_MAX - 1},
+	const struct option_spec options[] = {
+		{"name", 0, OPTION_STRING, &name, "NAME", "of the lab (default lab)"},
+		{"interface", 0, OPTION_U64, &rail, "N", "the network of interface eN (default 0)", .max = LAB_RAILS_MAX - 1},
 		{0},
 	};
-	const struct cli_usage usage = {
+	const struct options_usage usage = {
 		COMMAND, "",
 		"Prints racks, hosts and the rates of their links as a topology file: what espalier probe should find, and\n"
 		"what ESP_TOPOLOGY, espalier run --topology and espalier sim take.",
 		options, 0, 0};
-	int parsed = cli_parse(&usage, &argc, argv);
+	int parsed = options_parse(&usage, &argc, argv);
 	if (parsed >= 0)
 		return parsed;
 	enum esp_status status = client_map(name, &lab, &err);
 	if (status != ESP_OK)
 		return lab_status_of(COMMAND, status, &err);
-	int exit_status = CLI_EXIT_OK;
+	int exit_status = EXIT_OK;
 	if (rail < lab->config.rails)
 		print_topology(lab, (uint32_t)rail);
 	else
-		exit_status = cli_usage_error(COMMAND ": hosts of this lab have the interfaces e0 to e%u", lab->config.rails - 1);
+		exit_status = complain_usage(COMMAND ": hosts of this lab have the interfaces e0 to e%u", lab->config.rails - 1);
 	client_unmap(lab);
 	return exit_status;
 }

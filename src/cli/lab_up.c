@@ -30,26 +30,26 @@ struct given {
 
 static int parse(struct given *given, int *argc, char **argv)
 {
-	const struct cli_option options[] = {
-		{"racks", 0, CLI_U64, &given->racks, "N", "number of racks (default 2)", .min = 1, .max = LAB_PORTS_MAX},
-		{"hosts", 0, CLI_U64, &given->hosts, "N", "hosts in each rack (default 2)", .min = 1, .max = LAB_PORTS_MAX},
-		{"rate", 0, CLI_STRING, &given->rate, "RATE", "rate of a host, such as 200mbit (default 1gbit); RATE,RATE for interfaces"},
-		{"oversubscribe", 0, CLI_DOUBLE, &given->oversubscribe, "N",
+	const struct option_spec options[] = {
+		{"racks", 0, OPTION_U64, &given->racks, "N", "number of racks (default 2)", .min = 1, .max = LAB_PORTS_MAX},
+		{"hosts", 0, OPTION_U64, &given->hosts, "N", "hosts in each rack (default 2)", .min = 1, .max = LAB_PORTS_MAX},
+		{"rate", 0, OPTION_STRING, &given->rate, "RATE", "rate of a host, such as 200mbit (default 1gbit); RATE,RATE for interfaces"},
+		{"oversubscribe", 0, OPTION_DOUBLE, &given->oversubscribe, "N",
 		 "a rack's uplink has hosts * rate / N (default 1)"},
-		{"interfaces", 0, CLI_U64, &given->interfaces, "N", "of a host: e0, e1, each on a network of its own (default 1)",
+		{"interfaces", 0, OPTION_U64, &given->interfaces, "N", "of a host: e0, e1, each on a network of its own (default 1)",
 		 .min = 1, .max = LAB_RAILS_MAX, .given = &given->interfaces_given},
-		{"delay", 0, CLI_STRING, &given->delay, "TIME", "of each host's link, one way (default 0)"},
-		{"uplink-delay", 0, CLI_STRING, &given->uplink_delay, "TIME", "of each rack's uplink, one way (default 0)"},
-		{"mtu", 0, CLI_U64, &given->mtu, "BYTES", "of all links (default 1500)", .min = 68, .max = 65535},
-		{"ipv6", 0, CLI_FLAG, &given->ipv6, NULL, "hosts have IPv6 addresses alone"},
-		{"congestion", 0, CLI_STRING, &given->congestion, "NAME", "congestion control of TCP (default: this machine's)"},
-		{"name", 0, CLI_STRING, &given->name, "NAME", "of the lab, for several beside each other (default lab)"},
-		{"seed", 0, CLI_U64, &given->seed, "N", "shuffles names and addresses, and decides faults (default 1)"},
-		{"no-check", 0, CLI_FLAG, &given->no_check, NULL, "do not measure rates and latencies"},
-		{"json", 0, CLI_FLAG, &given->json, NULL, "print JSON"},
+		{"delay", 0, OPTION_STRING, &given->delay, "TIME", "of each host's link, one way (default 0)"},
+		{"uplink-delay", 0, OPTION_STRING, &given->uplink_delay, "TIME", "of each rack's uplink, one way (default 0)"},
+		{"mtu", 0, OPTION_U64, &given->mtu, "BYTES", "of all links (default 1500)", .min = 68, .max = 65535},
+		{"ipv6", 0, OPTION_FLAG, &given->ipv6, NULL, "hosts have IPv6 addresses alone"},
+		{"congestion", 0, OPTION_STRING, &given->congestion, "NAME", "congestion control of TCP (default: this machine's)"},
+		{"name", 0, OPTION_STRING, &given->name, "NAME", "of the lab, for several beside each other (default lab)"},
+		{"seed", 0, OPTION_U64, &given->seed, "N", "shuffles names and addresses, and decides faults (default 1)"},
+		{"no-check", 0, OPTION_FLAG, &given->no_check, NULL, "do not measure rates and latencies"},
+		{"json", 0, OPTION_FLAG, &given->json, NULL, "print JSON"},
 		{0},
 	};
-	const struct cli_usage usage = {
+	const struct options_usage usage = {
 		COMMAND, "",
 		"Makes racks of hosts inside this machine and leaves them running. Each host is a set of namespaces with a\n"
 		"name, interfaces and addresses of its own; each rack a switch; a core connects the racks. Names and\n"
@@ -58,7 +58,7 @@ static int parse(struct given *given, int *argc, char **argv)
 		"  espalier lab up --racks 4 --hosts 4 --rate 1gbit --oversubscribe 4\n"
 		"  espalier lab up --hosts 3 --interfaces 2 --rate 1gbit,200mbit",
 		options, 0, 0};
-	return cli_parse(&usage, argc, argv);
+	return options_parse(&usage, argc, argv);
 }
 
 /* "1gbit" for all interfaces, or "1gbit,200mbit" for each. */
@@ -67,15 +67,15 @@ static int take_rates(const struct given *given, struct lab_config *config)
 	char text[256], *rest = text, *word;
 	uint32_t count = 0;
 	if (strlen(given->rate) >= sizeof(text))
-		return cli_usage_error(COMMAND ": --rate is too long");
+		return complain_usage(COMMAND ": --rate is too long");
 	memcpy(text, given->rate, strlen(given->rate) + 1);
 	while ((word = strsep(&rest, ",")) && count < LAB_RAILS_MAX)
 		if (!units_parse_rate(word, &config->rate[count++]))
-			return cli_usage_error(COMMAND ": --rate: '%s' is not a rate such as 200mbit or 1gbit", word);
+			return complain_usage(COMMAND ": --rate: '%s' is not a rate such as 200mbit or 1gbit", word);
 	config->rails = given->interfaces_given ? (uint32_t)given->interfaces : count;
 	if (word || (count > 1 && count != config->rails))
-		return cli_usage_error(COMMAND ": --rate has another number of rates than there are interfaces (%u; at most %u)",
-		                       config->rails, LAB_RAILS_MAX);
+		return complain_usage(COMMAND ": --rate has another number of rates than there are interfaces (%u; at most %u)",
+		                      config->rails, LAB_RAILS_MAX);
 	for (; count < config->rails; count++)
 		config->rate[count] = config->rate[0];
 	return GO_ON;
@@ -85,7 +85,7 @@ static int take_time(const char *name, const char *text, uint64_t *out_ns)
 {
 	if (!text || units_parse_time(text, out_ns))
 		return GO_ON;
-	return cli_usage_error(COMMAND ": --%s: '%s' is not a time such as 5ms or 200us", name, text);
+	return complain_usage(COMMAND ": --%s: '%s' is not a time such as 5ms or 200us", name, text);
 }
 
 static int understand(const struct given *given, struct lab_config *config)
@@ -132,8 +132,8 @@ static int stopped_status(int signals)
 {
 	struct signalfd_siginfo info = {0};
 	ssize_t got = read(signals, &info, sizeof(info));
-	cli_note(COMMAND ": interrupted; nothing is left of the lab");
-	return got == (ssize_t)sizeof(info) ? 128 + (int)info.ssi_signo : CLI_EXIT_NO;
+	complain_note(COMMAND ": interrupted; nothing is left of the lab");
+	return got == (ssize_t)sizeof(info) ? 128 + (int)info.ssi_signo : EXIT_NO;
 }
 
 static enum esp_status wait_for_keeper(struct keeper *keeper, int signals, struct error *err)
@@ -166,9 +166,9 @@ static int report(const struct given *given, const struct lab *lab, const struct
 		status = json_fini(&json);
 	}
 	if (lab_checks_wrong(checks))
-		cli_note(COMMAND ": the lab is up, but not all links are what was asked for: is the machine busy, or a rate more than it can move? "
-		         "espalier lab check measures again");
-	return status == ESP_OK ? CLI_EXIT_OK : cli_fail(COMMAND ": cannot write to the standard output");
+		complain_note(COMMAND ": the lab is up, but not all links are what was asked for: is the machine busy, or a rate more than it can move? "
+		              "espalier lab check measures again");
+	return status == ESP_OK ? EXIT_OK : complain(COMMAND ": cannot write to the standard output");
 }
 
 /*
@@ -186,8 +186,8 @@ static void warn_of_backlog(const struct lab_config *config)
 		return;
 	size_t length = file.length > 0 && file.text[file.length - 1] == '\n' ? file.length - 1 : file.length;
 	if (number_parse_u64(file.text, length, &most) && hosts > most)
-		cli_note(COMMAND ": %llu hosts are more than the kernel's queue takes at a time (%llu), so they may not find each other: sysctl -w "
-		         "net.core.netdev_max_backlog=%llu before this", (unsigned long long)hosts, (unsigned long long)most, 2 * (unsigned long long)hosts);
+		complain_note(COMMAND ": %llu hosts are more than the kernel's queue takes at a time (%llu), so they may not find each other: sysctl -w "
+		              "net.core.netdev_max_backlog=%llu before this", (unsigned long long)hosts, (unsigned long long)most, 2 * (unsigned long long)hosts);
 	infile_close(&file);
 }
 
@@ -197,7 +197,7 @@ static int up(const struct given *given, const struct lab_config *config)
 	struct lab_checks checks = {0};
 	const struct lab *lab = NULL;
 	struct error err = {0};
-	int signals = open_signals(), exit_status = CLI_EXIT_OK;
+	int signals = open_signals(), exit_status = EXIT_OK;
 	warn_of_backlog(config);
 	enum esp_status status = keeper_start(&keeper, config, &err);
 	if (status != ESP_OK)

@@ -59,13 +59,13 @@ static int unknown_command(const char *name)
 {
 	const char *near = word_nearest(name, command_name_at, NULL);
 	if (near)
-		return cli_usage_error("unknown command '%s'; did you mean '%s'?", name, near);
-	return cli_usage_error("unknown command '%s'; see espalier --help", name);
+		return complain_usage("unknown command '%s'; did you mean '%s'?", name, near);
+	return complain_usage("unknown command '%s'; see espalier --help", name);
 }
 
 static int unexpected(const char *word)
 {
-	return cli_usage_error("unexpected argument '%s'; see espalier --help", word);
+	return complain_usage("unexpected argument '%s'; see espalier --help", word);
 }
 
 /* espalier help plan make is espalier plan make --help. */
@@ -73,7 +73,7 @@ static int help(int argc, char **argv)
 {
 	if (argc < 2) {
 		print_help(stdout);
-		return CLI_EXIT_OK;
+		return EXIT_OK;
 	}
 	const struct cli_command *command = find_command(argv[1]);
 	if (!command)
@@ -92,7 +92,7 @@ static int dispatch(int argc, char **argv)
 {
 	if (argc < 2) {
 		print_help(stderr);
-		return CLI_EXIT_USAGE;
+		return EXIT_USAGE;
 	}
 	const char *name = argv[1];
 	if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
@@ -101,7 +101,7 @@ static int dispatch(int argc, char **argv)
 		if (argc > 2)
 			return unexpected(argv[2]);
 		printf("espalier %s\n", esp_version());
-		return CLI_EXIT_OK;
+		return EXIT_OK;
 	}
 	const struct cli_command *command = find_command(name);
 	return command ? command->run(argc - 1, argv + 1) : unknown_command(name);
@@ -111,7 +111,7 @@ int main(int argc, char **argv)
 {
 	int status = dispatch(argc, argv);
 	/* A full disk or a closed pipe must not look like success. */
-	if ((fflush(stdout) != 0 || ferror(stdout)) && status == CLI_EXIT_OK)
-		status = cli_fail("cannot write to the standard output");
+	if ((fflush(stdout) != 0 || ferror(stdout)) && status == EXIT_OK)
+		status = complain("cannot write to the standard output");
 	return status;
 }

@@ -20,14 +20,14 @@ static void print_summary(const struct plan *plan, const struct plan_report *rep
 	char wire[NUMBER_BYTES_TEXT], busy[NUMBER_BYTES_TEXT], cross[NUMBER_BYTES_TEXT];
 
 	printf("ok: %s %s, %u node%s, %llu chunk%s: %u round%s, %llu message%s, %s on the wire, busiest node %u moves %s",
-	       plan_origin(plan), plan_collective_name(plan->chunks.collective), plan->nodes, cli_plural(plan->nodes),
-	       (unsigned long long)report->chunks, cli_plural(report->chunks), report->rounds, cli_plural(report->rounds),
-	       (unsigned long long)report->messages, cli_plural(report->messages),
+	       plan_origin(plan), plan_collective_name(plan->chunks.collective), plan->nodes, plural(plan->nodes),
+	       (unsigned long long)report->chunks, plural(report->chunks), report->rounds, plural(report->rounds),
+	       (unsigned long long)report->messages, plural(report->messages),
 	       number_format_bytes(report->wire_bytes, wire), report->busiest_node,
 	       number_format_bytes(report->busiest_bytes, busy));
 	if (plan->group_count)
 		printf(", %s between %u group%s", number_format_bytes(report->cross_bytes, cross), plan->group_count,
-		       cli_plural(plan->group_count));
+		       plural(plan->group_count));
 	putchar('\n');
 }
 
@@ -76,16 +76,16 @@ static int check(const struct plan *plan, bool json, struct plan_work *work)
 
 	plan_work_end(work);
 	if (checked != ESP_OK && checked != ESP_EPLAN)
-		return cli_fail(COMMAND ": %s", err.text);
+		return complain(COMMAND ": %s", err.text);
 	if (json) {
 		if (print_json(plan, checked, &report, &fault, &err) != ESP_OK)
-			return cli_fail(COMMAND ": cannot write to the standard output");
-		return checked == ESP_OK ? CLI_EXIT_OK : CLI_EXIT_NO;
+			return complain(COMMAND ": cannot write to the standard output");
+		return checked == ESP_OK ? EXIT_OK : EXIT_NO;
 	}
 	if (checked != ESP_OK)
-		return cli_fail(COMMAND ": %s", err.text);
+		return complain(COMMAND ": %s", err.text);
 	print_summary(plan, &report);
-	return CLI_EXIT_OK;
+	return EXIT_OK;
 }
 
 /* A text that is no plan does not compute what it promises, either. */
@@ -94,24 +94,24 @@ static int say_malformed(const char *file, bool json, const struct error *malfor
 	const struct plan_report nothing = {0};
 
 	if (!json)
-		return cli_fail(COMMAND ": %s: %s", file, malformed->text);
+		return complain(COMMAND ": %s: %s", file, malformed->text);
 	if (print_json(NULL, ESP_EPARSE, &nothing, &nowhere, malformed) != ESP_OK)
-		return cli_fail(COMMAND ": cannot write to the standard output");
-	return CLI_EXIT_NO;
+		return complain(COMMAND ": cannot write to the standard output");
+	return EXIT_NO;
 }
 
 static int run(int argc, char **argv)
 {
 	struct plan_request request;
-	struct cli_option options[PLAN_OPTION_MAX];
+	struct option_spec options[PLAN_OPTION_MAX];
 	size_t count = plan_request_options(&request, options);
 	bool json = false;
 	char about[PLAN_ABOUT_TEXT];
 
 	options[count++] = plan_request_planner(&request);
-	options[count++] = (struct cli_option){"json", 0, CLI_FLAG, &json, NULL, "print JSON", 0, 0, NULL};
-	options[count] = (struct cli_option){0};
-	const struct cli_usage usage = {
+	options[count++] = (struct option_spec){"json", 0, OPTION_FLAG, &json, NULL, "print JSON", 0, 0, NULL};
+	options[count] = (struct option_spec){0};
+	const struct options_usage usage = {
 		COMMAND,
 		"[FILE|-]",
 		plan_about("Runs a plan symbolically: does everybody who wants a chunk get every contribution exactly once,\n"
@@ -121,7 +121,7 @@ static int run(int argc, char **argv)
 		options,
 		0,
 		1};
-	int parsed = cli_parse(&usage, &argc, argv);
+	int parsed = options_parse(&usage, &argc, argv);
 	if (parsed >= 0)
 		return parsed;
 

@@ -83,7 +83,7 @@ static int find_cost(const struct cost_request *request, struct cost *cost, stru
 	plan_close(plan);
 	if (err.status != ESP_OK) {
 		plan_work_end(work);
-		return cli_fail(COMMAND ": %s: %s", planner_name(cost->planner), err.text);
+		return complain(COMMAND ": %s: %s", planner_name(cost->planner), err.text);
 	}
 	cost->time_us = estimate_us(request, &cost->report);
 	return -1;
@@ -242,7 +242,7 @@ static int compare(struct cost_request *request)
 	if (exit_status >= 0)
 		return exit_status;
 	enum esp_status printed = request->json ? print_json(request, costs, count) : print_table(request, costs, count);
-	return printed == ESP_OK ? CLI_EXIT_OK : cli_fail(COMMAND ": cannot write to the standard output");
+	return printed == ESP_OK ? EXIT_OK : complain(COMMAND ": cannot write to the standard output");
 }
 
 static bool reads_input_twice(const struct plan_request *plan)
@@ -256,7 +256,7 @@ static bool reads_input_twice(const struct plan_request *plan)
 static int run(int argc, char **argv)
 {
 	struct cost_request request = {.alpha_us = 20, .beta_gbit = 10};
-	struct cli_option options[PLAN_OPTION_MAX];
+	struct option_spec options[PLAN_OPTION_MAX];
 	size_t count = plan_request_options(&request.plan, options);
 	char about[PLAN_ABOUT_TEXT];
 
@@ -264,15 +264,15 @@ static int run(int argc, char **argv)
 	options[PLAN_OPTION_CHUNKS].help = "cut the buffer into at most K equal chunks (default: one per node)";
 	options[count++] = plan_request_planner(&request.plan);
 	options[PLAN_OPTION_PLANNER].help = "only this planner (default: all that need nothing but the nodes)";
-	options[count++] = (struct cli_option){
-		"alpha", 'a', CLI_DOUBLE, &request.alpha_us, "US", "microseconds that a round takes by itself (default 20)",
+	options[count++] = (struct option_spec){
+		"alpha", 'a', OPTION_DOUBLE, &request.alpha_us, "US", "microseconds that a round takes by itself (default 20)",
 		0,       0,   NULL};
-	options[count++] = (struct cli_option){
-		"beta", 0, CLI_DOUBLE, &request.beta_gbit, "GBIT", "Gbit/s of a node's link, each way (default 10)",
+	options[count++] = (struct option_spec){
+		"beta", 0, OPTION_DOUBLE, &request.beta_gbit, "GBIT", "Gbit/s of a node's link, each way (default 10)",
 		0,      0, NULL};
-	options[count++] = (struct cli_option){"json", 0, CLI_FLAG, &request.json, NULL, "print JSON", 0, 0, NULL};
-	options[count] = (struct cli_option){0};
-	const struct cli_usage usage = {
+	options[count++] = (struct option_spec){"json", 0, OPTION_FLAG, &request.json, NULL, "print JSON", 0, 0, NULL};
+	options[count] = (struct option_spec){0};
+	const struct options_usage usage = {
 		COMMAND,
 		"",
 		plan_about("Compares planners by what the checker counts, the same buffer for all, and lists the fastest first.\n\n"
@@ -282,16 +282,16 @@ static int run(int argc, char **argv)
 		options,
 		0,
 		0};
-	int parsed = cli_parse(&usage, &argc, argv);
+	int parsed = options_parse(&usage, &argc, argv);
 	if (parsed >= 0)
 		return parsed;
 	if (!(request.alpha_us >= 0) || !(request.beta_gbit > 0))
-		return cli_usage_error(COMMAND ": --alpha must not be negative, and --beta must be above 0");
+		return complain_usage(COMMAND ": --alpha must not be negative, and --beta must be above 0");
 	if (!request.plan.nodes)
-		return cli_usage_error(COMMAND ": how many nodes? Give --nodes N");
+		return complain_usage(COMMAND ": how many nodes? Give --nodes N");
 	if (reads_input_twice(&request.plan))
-		return cli_usage_error(COMMAND ": the standard input can be read only once, and there is more than one planner: "
-		                       "give a file");
+		return complain_usage(COMMAND ": the standard input can be read only once, and there is more than one planner: "
+		                      "give a file");
 	return compare(&request);
 }
 

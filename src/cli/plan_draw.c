@@ -71,8 +71,8 @@ static void warn_of_thicket(const struct plan *plan, const struct draw_request *
 	uint64_t chunks = plan->chunks.chunk_count;
 
 	if (request->chunk == DRAW_ALL_CHUNKS && plan->nodes > CLEAR_NODES && chunks > CLEAR_CHUNKS)
-		cli_note(COMMAND ": %u nodes and %llu chunks make a thicket of arrows; --chunk C draws one chunk", plan->nodes,
-		         (unsigned long long)chunks);
+		complain_note(COMMAND ": %u nodes and %llu chunks make a thicket of arrows; --chunk C draws one chunk", plan->nodes,
+		              (unsigned long long)chunks);
 }
 
 static int draw(const struct plan *plan, const struct draw_request *request)
@@ -88,30 +88,30 @@ static int draw(const struct plan *plan, const struct draw_request *request)
 		status = plan_draw(plan, request->chunk, stdout, &err);
 	if (status == ESP_OK) {
 		warn_of_thicket(plan, request);
-		return CLI_EXIT_OK;
+		return EXIT_OK;
 	}
 	/* A wrong plan is an answer; too large a picture or no such chunk is a question that makes no sense. */
 	if (status == ESP_ELIMIT || status == ESP_EINVAL)
-		return cli_usage_error(COMMAND ": %s", err.text);
-	return cli_fail(COMMAND ": %s", err.text);
+		return complain_usage(COMMAND ": %s", err.text);
+	return complain(COMMAND ": %s", err.text);
 }
 
 static int run(int argc, char **argv)
 {
 	struct draw_request request = {.chunk = DRAW_ALL_CHUNKS};
-	struct cli_option options[PLAN_OPTION_MAX];
+	struct option_spec options[PLAN_OPTION_MAX];
 	size_t count = plan_request_options(&request.plan, options);
 	char about[PLAN_ABOUT_TEXT];
 
 	options[count++] = plan_request_planner(&request.plan);
-	options[count++] = (struct cli_option){
-		"chunk", 0, CLI_U64, &request.chunk, "C", "draw chunk C alone", 0, DRAW_ALL_CHUNKS - 1, NULL};
-	options[count++] = (struct cli_option){
-		"output", 'o', CLI_STRING, &request.output, "FILE", "write to FILE (default: stdout)", 0, 0, NULL};
+	options[count++] = (struct option_spec){
+		"chunk", 0, OPTION_U64, &request.chunk, "C", "draw chunk C alone", 0, DRAW_ALL_CHUNKS - 1, NULL};
+	options[count++] = (struct option_spec){
+		"output", 'o', OPTION_STRING, &request.output, "FILE", "write to FILE (default: stdout)", 0, 0, NULL};
 	options[count++] =
-		(struct cli_option){"json", 0, CLI_FLAG, &request.json, NULL, "print JSON with the picture in it", 0, 0, NULL};
-	options[count] = (struct cli_option){0};
-	const struct cli_usage usage = {
+		(struct option_spec){"json", 0, OPTION_FLAG, &request.json, NULL, "print JSON with the picture in it", 0, 0, NULL};
+	options[count] = (struct option_spec){0};
+	const struct options_usage usage = {
 		COMMAND,
 		"[FILE|-]",
 		plan_about(
@@ -121,13 +121,13 @@ static int run(int argc, char **argv)
 		options,
 		0,
 		1};
-	int parsed = cli_parse(&usage, &argc, argv);
+	int parsed = options_parse(&usage, &argc, argv);
 	if (parsed >= 0)
 		return parsed;
 	if (request.json && request.output)
-		return cli_usage_error(COMMAND ": --json goes to the standard output; leave out --output");
+		return complain_usage(COMMAND ": --json goes to the standard output; leave out --output");
 	if (request.output && request.output[0] == '\0')
-		return cli_usage_error(COMMAND ": --output: the name of the file is empty");
+		return complain_usage(COMMAND ": --output: the name of the file is empty");
 
 	struct plan *plan;
 	int exit_status = plan_from(&request.plan, COMMAND, argc > 1 ? argv[1] : NULL, NULL, &plan);

@@ -17,27 +17,27 @@ static int print(const struct plan *plan, bool json)
 	struct error err = {0};
 	enum esp_status status = json ? plan_json_print(plan, &everything, &err) : plan_print(plan, stdout, &err);
 
-	return status == ESP_OK ? CLI_EXIT_OK : cli_fail(COMMAND ": %s", err.text);
+	return status == ESP_OK ? EXIT_OK : complain(COMMAND ": %s", err.text);
 }
 
 static int run(int argc, char **argv)
 {
 	struct plan_request request;
-	struct cli_option options[PLAN_OPTION_MAX];
+	struct option_spec options[PLAN_OPTION_MAX];
 	size_t count = plan_request_options(&request, options);
 	bool json = false;
 	char about[PLAN_ABOUT_TEXT];
 
-	options[count++] = (struct cli_option){"json", 0, CLI_FLAG, &json, NULL, "print JSON", 0, 0, NULL};
-	options[count] = (struct cli_option){0};
-	const struct cli_usage usage = {
+	options[count++] = (struct option_spec){"json", 0, OPTION_FLAG, &json, NULL, "print JSON", 0, 0, NULL};
+	options[count] = (struct option_spec){0};
+	const struct options_usage usage = {
 		COMMAND,
 		"PLANNER",
 		plan_about("Prints the plan that PLANNER makes, as text that espalier plan check reads.", about),
 		options,
 		1,
 		1};
-	int parsed = cli_parse(&usage, &argc, argv);
+	int parsed = options_parse(&usage, &argc, argv);
 	if (parsed >= 0)
 		return parsed;
 

@@ -73,7 +73,7 @@ static void print_piece(uint64_t chunk, const struct plan_piece *piece)
 	char bytes[NUMBER_BYTES_TEXT];
 
 	printf("\nchunk %llu: %s byte%s", (unsigned long long)chunk, number_format_bytes(piece->bytes, bytes),
-	       cli_plural(piece->bytes));
+	       plural(piece->bytes));
 	print_side(", from", piece->from);
 	print_side(" to", piece->to);
 	printf("; at byte %llu of the input, %llu of the output\n", (unsigned long long)piece->in_at,
@@ -154,13 +154,13 @@ static enum esp_status print_chunks(const struct plan *plan, const struct plan_f
 static int check_filter(const struct plan *plan, const struct show_request *request, struct plan_filter *out)
 {
 	if (request->node != EVERY && request->node >= plan->nodes)
-		return cli_usage_error(COMMAND ": there is no node %llu: they are numbered from 0 to %u",
-		                       (unsigned long long)request->node, plan->nodes - 1);
+		return complain_usage(COMMAND ": there is no node %llu: they are numbered from 0 to %u",
+		                      (unsigned long long)request->node, plan->nodes - 1);
 	if (request->chunk != EVERY && request->chunk >= plan->chunks.chunk_count)
-		return cli_usage_error(COMMAND ": there is no chunk %llu: the plan has %llu, numbered from 0",
-		                       (unsigned long long)request->chunk, (unsigned long long)plan->chunks.chunk_count);
+		return complain_usage(COMMAND ": there is no chunk %llu: the plan has %llu, numbered from 0",
+		                      (unsigned long long)request->chunk, (unsigned long long)plan->chunks.chunk_count);
 	if (request->explain && request->node == EVERY)
-		return cli_usage_error(COMMAND ": --explain tells what one node does: say which, with --node N");
+		return complain_usage(COMMAND ": --explain tells what one node does: say which, with --node N");
 	out->node = request->node == EVERY ? PLAN_NONE : (uint32_t)request->node;
 	out->chunk = request->chunk;
 	return -1;
@@ -175,29 +175,29 @@ static int show(const struct plan *plan, const struct show_request *request)
 	if (exit_status >= 0)
 		return exit_status;
 	if (request->json)
-		return plan_json_print(plan, &filter, &err) == ESP_OK ? CLI_EXIT_OK : cli_fail(COMMAND ": %s", err.text);
+		return plan_json_print(plan, &filter, &err) == ESP_OK ? EXIT_OK : complain(COMMAND ": %s", err.text);
 	print_head(plan);
 	enum esp_status status = print_chunks(plan, &filter, request->explain);
-	return status == ESP_OK ? CLI_EXIT_OK : cli_fail(COMMAND ": out of memory, or the output cannot be written");
+	return status == ESP_OK ? EXIT_OK : complain(COMMAND ": out of memory, or the output cannot be written");
 }
 
 static int run(int argc, char **argv)
 {
 	struct show_request request = {.node = EVERY, .chunk = EVERY};
-	struct cli_option options[PLAN_OPTION_MAX];
+	struct option_spec options[PLAN_OPTION_MAX];
 	size_t count = plan_request_options(&request.plan, options);
 	char about[PLAN_ABOUT_TEXT];
 
 	options[count++] = plan_request_planner(&request.plan);
-	options[count++] = (struct cli_option){
-		"node", 0, CLI_U64, &request.node, "N", "only what node N does", 0, EVERY - 1, NULL};
+	options[count++] = (struct option_spec){
+		"node", 0, OPTION_U64, &request.node, "N", "only what node N does", 0, EVERY - 1, NULL};
 	options[count++] =
-		(struct cli_option){"chunk", 0, CLI_U64, &request.chunk, "C", "only chunk C", 0, EVERY - 1, NULL};
-	options[count++] = (struct cli_option){
-		"explain", 'x', CLI_FLAG, &request.explain, NULL, "tell in words what --node does", 0, 0, NULL};
-	options[count++] = (struct cli_option){"json", 0, CLI_FLAG, &request.json, NULL, "print JSON", 0, 0, NULL};
-	options[count] = (struct cli_option){0};
-	const struct cli_usage usage = {
+		(struct option_spec){"chunk", 0, OPTION_U64, &request.chunk, "C", "only chunk C", 0, EVERY - 1, NULL};
+	options[count++] = (struct option_spec){
+		"explain", 'x', OPTION_FLAG, &request.explain, NULL, "tell in words what --node does", 0, 0, NULL};
+	options[count++] = (struct option_spec){"json", 0, OPTION_FLAG, &request.json, NULL, "print JSON", 0, 0, NULL};
+	options[count] = (struct option_spec){0};
+	const struct options_usage usage = {
 		COMMAND,
 		"[FILE|-]",
 		plan_about("Shows a plan, from a file or from a planner: who waits for whom and sends to\n"
@@ -206,7 +206,7 @@ static int run(int argc, char **argv)
 		options,
 		0,
 		1};
-	int parsed = cli_parse(&usage, &argc, argv);
+	int parsed = options_parse(&usage, &argc, argv);
 	if (parsed >= 0)
 		return parsed;
 

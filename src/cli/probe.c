@@ -148,14 +148,14 @@ static int send_file(const struct probe_outcome *outcome, enum home_file which, 
 	FILE *file = open_memstream(&text, &length);
 
 	if (!file)
-		return cli_fail("probe: %s: %s", path, esp_status_text(ESP_ENOMEM));
+		return complain("probe: %s: %s", path, esp_status_text(ESP_ENOMEM));
 	enum esp_status status = write(outcome, file, &err);
 	if (fclose(file) != 0 && status == ESP_OK)
 		status = error_set(&err, ESP_ENOMEM, "%s", esp_status_text(ESP_ENOMEM));
 	if (status == ESP_OK)
 		home_send(which, text, length, stdout);
 	free(text);
-	return status == ESP_OK ? CLI_EXIT_OK : cli_fail("probe: %s: %s", path, err.text);
+	return status == ESP_OK ? EXIT_OK : complain("probe: %s: %s", path, err.text);
 }
 
 static int write_file(const struct probe_outcome *outcome, enum home_file which, const char *path, write_fn *write)
@@ -164,16 +164,16 @@ static int write_file(const struct probe_outcome *outcome, enum home_file which,
 	struct error err = {0};
 
 	if (!path)
-		return CLI_EXIT_OK;
+		return EXIT_OK;
 	if (home())
 		return send_file(outcome, which, path, write);
 	if (outfile_open(&file, path, &err) != ESP_OK)
-		return cli_fail("probe: %s", err.text);
+		return complain("probe: %s", err.text);
 	if (write(outcome, file.file, &err) != ESP_OK) {
 		outfile_abandon(&file);
-		return cli_fail("probe: %s: %s", path, err.text);
+		return complain("probe: %s: %s", path, err.text);
 	}
-	return outfile_commit(&file, &err) == ESP_OK ? CLI_EXIT_OK : cli_fail("probe: %s", err.text);
+	return outfile_commit(&file, &err) == ESP_OK ? EXIT_OK : complain("probe: %s", err.text);
 }
 
 /* Each file that can be written is, whatever happens to the others. */
@@ -185,16 +185,16 @@ static int show(struct probe_outcome *outcome)
 
 	for (uint32_t i = 0; i < outcome->found.lost_count; i++)
 		if (outcome->found.lost[i].fate != PROBE_NOT_STARTED) /* whoever tried to start it has said why not */
-			cli_note("probe: %s", probe_say_lost(outcome, i, text));
+			complain_note("probe: %s", probe_say_lost(outcome, i, text));
 	int saved = write_file(outcome, HOME_MATRIX, options->save_matrix, write_survey);
 	int out = write_file(outcome, HOME_TOPOLOGY, options->out, write_topology);
 	int html = write_file(outcome, HOME_REPORT, options->html, probe_print_html);
-	outcome->has_out = options->out && out == CLI_EXIT_OK;
-	outcome->has_html = options->html && html == CLI_EXIT_OK;
+	outcome->has_out = options->out && out == EXIT_OK;
+	outcome->has_html = options->html && html == EXIT_OK;
 	enum esp_status printed = options->json ? probe_print_json(outcome, stdout) : probe_print(outcome, stdout, &err);
 	if (printed != ESP_OK)
-		return cli_fail("probe: cannot write to the standard output");
-	return saved != CLI_EXIT_OK ? saved : out != CLI_EXIT_OK ? out : html;
+		return complain("probe: cannot write to the standard output");
+	return saved != EXIT_OK ? saved : out != EXIT_OK ? out : html;
 }
 
 static void outcome_fini(struct probe_outcome *outcome)
@@ -230,10 +230,10 @@ static int conclude(struct probe_outcome *outcome)
 
 	try_topology(outcome);
 	if (add_absent(&outcome->found, outcome->options->absent, &err) != ESP_OK)
-		return cli_fail("probe: %s", err.text);
-	int compared = probe_compare(outcome, &err) == ESP_OK ? CLI_EXIT_OK : cli_fail("probe: %s", err.text);
+		return complain("probe: %s", err.text);
+	int compared = probe_compare(outcome, &err) == ESP_OK ? EXIT_OK : complain("probe: %s", err.text);
 	int shown = show(outcome);
-	return shown != CLI_EXIT_OK ? shown : compared;
+	return shown != EXIT_OK ? shown : compared;
 }
 
 /* ---- as a rank of a job ---- */
@@ -248,7 +248,7 @@ static bool warn_of_file(const char *path, const char *then)
 	if (!path || (stat(path, &there) == 0 && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode)))
 		return false;
 	if (outfile_open(&file, path, &err) != ESP_OK) {
-		cli_note("probe: %s%s", err.text, then);
+		complain_note("probe: %s%s", err.text, then);
 		return true;
 	}
 	outfile_abandon(&file);
@@ -267,7 +267,7 @@ static void warn_of_files(const struct probe_options *options)
 	if (!home())
 		(void)warn_of_outputs(options, "; probing goes on");
 	if (options->racks && access(options->racks, R_OK) != 0)
-		cli_note("probe: cannot read %s: %s; probing goes on", options->racks, strerror(errno));
+		complain_note("probe: cannot read %s: %s; probing goes on", options->racks, strerror(errno));
 }
 
 /* What the callback that groups is given, and leaves behind. */
@@ -286,9 +286,9 @@ static enum esp_status group(void *context, const struct survey *survey, struct 
 	return status == ESP_OK ? grouping_from(out, grouper->verdict.grouping.group_of, survey->count, err) : status;
 }
 
-static int complain(uint32_t rank, const char *text)
+static int fail_rank(uint32_t rank, const char *text)
 {
-	return rank == 0 ? cli_fail("probe: %s", text) : CLI_EXIT_NO;
+	return rank == 0 ? complain("probe: %s", text) : EXIT_NO;
 }
 
 /* Whoever tells may not have grouped, if that one has died since: the survey is the same, and so are the groups. */
@@ -325,7 +325,7 @@ static int probe_job(struct esp_context *context, const struct probe_options *op
 		.progress_context = &progress,
 	};
 	struct error err = {0};
-	int exit_status = CLI_EXIT_OK;
+	int exit_status = EXIT_OK;
 
 	if (rank == 0)
 		warn_of_files(options);
@@ -337,11 +337,11 @@ static int probe_job(struct esp_context *context, const struct probe_options *op
 	else
 		verdict_fini(&grouper.verdict);
 	if (status != ESP_OK)
-		exit_status = complain(rank, err.text);
+		exit_status = fail_rank(rank, err.text);
 	else if (tells)
 		exit_status = conclude(&outcome);
 	if (tells && told)
-		home_send_end(exit_status == CLI_EXIT_OK, stdout);
+		home_send_end(exit_status == EXIT_OK, stdout);
 	outcome_fini(&outcome);
 	return exit_status;
 }
@@ -364,8 +364,8 @@ static int not_joined(const struct probe_options *options, const struct esp_erro
 	bool is_lonely = is_late && rank >= 0 && err->rank != rank && (rank == 0 || err->rank != 0);
 
 	if (!is_lonely || rank == 0)
-		cli_note("probe: %s", err->text);
-	return is_lonely && options->absent ? PROBE_EXIT_LONELY : CLI_EXIT_NO;
+		complain_note("probe: %s", err->text);
+	return is_lonely && options->absent ? PROBE_EXIT_LONELY : EXIT_NO;
 }
 
 static int take_part(const struct probe_options *options)
@@ -380,7 +380,7 @@ static int take_part(const struct probe_options *options)
 	}
 	int exit_status = probe_job(context, options);
 	(void)esp_fini(context);
-	return exit_status == CLI_EXIT_NO && options->absent ? PROBE_EXIT_FAILED : exit_status;
+	return exit_status == EXIT_NO && options->absent ? PROBE_EXIT_FAILED : exit_status;
 }
 
 /* ---- what was measured before ---- */
@@ -393,11 +393,11 @@ static int group_stored(const struct probe_options *options)
 	struct error err = {0};
 
 	if (infile_open(&file, options->matrix, &err) != ESP_OK)
-		return cli_usage_error("probe: %s", err.text);
+		return complain_usage("probe: %s", err.text);
 	enum esp_status status = survey_parse(file.text, file.length, &outcome.found.survey, &err);
 	infile_close(&file);
 	if (status != ESP_OK)
-		return cli_fail("probe: %s: %s", options->matrix, err.text);
+		return complain("probe: %s: %s", options->matrix, err.text);
 	if (outcome.found.survey.count < 2)
 		status = error_set(&err, ESP_EINVAL, "%.100s: a measurement of one host says nothing", options->matrix);
 	for (uint32_t k = 0; k < SURVEY_KINDS && status == ESP_OK; k++)
@@ -411,7 +411,7 @@ static int group_stored(const struct probe_options *options)
 		status = found_rates_init(&outcome.found, &err);
 	if (status == ESP_OK)
 		found_estimate_rates(&outcome.found);
-	int exit_status = status == ESP_OK ? conclude(&outcome) : cli_fail("probe: %s", err.text);
+	int exit_status = status == ESP_OK ? conclude(&outcome) : complain("probe: %s", err.text);
 	outcome_fini(&outcome);
 	return exit_status;
 }
@@ -424,10 +424,10 @@ static int run_typed(const struct probe_options *options, int argc, char **argv)
 		return take_part(options);
 	if (options->hosts || options->hostfile || options->ranks) {
 		if (warn_of_outputs(options, ""))
-			return CLI_EXIT_NO;
+			return EXIT_NO;
 		return probe_start(options, argc, argv);
 	}
-	return cli_usage_error("probe: which hosts? --hosts a,b,c, or start it as a job: espalier run --hosts a,b,c -- espalier probe");
+	return complain_usage("probe: which hosts? --hosts a,b,c, or start it as a job: espalier run --hosts a,b,c -- espalier probe");
 }
 
 static int run(int argc, char **argv)
@@ -436,7 +436,7 @@ static int run(int argc, char **argv)
 	char **typed = calloc((size_t)argc + 1, sizeof(*argv)); /* parsing changes the order */
 
 	if (!typed)
-		return cli_fail("probe: %s", esp_status_text(ESP_ENOMEM));
+		return complain("probe: %s", esp_status_text(ESP_ENOMEM));
 	memcpy(typed, argv, (size_t)argc * sizeof(*argv));
 	int exit_status = probe_options_parse(&options, argc, argv);
 	if (exit_status < 0)

@@ -45,7 +45,7 @@ static uint32_t count_left(const struct start *start)
 static void leave_out(struct start *start, uint32_t host, const char *why)
 {
 	start->is_left[host] = false;
-	cli_note("probe: host %s is left out: %s", run_host_address(&start->hosts.list[host]), why);
+	complain_note("probe: host %s is left out: %s", run_host_address(&start->hosts.list[host]), why);
 }
 
 static void write_host(FILE *file, const struct run_host *host)
@@ -187,10 +187,10 @@ static int try_once(struct start *start)
 	char *hosts = list_hosts(start, true), *absent = list_hosts(start, false);
 	char **argv = calloc(WORDS + (size_t)start->argc, sizeof(*argv));
 	uint64_t size = start->hosts.count ? count_ranks(start) : options->ranks;
-	int count = 0, status = CLI_EXIT_NO;
+	int count = 0, status = EXIT_NO;
 
 	if (!argv || !hosts || !absent) {
-		status = cli_fail("probe: %s", esp_status_text(ESP_ENOMEM));
+		status = complain("probe: %s", esp_status_text(ESP_ENOMEM));
 		goto out;
 	}
 	home_begin(&start->home);
@@ -236,10 +236,10 @@ out:
 static int conclude(struct start *start, int status)
 {
 	if (start->has_failed || status == PROBE_EXIT_LONELY)
-		status = CLI_EXIT_NO;
+		status = EXIT_NO;
 	else if (start->has_result)
-		status = CLI_EXIT_OK;
-	return home_write(&start->home, status == CLI_EXIT_OK) == CLI_EXIT_OK ? status : CLI_EXIT_NO;
+		status = EXIT_OK;
+	return home_write(&start->home, status == EXIT_OK) == EXIT_OK ? status : EXIT_NO;
 }
 
 /* ---- hosts ---- */
@@ -248,7 +248,7 @@ static int too_few(const struct start *start)
 {
 	uint32_t count = count_left(start);
 
-	return cli_fail("probe: %u of %u hosts %s left, and what is probed is the way between two; espalier run --hosts A,B,... -- espalier "
+	return complain("probe: %u of %u hosts %s left, and what is probed is the way between two; espalier run --hosts A,B,... -- espalier "
 	                "doctor looks for reasons", count, start->hosts.count,
 	                count == 1 ? "is" : "are");
 }
@@ -267,11 +267,11 @@ static void leave_out_blamed(struct start *start)
 static int probe_hosts(struct start *start)
 {
 	struct error err = {0};
-	int status = CLI_EXIT_NO;
+	int status = EXIT_NO;
 	bool needs_two = !start->options->each_rank;
 
 	if (call_roll(start, &err) != ESP_OK)
-		return cli_fail("probe: %s", err.text);
+		return complain("probe: %s", err.text);
 	do {
 		if (count_left(start) < (needs_two ? 2 : 1) || count_ranks(start) < 2)
 			return too_few(start);
@@ -291,13 +291,13 @@ static int take_hosts(struct start *start)
 	if (status == ESP_OK)
 		status = run_hosts_settle(&start->hosts, (uint32_t)options->ranks, &err);
 	if (status == ESP_EINVAL || status == ESP_ELIMIT)
-		return cli_usage_error("probe: %s", err.text);
+		return complain_usage("probe: %s", err.text);
 	if (status != ESP_OK)
-		return cli_fail("probe: %s", err.text);
+		return complain("probe: %s", err.text);
 	start->is_left = calloc(start->hosts.count, sizeof(*start->is_left));
 	start->is_blamed = calloc(start->hosts.count, sizeof(*start->is_blamed));
 	if (!start->is_left || !start->is_blamed)
-		return cli_fail("probe: %s", esp_status_text(ESP_ENOMEM));
+		return complain("probe: %s", esp_status_text(ESP_ENOMEM));
 	memset(start->is_left, true, start->hosts.count * sizeof(*start->is_left));
 	return probe_hosts(start);
 }
@@ -308,7 +308,7 @@ int probe_start(const struct probe_options *options, int argc, char **argv)
 	ssize_t length = readlink("/proc/self/exe", start.self, sizeof(start.self) - 1);
 
 	if (length < 0)
-		return cli_fail("probe: cannot find out which program this is");
+		return complain("probe: cannot find out which program this is");
 	home_open(&start.home, options, isatty(STDERR_FILENO) == 1 ? STDERR_FILENO : -1);
 	int status = options->hosts || options->hostfile ? take_hosts(&start) : conclude(&start, try_once(&start));
 	home_close(&start.home);

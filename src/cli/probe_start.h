@@ -11,7 +11,7 @@
 
 #include "tools/probe/probe_outcome.h"
 
-/* What ranks that were started so return, so that it is known what to do next: others see CLI_EXIT_NO in both cases. */
+/* What ranks that were started so return, so that it is known what to do next: others see EXIT_NO in both cases. */
 enum probe_exit {
 	PROBE_EXIT_FAILED = 74, /* nothing could be found out, or a file not be written: to start again would not help */
 	PROBE_EXIT_LONELY = 75, /* this rank was there, and others did not join                                        */

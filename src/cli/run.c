@@ -32,15 +32,15 @@ static int status_of(const struct given *given, enum esp_status status, const st
 
 static int parse(struct given *given, struct run_request *request, int argc, char **argv)
 {
-	struct cli_option options[6 + RUN_GIVEN_OPTIONS + 1] = {
-		{"ranks", 'n', CLI_U64, &given->ranks, "N", "number of ranks", .min = 1, .max = RUN_RANKS_MAX},
-		{"hosts", 0, CLI_STRING, &given->hosts, "LIST", "hosts and their numbers of ranks, as in a:4,user@b:4"},
-		{"hostfile", 0, CLI_STRING, &given->hostfile, "FILE", "the same from a file, a line for each"},
-		{"leader", 0, CLI_STRING, &given->leader, "HOST:PORT", "where rank 0 can be reached"},
-		{"port", 0, CLI_U64, &given->port, "PORT", "port of rank 0 (default: a free one)", .min = 1, .max = UINT16_MAX},
-		{"rsh", 0, CLI_STRING, &given->rsh, "COMMAND", "remote shell (default: ssh, which must not ask for a password)"},
+	struct option_spec options[6 + RUN_GIVEN_OPTIONS + 1] = {
+		{"ranks", 'n', OPTION_U64, &given->ranks, "N", "number of ranks", .min = 1, .max = RUN_RANKS_MAX},
+		{"hosts", 0, OPTION_STRING, &given->hosts, "LIST", "hosts and their numbers of ranks, as in a:4,user@b:4"},
+		{"hostfile", 0, OPTION_STRING, &given->hostfile, "FILE", "the same from a file, a line for each"},
+		{"leader", 0, OPTION_STRING, &given->leader, "HOST:PORT", "where rank 0 can be reached"},
+		{"port", 0, OPTION_U64, &given->port, "PORT", "port of rank 0 (default: a free one)", .min = 1, .max = UINT16_MAX},
+		{"rsh", 0, OPTION_STRING, &given->rsh, "COMMAND", "remote shell (default: ssh, which must not ask for a password)"},
 	};
-	const struct cli_usage usage = {
+	const struct options_usage usage = {
 		COMMAND,
 		"-- COMMAND [ARGUMENT]...",
 		"Starts the ranks of a job, here or on other hosts, and waits for all of them. Each is told in its\n"
@@ -78,9 +78,9 @@ static int take_ranks(const struct given *given, struct run_request *request)
 	struct error err;
 	enum esp_status status = ESP_OK;
 	if (given->hosts && given->hostfile)
-		return cli_usage_error(COMMAND ": --hosts and --hostfile say the same thing; leave out one");
+		return complain_usage(COMMAND ": --hosts and --hostfile say the same thing; leave out one");
 	if (!given->ranks && !given->hosts && !given->hostfile)
-		return cli_usage_error(COMMAND ": how many ranks? -n N starts them here, --hosts or --hostfile on other hosts");
+		return complain_usage(COMMAND ": how many ranks? -n N starts them here, --hosts or --hostfile on other hosts");
 	request->size = (uint32_t)given->ranks;
 	if (!given->hosts && !given->hostfile)
 		return GO_ON;
@@ -99,7 +99,7 @@ static int take_leader(const struct given *given, struct run_request *request)
 	uint16_t port = (uint16_t)given->port;
 	enum esp_status status = ESP_OK;
 	if (given->leader && given->port)
-		return cli_usage_error(COMMAND ": --leader has a port already; leave out --port");
+		return complain_usage(COMMAND ": --leader has a port already; leave out --port");
 	if (given->leader) {
 		status = run_group_check_leader(given->leader, &err);
 		snprintf(request->leader, sizeof(request->leader), "%s", given->leader);
@@ -117,10 +117,10 @@ static int take_rsh(const struct given *given, struct run_request *request)
 {
 	struct error err;
 	if (given->rsh && !request->hosts.count)
-		return cli_usage_error(COMMAND ": --rsh means nothing without --hosts or --hostfile");
+		return complain_usage(COMMAND ": --rsh means nothing without --hosts or --hostfile");
 	request->here = getcwd(NULL, 0);
 	if (!request->here)
-		return cli_fail(COMMAND ": cannot tell the current folder: %s", strerror(errno));
+		return complain(COMMAND ": cannot tell the current folder: %s", strerror(errno));
 	enum esp_status status = run_shell_words(given->rsh, &request->rsh, &request->rsh_host, &err);
 	return status == ESP_OK ? GO_ON : status_of(given, status, &err);
 }

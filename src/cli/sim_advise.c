@@ -298,20 +298,20 @@ static int run(int argc, char **argv)
 	int by = BY_TIME;
 	bool json = false, by_given = false;
 	struct error err = {0};
-	const struct cli_option options[] = {
+	const struct option_spec options[] = {
 		SIM_CHOICE_OPTION(&advise.choice, "those that come into question"),
-		{"prices", 0, CLI_STRING, &prices, "FILE", "prices as JSON (docs/money.md); ranks by money then"},
-		{"by", 0, CLI_CHOICE, &by, "WHAT", "rank by time (default) or by money", .choices = by_names, .given = &by_given},
+		{"prices", 0, OPTION_STRING, &prices, "FILE", "prices as JSON (docs/money.md); ranks by money then"},
+		{"by", 0, OPTION_CHOICE, &by, "WHAT", "rank by time (default) or by money", .choices = by_names, .given = &by_given},
 		SIM_CASE_OPTIONS(&advise.c),
-		{"json", 0, CLI_FLAG, &json, NULL, "print JSON"},
+		{"json", 0, OPTION_FLAG, &json, NULL, "print JSON"},
 		{0},
 	};
-	const struct cli_usage usage = {COMMAND, "",
-	                                "Ranks the mechanisms for a model and a cluster, and says why: what each needs, and what it waits for.\n"
-	                                "Those within 4 % of each other are ties (=); the one that needs the least comes first.\n\n"
-	                                "  espalier sim advise --model vgg-16 --workers 32 --gbps 10\n"
-	                                "  espalier sim advise --model resnet-50 --racks 4 --workers 64 --oversubscribe 4 --by money",
-	                                options, 0, 0};
+	const struct options_usage usage = {COMMAND, "",
+	                                    "Ranks the mechanisms for a model and a cluster, and says why: what each needs, and what it waits for.\n"
+	                                    "Those within 4 % of each other are ties (=); the one that needs the least comes first.\n\n"
+	                                    "  espalier sim advise --model vgg-16 --workers 32 --gbps 10\n"
+	                                    "  espalier sim advise --model resnet-50 --racks 4 --workers 64 --oversubscribe 4 --by money",
+	                                    options, 0, 0};
 	int parsed = sim_case_parse(&usage, &argc, argv, &advise.c, &advise.choice);
 	if (parsed >= 0)
 		return parsed;

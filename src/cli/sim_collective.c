@@ -90,24 +90,24 @@ bool sim_collective_is_meant(int argc, char **argv)
 
 static int parse(struct given *given, int *argc, char **argv)
 {
-	struct cli_option options[SIM_NETWORK_OPTIONS + 16];
-	const struct cli_option own[] = {
-		{"collective", 0, CLI_CHOICE, &given->collective, "NAME", "what to do", .choices = collective_names()},
-		{"bytes", 'b', CLI_BYTES, &given->bytes, "B", "size of the whole buffer (default 100M)"},
-		{"chunk", 0, CLI_BYTES, &given->chunk, "B", "most bytes of a chunk (default 1M)", .min = 1, .max = 1u << 30},
-		{"workers", 'w', CLI_U64, &given->workers, "N", "workers (default 32; --topology: a host each)", .min = 1, .max = WORKERS_MAX},
-		{"servers", 'p', CLI_U64, &given->servers, "N", "servers of those mechanisms that have them (default 1)", .min = 1, .max = WORKERS_MAX},
-		{"racks", 0, CLI_U64, &given->racks, "N", "racks that the workers are spread over (default 1)", .min = 1, .max = WORKERS_MAX, .given = &given->racks_given},
-		{"root", 'r', CLI_U64, &given->root, "R", "root of broadcast, reduce, gather and scatter (default 0)", .max = WORKERS_MAX},
-		{"mechanism", 0, CLI_STRING, &given->mechanism, "NAME|all", "one of those below (default all)"},
-		{"trace", 't', CLI_STRING, &given->trace, "FILE", "write every message for Perfetto or chrome://tracing; one mechanism only"},
-		{"json", 0, CLI_FLAG, &given->json, NULL, "print JSON"},
+	struct option_spec options[SIM_NETWORK_OPTIONS + 16];
+	const struct option_spec own[] = {
+		{"collective", 0, OPTION_CHOICE, &given->collective, "NAME", "what to do", .choices = collective_names()},
+		{"bytes", 'b', OPTION_BYTES, &given->bytes, "B", "size of the whole buffer (default 100M)"},
+		{"chunk", 0, OPTION_BYTES, &given->chunk, "B", "most bytes of a chunk (default 1M)", .min = 1, .max = 1u << 30},
+		{"workers", 'w', OPTION_U64, &given->workers, "N", "workers (default 32; --topology: a host each)", .min = 1, .max = WORKERS_MAX},
+		{"servers", 'p', OPTION_U64, &given->servers, "N", "servers of those mechanisms that have them (default 1)", .min = 1, .max = WORKERS_MAX},
+		{"racks", 0, OPTION_U64, &given->racks, "N", "racks that the workers are spread over (default 1)", .min = 1, .max = WORKERS_MAX, .given = &given->racks_given},
+		{"root", 'r', OPTION_U64, &given->root, "R", "root of broadcast, reduce, gather and scatter (default 0)", .max = WORKERS_MAX},
+		{"mechanism", 0, OPTION_STRING, &given->mechanism, "NAME|all", "one of those below (default all)"},
+		{"trace", 't', OPTION_STRING, &given->trace, "FILE", "write every message for Perfetto or chrome://tracing; one mechanism only"},
+		{"json", 0, OPTION_FLAG, &given->json, NULL, "print JSON"},
 	};
 	size_t count = sim_network_options(&given->network, options);
 
 	memcpy(options + count, own, sizeof(own));
-	options[count + sizeof(own) / sizeof(own[0])] = (struct cli_option){0};
-	const struct cli_usage usage = {
+	options[count + sizeof(own) / sizeof(own[0])] = (struct option_spec){0};
+	const struct options_usage usage = {
 		COMMAND, "--collective NAME",
 		"Runs a collective in virtual time, by each mechanism: Espalier's own plans, run by its own executor, on a modelled\n"
 		"network. Speedups are relative to the mechanism server.\n\n"
@@ -116,7 +116,7 @@ static int parse(struct given *given, int *argc, char **argv)
 		"mechanisms: server, aggregation, multicast, multicast+aggregation, flat, ring, ring-whole, ring+multicast,\n"
 		"  butterfly, halving-doubling, tree, double-tree, two-level, hub",
 		options, 0, 0};
-	return cli_parse(&usage, argc, argv);
+	return options_parse(&usage, argc, argv);
 }
 
 static int choose(const struct given *given, struct outcome *outcomes, size_t *out_count)
@@ -131,12 +131,12 @@ static int choose(const struct given *given, struct outcome *outcomes, size_t *o
 	if (!all && count == 1 && strcmp(mechanisms[0].name, given->mechanism) != 0) {
 		const char *near = word_nearest(given->mechanism, mechanism_name, NULL);
 
-		return cli_usage_error(near ? COMMAND ": there is no mechanism '%s'; did you mean '%s'?"
+		return complain_usage(near ? COMMAND ": there is no mechanism '%s'; did you mean '%s'?"
 		                            : COMMAND ": there is no mechanism '%s'; see espalier sim run --collective allreduce --help",
 		                       given->mechanism, near);
 	}
 	if (given->trace && all)
-		return cli_usage_error(COMMAND ": --trace shows one mechanism; name it with --mechanism");
+		return complain_usage(COMMAND ": --trace shows one mechanism; name it with --mechanism");
 	*out_count = count;
 	return -1;
 }
@@ -294,7 +294,7 @@ static int compare(const struct given *given, struct outcome *outcomes, size_t c
 
 	err.status = group_workers(given, &group_of, &err);
 	if (err.status != ESP_OK)
-		return cli_fail(COMMAND ": %s", err.text);
+		return complain(COMMAND ": %s", err.text);
 	for (size_t i = 0; exit_status < 0 && i < count; i++) {
 		enum esp_status status = measure(given, &outcomes[i], group_of, &err);
 
@@ -306,11 +306,11 @@ static int compare(const struct given *given, struct outcome *outcomes, size_t c
 	}
 	free(group_of);
 	if (exit_status < 0 && left_out == count)
-		exit_status = cli_usage_error(COMMAND ": no mechanism can be run: %s", outcomes[0].reason);
+		exit_status = complain_usage(COMMAND ": no mechanism can be run: %s", outcomes[0].reason);
 	if (exit_status >= 0)
 		return exit_status;
 	enum esp_status printed = print(given, outcomes, count);
-	return printed == ESP_OK ? CLI_EXIT_OK : cli_fail(COMMAND ": cannot write to the standard output");
+	return printed == ESP_OK ? EXIT_OK : complain(COMMAND ": cannot write to the standard output");
 }
 
 static int run(int argc, char **argv)
@@ -320,20 +320,20 @@ static int run(int argc, char **argv)
 	size_t count = 0;
 
 	if (is_given(argc, argv, "--model") || is_given(argc, argv, "--traces"))
-		return cli_usage_error(COMMAND ": --collective runs one collective alone; leave it out to simulate training with --model or --traces");
+		return complain_usage(COMMAND ": --collective runs one collective alone; leave it out to simulate training with --model or --traces");
 	int exit_status = parse(&given, &argc, argv);
 	if (exit_status >= 0)
 		return exit_status;
 	if (given.collective < 0)
-		return cli_usage_error(COMMAND ": which collective? Give --collective NAME");
+		return complain_usage(COMMAND ": which collective? Give --collective NAME");
 	if (given.network.file && given.racks_given)
-		return cli_usage_error(COMMAND ": --topology FILE says what the network is; --racks is for one that is made");
+		return complain_usage(COMMAND ": --topology FILE says what the network is; --racks is for one that is made");
 	exit_status = sim_network_take(&given.network, COMMAND);
 	if (exit_status < 0 && given.workers == 0)
 		given.workers = given.network.topology ? given.network.topology->host_count : 32;
 	if (exit_status < 0 && given.racks > given.workers)
-		exit_status = cli_usage_error(COMMAND ": %llu racks are too many for %llu workers", (unsigned long long)given.racks,
-		                              (unsigned long long)given.workers);
+		exit_status = complain_usage(COMMAND ": %llu racks are too many for %llu workers", (unsigned long long)given.racks,
+		                             (unsigned long long)given.workers);
 	if (exit_status < 0)
 		exit_status = choose(&given, outcomes, &count);
 	if (exit_status < 0)

@@ -73,7 +73,7 @@ static int list(char *const *names, size_t count, const struct model_options *op
 	struct error err = {0};
 	enum esp_status status = ESP_OK;
 	if (!models)
-		return cli_fail(COMMAND ": no memory for %zu models", count);
+		return complain(COMMAND ": no memory for %zu models", count);
 	for (size_t i = 0; i < count && status == ESP_OK; i++)
 		status = sim_model_open(&models[i], names[i], options, &err);
 	if (status == ESP_OK)
@@ -83,7 +83,7 @@ static int list(char *const *names, size_t count, const struct model_options *op
 	for (size_t i = 0; i < count; i++)
 		model_fini(&models[i]);
 	free(models);
-	return cli_end(COMMAND, status, &err);
+	return complain_end(COMMAND, status, &err);
 }
 
 static int run(int argc, char **argv)
@@ -92,28 +92,28 @@ static int run(int argc, char **argv)
 	const char *accelerator = NULL;
 	uint64_t batch = 0, value_bytes = 0;
 	struct error err = {0};
-	const struct cli_option options[] = {
-		{"accelerator", 'a', CLI_STRING, &accelerator, "NAME|RATE", "compute the times with it instead (v100-fp32, or 45T a second)"},
-		{"batch", 'b', CLI_U64, &batch, "N", "samples of a worker and an iteration", .min = 1, .max = 1u << 30},
-		{"value-bytes", 0, CLI_U64, &value_bytes, "N", "bytes of a value on the wire", .min = 1, .max = 64},
-		{"json", 0, CLI_FLAG, &json, NULL, "print JSON"},
+	const struct option_spec options[] = {
+		{"accelerator", 'a', OPTION_STRING, &accelerator, "NAME|RATE", "compute the times with it instead (v100-fp32, or 45T a second)"},
+		{"batch", 'b', OPTION_U64, &batch, "N", "samples of a worker and an iteration", .min = 1, .max = 1u << 30},
+		{"value-bytes", 0, OPTION_U64, &value_bytes, "N", "bytes of a value on the wire", .min = 1, .max = 64},
+		{"json", 0, OPTION_FLAG, &json, NULL, "print JSON"},
 		{0},
 	};
-	const struct cli_usage usage = {COMMAND, "[MODEL|FILE]...",
-	                                "Lists the models that are shipped, or those that are named: their sizes, and how long an\n"
-	                                "iteration computes. A file has a slash in its name, or .json.",
-	                                options, 0, -1};
-	int parsed = cli_parse(&usage, &argc, argv);
+	const struct options_usage usage = {COMMAND, "[MODEL|FILE]...",
+	                                    "Lists the models that are shipped, or those that are named: their sizes, and how long an\n"
+	                                    "iteration computes. A file has a slash in its name, or .json.",
+	                                    options, 0, -1};
+	int parsed = options_parse(&usage, &argc, argv);
 	if (parsed >= 0)
 		return parsed;
 	struct model_options wanted = {.batch = (uint32_t)batch, .value_bytes = (uint32_t)value_bytes};
 	if (accelerator && accelerator_rate(accelerator, &wanted.flops, &err) != ESP_OK)
-		return cli_usage_error(COMMAND ": --accelerator: %s", err.text);
+		return complain_usage(COMMAND ": --accelerator: %s", err.text);
 	if (argc > 1)
 		return list(argv + 1, (size_t)argc - 1, &wanted, json, false);
 	char **names = sim_model_names();
 	if (!names)
-		return cli_fail(COMMAND ": no model was found");
+		return complain(COMMAND ": no model was found");
 	size_t count = 0;
 	while (names[count])
 		count++;

@@ -29,9 +29,9 @@ static enum esp_status print_words(const struct plan *plan, const struct once_re
 	struct table table;
 
 	printf("%s %s, %u node%s, %llu chunk%s: %.9g s; %llu message%s, %s\n", plan_origin(plan),
-	       plan_collective_name(plan->chunks.collective), plan->nodes, cli_plural(plan->nodes),
-	       (unsigned long long)plan->chunks.chunk_count, cli_plural(plan->chunks.chunk_count), result->seconds,
-	       (unsigned long long)result->messages, cli_plural(result->messages), number_format_bytes(result->bytes, bytes));
+	       plan_collective_name(plan->chunks.collective), plan->nodes, plural(plan->nodes),
+	       (unsigned long long)plan->chunks.chunk_count, plural(plan->chunks.chunk_count), result->seconds,
+	       (unsigned long long)result->messages, plural(result->messages), number_format_bytes(result->bytes, bytes));
 	table_init(&table, headers);
 	for (unsigned i = 0; i < TOPOLOGY_CLASSES; i++) {
 		if (result->class_bytes[i] == 0)
@@ -92,20 +92,20 @@ static int simulate(const struct given *given, const struct plan *plan, bool is_
 	struct error err = {0};
 
 	if (is_read && plan_check(plan, NULL, &report, NULL, &err) != ESP_OK)
-		return cli_fail(COMMAND ": %s", err.text);
+		return complain(COMMAND ": %s", err.text);
 	enum esp_status status = film_run(given, plan, &result, &err);
 	if (status != ESP_OK)
-		return cli_fail(COMMAND ": %s", err.text);
+		return complain(COMMAND ": %s", err.text);
 	status = given->json ? print_json(given, plan, &result) : print_words(plan, &result);
-	return status == ESP_OK ? CLI_EXIT_OK : cli_fail(COMMAND ": cannot write to the standard output");
+	return status == ESP_OK ? EXIT_OK : complain(COMMAND ": cannot write to the standard output");
 }
 
 static int parse(struct given *given, int *argc, char **argv)
 {
-	struct cli_option options[PLAN_OPTION_MAX + SIM_NETWORK_OPTIONS];
+	struct option_spec options[PLAN_OPTION_MAX + SIM_NETWORK_OPTIONS];
 	size_t count = plan_request_options(&given->plan, options);
 	char about[PLAN_ABOUT_TEXT];
-	struct cli_option network[SIM_NETWORK_OPTIONS];
+	struct option_spec network[SIM_NETWORK_OPTIONS];
 	size_t more = sim_network_options(&given->network, network);
 
 	options[count++] = plan_request_planner(&given->plan);
@@ -113,10 +113,10 @@ static int parse(struct given *given, int *argc, char **argv)
 		if (network[i].out != &given->network.place) /* the plan's --place says it */
 			options[count++] = network[i];
 	}
-	options[count++] = (struct cli_option){"trace", 't', CLI_STRING, &given->trace, "FILE", "write every message for Perfetto or chrome://tracing"};
-	options[count++] = (struct cli_option){"json", 0, CLI_FLAG, &given->json, NULL, "print JSON"};
-	options[count] = (struct cli_option){0};
-	const struct cli_usage usage = {
+	options[count++] = (struct option_spec){"trace", 't', OPTION_STRING, &given->trace, "FILE", "write every message for Perfetto or chrome://tracing"};
+	options[count++] = (struct option_spec){"json", 0, OPTION_FLAG, &given->json, NULL, "print JSON"};
+	options[count] = (struct option_spec){0};
+	const struct options_usage usage = {
 		COMMAND, "[FILE]",
 		plan_about("Runs a plan in virtual time: the plan of FILE (- is the standard input), or one that is made here, by the\n"
 	               "executor that jobs have, on a modelled network. Each group is a rack.\n\n"
@@ -124,7 +124,7 @@ static int parse(struct given *given, int *argc, char **argv)
 	               "  espalier sim plan --planner two-level --nodes 64 --racks 8 --bytes 100M --oversubscribe 4",
 	               about),
 		options, 0, 1};
-	return cli_parse(&usage, argc, argv);
+	return options_parse(&usage, argc, argv);
 }
 
 static int run(int argc, char **argv)

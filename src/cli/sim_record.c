@@ -162,7 +162,7 @@ static int run_program(uint64_t ranks, const char *folder, int argc, char **argv
 	char **words = calloc((size_t)argc + 8, sizeof(*words));
 	int used = 0;
 	if (!words)
-		return cli_fail(COMMAND ": no memory");
+		return complain(COMMAND ": no memory");
 	snprintf(count, sizeof count, "%" PRIu64, ranks);
 	snprintf(variable, sizeof variable, "ESP_TRACE=%s/rank-%%r.json", folder);
 	char *const head[] = {run, n, count, env, variable, end};
@@ -209,12 +209,12 @@ static int record(struct recording *recording, uint64_t ranks, int argc, char **
 	char folder[] = "/tmp/espalier-record-XXXXXX";
 	struct error err = {0};
 	if (!mkdtemp(folder))
-		return cli_fail(COMMAND ": cannot make a folder in /tmp: %s", strerror(errno));
+		return complain(COMMAND ": cannot make a folder in /tmp: %s", strerror(errno));
 	int exit_status = run_program(ranks, folder, argc, argv);
 	if (exit_status == 0 && read_folder(recording, folder, ranks, &err) != ESP_OK)
-		exit_status = cli_fail(COMMAND ": %s", err.text);
+		exit_status = complain(COMMAND ": %s", err.text);
 	else if (exit_status != 0)
-		cli_note(COMMAND ": the program failed, so nothing is written");
+		complain_note(COMMAND ": the program failed, so nothing is written");
 	remove_folder(folder);
 	return exit_status;
 }
@@ -246,8 +246,8 @@ static void show_text(const struct steps_found *found, const struct traces *trac
 	printf("forward pass: %.6g s (%s)\n", traces->forward_s,
 	       options->forward_s > 0 ? "as given" : "the usual time from the end of a step to the first gradient of the next");
 	if (found->overlap == 0 && found->length > 1 && !options->blocking)
-		cli_note(COMMAND ": no call was handed over while another was under way: if the program waits for each call before it computes on, these\n"
-		         "  times hold the network's time too, and --blocking takes it out");
+		complain_note(COMMAND ": no call was handed over while another was under way: if the program waits for each call before it computes on, these\n"
+		              "  times hold the network's time too, and --blocking takes it out");
 }
 
 static int write_traces(struct recording *recording, const struct steps_options *options, const char *folder, bool json)
@@ -261,13 +261,13 @@ static int write_traces(struct recording *recording, const struct steps_options 
 	if (status == ESP_OK)
 		status = traces_save(&traces, folder, &err);
 	if (status == ESP_OK && recording->count < recording->size)
-		cli_note(COMMAND ": traces of %" PRIu32 " of %" PRIu32 " ranks; a simulation draws the others from these", recording->count, recording->size);
+		complain_note(COMMAND ": traces of %" PRIu32 " of %" PRIu32 " ranks; a simulation draws the others from these", recording->count, recording->size);
 	if (status == ESP_OK && json)
 		status = show_json(&found, &traces, folder);
 	else if (status == ESP_OK)
 		show_text(&found, &traces, options, folder);
 	traces_fini(&traces);
-	return status == ESP_OK ? CLI_EXIT_OK : cli_fail(COMMAND ": %s", err.text);
+	return status == ESP_OK ? EXIT_OK : complain(COMMAND ": %s", err.text);
 }
 
 static int run(int argc, char **argv)
@@ -276,44 +276,44 @@ static int run(int argc, char **argv)
 	const char *folder = NULL, *name = "recorded";
 	bool json = false;
 	struct steps_options wanted = {0};
-	const struct cli_option options[] = {
-		{"output", 'o', CLI_STRING, &folder, "FOLDER", "a new folder for the traces"},
-		{"ranks", 'n', CLI_U64, &ranks, "N", "run the command with so many ranks here; otherwise files are read", .min = 1, .max = RANKS_MAX},
-		{"steps", 's', CLI_U64, &most, "N", "steps to write, the last ones (default 10)", .min = 1, .max = 65536},
-		{"skip", 0, CLI_U64, &skip, "N", "steps at the beginning that are never written (default 1)"},
-		{"calls", 0, CLI_U64, &length, "N", "calls of a step (default: find out)", .min = 1, .max = STEPS_CALLS_MAX},
-		{"blocking", 0, CLI_FLAG, &wanted.blocking, NULL, "the program waits for each call: take its time out"},
-		{"no-order", 0, CLI_FLAG, &wanted.without_order, NULL, "do not say that the forward order is the reverse of the gradients'"},
-		{"forward", 0, CLI_DOUBLE, &wanted.forward_s, "SECONDS", "of a forward pass (default: the pause between steps)"},
-		{"name", 0, CLI_STRING, &name, "NAME", "of the model (default recorded)"},
-		{"json", 0, CLI_FLAG, &json, NULL, "print JSON"},
+	const struct option_spec options[] = {
+		{"output", 'o', OPTION_STRING, &folder, "FOLDER", "a new folder for the traces"},
+		{"ranks", 'n', OPTION_U64, &ranks, "N", "run the command with so many ranks here; otherwise files are read", .min = 1, .max = RANKS_MAX},
+		{"steps", 's', OPTION_U64, &most, "N", "steps to write, the last ones (default 10)", .min = 1, .max = 65536},
+		{"skip", 0, OPTION_U64, &skip, "N", "steps at the beginning that are never written (default 1)"},
+		{"calls", 0, OPTION_U64, &length, "N", "calls of a step (default: find out)", .min = 1, .max = STEPS_CALLS_MAX},
+		{"blocking", 0, OPTION_FLAG, &wanted.blocking, NULL, "the program waits for each call: take its time out"},
+		{"no-order", 0, OPTION_FLAG, &wanted.without_order, NULL, "do not say that the forward order is the reverse of the gradients'"},
+		{"forward", 0, OPTION_DOUBLE, &wanted.forward_s, "SECONDS", "of a forward pass (default: the pause between steps)"},
+		{"name", 0, OPTION_STRING, &name, "NAME", "of the model (default recorded)"},
+		{"json", 0, OPTION_FLAG, &json, NULL, "print JSON"},
 		{0},
 	};
-	const struct cli_usage usage = {COMMAND, "-o FOLDER -n N -- COMMAND [ARGUMENT]... | -o FOLDER FILE...",
-	                                "Records a training for the simulator: when each rank handed over each gradient, step by step. Runs\n"
-	                                "the command on this machine, or reads what the ranks of a run wrote with ESP_TRACE=NAME-%r.json. A step\n"
-	                                "is what repeats: the sizes of the reductions of all ranks, or their keys.",
-	                                options, 1, -1};
+	const struct options_usage usage = {COMMAND, "-o FOLDER -n N -- COMMAND [ARGUMENT]... | -o FOLDER FILE...",
+	                                    "Records a training for the simulator: when each rank handed over each gradient, step by step. Runs\n"
+	                                    "the command on this machine, or reads what the ranks of a run wrote with ESP_TRACE=NAME-%r.json. A step\n"
+	                                    "is what repeats: the sizes of the reductions of all ranks, or their keys.",
+	                                    options, 1, -1};
 	struct recording recording = {0};
 	struct error err = {0};
-	int status = cli_parse(&usage, &argc, argv);
+	int status = options_parse(&usage, &argc, argv);
 	if (status >= 0)
 		return status;
 	if (!folder)
-		return cli_usage_error(COMMAND ": say where to write with -o FOLDER");
+		return complain_usage(COMMAND ": say where to write with -o FOLDER");
 	if (!(wanted.forward_s >= 0 && wanted.forward_s < 1e9))
-		return cli_usage_error(COMMAND ": --forward is no number of seconds");
+		return complain_usage(COMMAND ": --forward is no number of seconds");
 	wanted.name = name;
 	wanted.length = (uint32_t)length;
 	wanted.skip = skip < UINT32_MAX ? (uint32_t)skip : UINT32_MAX;
 	wanted.most = (uint32_t)most;
-	status = CLI_EXIT_OK;
+	status = EXIT_OK;
 	if (ranks > 0)
 		status = record(&recording, ranks, argc, argv);
-	for (int i = 1; ranks == 0 && i < argc && status == CLI_EXIT_OK; i++)
+	for (int i = 1; ranks == 0 && i < argc && status == EXIT_OK; i++)
 		if (read_file(&recording, argv[i], &err) != ESP_OK)
-			status = cli_fail(COMMAND ": %s", err.text);
-	if (status == CLI_EXIT_OK)
+			status = complain(COMMAND ": %s", err.text);
+	if (status == EXIT_OK)
 		status = write_traces(&recording, &wanted, folder, json);
 	recording_fini(&recording);
 	return status;

@@ -30,14 +30,14 @@ struct outcome {
 
 static int parse(struct given *given, int *argc, char **argv)
 {
-	const struct cli_option options[] = {
+	const struct option_spec options[] = {
 		SIM_CASE_OPTIONS(&given->c),
-		{"mechanism", 0, CLI_STRING, &given->mechanism, "NAME|all", "one of those below (default all)"},
-		{"trace", 't', CLI_STRING, &given->trace, "FILE", "writes the run for Perfetto or chrome://tracing; one mechanism only"},
-		{"json", 0, CLI_FLAG, &given->json, NULL, "print JSON"},
+		{"mechanism", 0, OPTION_STRING, &given->mechanism, "NAME|all", "one of those below (default all)"},
+		{"trace", 't', OPTION_STRING, &given->trace, "FILE", "writes the run for Perfetto or chrome://tracing; one mechanism only"},
+		{"json", 0, OPTION_FLAG, &given->json, NULL, "print JSON"},
 		{0},
 	};
-	const struct cli_usage usage = {
+	const struct options_usage usage = {
 		COMMAND, "",
 		"Runs iterations of training in virtual time and says how long one takes: Espalier's own plans, run by its own\n"
 		"executor, on a modelled network with modelled computing. Speedups are relative to the mechanism server.\n"
@@ -48,13 +48,13 @@ static int parse(struct given *given, int *argc, char **argv)
 		"mechanisms: server, aggregation, multicast, multicast+aggregation, ring, ring-whole, ring+multicast,\n"
 		"  butterfly, halving-doubling, double-tree, two-level, hub",
 		options, 0, 0};
-	return cli_parse(&usage, argc, argv);
+	return options_parse(&usage, argc, argv);
 }
 
 static int check(struct given *given)
 {
 	if (!given->c.model == !given->c.traces)
-		return cli_usage_error(COMMAND ": name a model with --model (espalier sim models lists them), or a folder with --traces; "
+		return complain_usage(COMMAND ": name a model with --model (espalier sim models lists them), or a folder with --traces; "
 		                               "or a collective without training with --collective");
 	return sim_case_check(&given->c);
 }
@@ -81,7 +81,7 @@ static int choose(const struct given *given, struct outcome *outcomes, size_t *o
 			outcomes[(*out_count)++].mechanism = named;
 	}
 	if (given->trace && strcmp(name, "all") == 0)
-		return cli_usage_error(COMMAND ": --trace shows one mechanism; name it with --mechanism");
+		return complain_usage(COMMAND ": --trace shows one mechanism; name it with --mechanism");
 	return GO_ON;
 }
 
@@ -201,7 +201,7 @@ static enum esp_status print(const struct given *given, const struct sim_source 
 	enum esp_status status = rows_finish(&rows, stdout);
 	for (size_t i = first; i < count && !given->json; i++) {
 		if (outcomes[i].reason[0])
-			cli_note(COMMAND ": %s is left out: %s", outcomes[i].mechanism->name, outcomes[i].reason);
+			complain_note(COMMAND ": %s is left out: %s", outcomes[i].mechanism->name, outcomes[i].reason);
 	}
 	return status;
 }
@@ -222,7 +222,7 @@ static int simulate(struct given *given, struct outcome *outcomes, size_t count)
 		status = print(given, &source, outcomes, first, count);
 	load_fini(&load);
 	sim_source_close(&source);
-	return cli_end(COMMAND, status, &err);
+	return complain_end(COMMAND, status, &err);
 }
 
 static int run(int argc, char **argv)
@@ -236,7 +236,7 @@ static int run(int argc, char **argv)
 		return cli_sim_collective.run(argc, argv);
 	}
 	if (!outcomes)
-		return cli_fail(COMMAND ": no memory");
+		return complain(COMMAND ": no memory");
 	int status = parse(&given, &argc, argv);
 	if (status == GO_ON)
 		status = check(&given);

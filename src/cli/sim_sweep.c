@@ -276,32 +276,32 @@ static int run(int argc, char **argv)
 	const char *values = NULL, *svg = NULL;
 	int over = OVER_WORKERS, shows = SHOW_TIME;
 	bool json = false;
-	const struct cli_option options[] = {
-		{"over", 'o', CLI_CHOICE, &over, "WHAT", "what varies: workers (default), gbps, servers or compute", .choices = over_names},
-		{"values", 'v', CLI_STRING, &values, "A,B,...|A:B", "its values; A:B doubles from A to B"},
-		{"show", 0, CLI_CHOICE, &shows, "WHAT", "time (default), or speedup over the mechanism server", .choices = show_names},
+	const struct option_spec options[] = {
+		{"over", 'o', OPTION_CHOICE, &over, "WHAT", "what varies: workers (default), gbps, servers or compute", .choices = over_names},
+		{"values", 'v', OPTION_STRING, &values, "A,B,...|A:B", "its values; A:B doubles from A to B"},
+		{"show", 0, OPTION_CHOICE, &shows, "WHAT", "time (default), or speedup over the mechanism server", .choices = show_names},
 		SIM_CHOICE_OPTION(&sweep.choice, "mechanisms of espalier sim run"),
-		{"svg", 0, CLI_STRING, &svg, "FILE", "draw a chart too"},
+		{"svg", 0, OPTION_STRING, &svg, "FILE", "draw a chart too"},
 		SIM_CASE_OPTIONS(&sweep.base),
-		{"json", 0, CLI_FLAG, &json, NULL, "print JSON"},
+		{"json", 0, OPTION_FLAG, &json, NULL, "print JSON"},
 		{0},
 	};
-	const struct cli_usage usage = {COMMAND, "",
-	                                "Runs espalier sim run for several numbers of workers or servers, rates of the network or speeds of the\n"
-	                                "accelerators, and prints a table; --svg draws it.\n\n"
-	                                "  espalier sim sweep --model vgg-16 --over gbps --values 5,10,25,50,100 --svg vgg.svg\n"
-	                                "  espalier sim sweep --model resnet-200 --over compute --values 1:4 --show speedup",
-	                                options, 0, 0};
+	const struct options_usage usage = {COMMAND, "",
+	                                    "Runs espalier sim run for several numbers of workers or servers, rates of the network or speeds of the\n"
+	                                    "accelerators, and prints a table; --svg draws it.\n\n"
+	                                    "  espalier sim sweep --model vgg-16 --over gbps --values 5,10,25,50,100 --svg vgg.svg\n"
+	                                    "  espalier sim sweep --model resnet-200 --over compute --values 1:4 --show speedup",
+	                                    options, 0, 0};
 	int status = sim_case_parse(&usage, &argc, argv, &sweep.base, &sweep.choice);
 	if (status >= 0)
 		return status;
 	sweep.over = (enum over)over;
 	sweep.show = (enum show)shows;
 	if (!parse_values(&sweep, values ? values : over_defaults[over]))
-		return cli_usage_error(COMMAND ": --values: not some increasing numbers from %s, such as 4,8,16 or 4:64",
-		                       over == OVER_WORKERS || over == OVER_SERVERS ? "1 to 65536, all of them whole" : "0.000001 to 1000000");
+		return complain_usage(COMMAND ": --values: not some increasing numbers from %s, such as 4,8,16 or 4:64",
+		                      over == OVER_WORKERS || over == OVER_SERVERS ? "1 to 65536, all of them whole" : "0.000001 to 1000000");
 	if (sweep.over == OVER_GBPS && sweep.base.topology)
-		return cli_usage_error(COMMAND ": with --topology the file says the rates; sweep over something else");
+		return complain_usage(COMMAND ": with --topology the file says the rates; sweep over something else");
 	if (sweep.over == OVER_SERVERS)
 		sweep.base.servers_given = true; /* not those of traces */
 	return simulate(&sweep, svg, json);

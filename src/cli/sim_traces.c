@@ -18,7 +18,7 @@
 
 static int finish(const char *command, enum esp_status status, const struct error *err)
 {
-	return status == ESP_OK ? CLI_EXIT_OK : cli_fail("%s: %s", command, err->text);
+	return status == ESP_OK ? EXIT_OK : complain("%s: %s", command, err->text);
 }
 
 /* ---- make ---- */
@@ -29,30 +29,30 @@ static int run_make(int argc, char **argv)
 	double jitter = 0;
 	int set = MODEL_PUBLIC;
 	const char *accelerator = NULL;
-	const struct cli_option options[] = {
-		{"workers", 'w', CLI_U64, &workers, "N", "workers, one file each (default 8)", .min = 1, .max = WORKERS_MAX},
-		{"iterations", 'i', CLI_U64, &iterations, "N", "iterations of each (default 1)", .min = 1, .max = WORKERS_MAX},
-		{"servers", 's', CLI_U64, &servers, "N", "parameter servers, round-robin over all variables (default 1)", .min = 1, .max = WORKERS_MAX},
-		{"jitter", 'j', CLI_DOUBLE, &jitter, "SHARE", "backward passes take up to this share longer, at random (default 0)"},
-		{"seed", 0, CLI_U64, &seed, "N", "of the jitter (default 1)"},
-		{"set", 0, CLI_CHOICE, &set, "SET", "which of the model's values: public, factors, calibrated", .choices = model_set_names},
-		{"accelerator", 'a', CLI_STRING, &accelerator, "NAME|RATE", "compute the times with it instead"},
-		{"batch", 'b', CLI_U64, &batch, "N", "samples of a worker and an iteration", .min = 1, .max = 1u << 30},
+	const struct option_spec options[] = {
+		{"workers", 'w', OPTION_U64, &workers, "N", "workers, one file each (default 8)", .min = 1, .max = WORKERS_MAX},
+		{"iterations", 'i', OPTION_U64, &iterations, "N", "iterations of each (default 1)", .min = 1, .max = WORKERS_MAX},
+		{"servers", 's', OPTION_U64, &servers, "N", "parameter servers, round-robin over all variables (default 1)", .min = 1, .max = WORKERS_MAX},
+		{"jitter", 'j', OPTION_DOUBLE, &jitter, "SHARE", "backward passes take up to this share longer, at random (default 0)"},
+		{"seed", 0, OPTION_U64, &seed, "N", "of the jitter (default 1)"},
+		{"set", 0, OPTION_CHOICE, &set, "SET", "which of the model's values: public, factors, calibrated", .choices = model_set_names},
+		{"accelerator", 'a', OPTION_STRING, &accelerator, "NAME|RATE", "compute the times with it instead"},
+		{"batch", 'b', OPTION_U64, &batch, "N", "samples of a worker and an iteration", .min = 1, .max = 1u << 30},
 		{0},
 	};
-	const struct cli_usage usage = {"sim traces make", "MODEL FOLDER", "Writes the traces that training a model would have left, into a new folder.",
-	                                options, 2, 2};
+	const struct options_usage usage = {"sim traces make", "MODEL FOLDER", "Writes the traces that training a model would have left, into a new folder.",
+	                                    options, 2, 2};
 	struct model model;
 	struct traces traces = {0};
 	struct error err = {0};
-	int parsed = cli_parse(&usage, &argc, argv);
+	int parsed = options_parse(&usage, &argc, argv);
 	if (parsed >= 0)
 		return parsed;
 	if (!(jitter >= 0 && jitter <= 1000))
-		return cli_usage_error("%s: --jitter is no share from 0 to 1000", usage.command);
+		return complain_usage("%s: --jitter is no share from 0 to 1000", usage.command);
 	struct model_options wanted = {.set = (enum model_set)set, .batch = (uint32_t)batch};
 	if (accelerator && accelerator_rate(accelerator, &wanted.flops, &err) != ESP_OK)
-		return cli_usage_error("%s: --accelerator: %s", usage.command, err.text);
+		return complain_usage("%s: --accelerator: %s", usage.command, err.text);
 	enum esp_status status = sim_model_open(&model, argv[1], &wanted, &err);
 	if (status == ESP_OK)
 		status = traces_make(&traces, &model, &(struct traces_make){(uint32_t)workers, (uint32_t)iterations, (uint32_t)servers, jitter, seed}, &err);
@@ -74,19 +74,19 @@ static int run_add(int argc, char **argv)
 {
 	uint64_t count = 1;
 	const char *module = "compute", *from = "inception-v3", *after = NULL;
-	const struct cli_option options[] = {
-		{"module", 'm', CLI_STRING, &module, "compute|network|PREFIX",
+	const struct option_spec options[] = {
+		{"module", 'm', OPTION_STRING, &module, "compute|network|PREFIX",
 	         "layers: Inception-v3's 35x35x288 (default) or 17x17x768 module, or what begins so"},
-		{"model", 0, CLI_STRING, &from, "MODEL", "whose layers they are, with its times (default inception-v3)"},
-		{"count", 'n', CLI_U64, &count, "N", "how many, one behind the other (default 1)", .min = 1, .max = 1u << 16},
-		{"after", 0, CLI_STRING, &after, "PREFIX", "they follow the layer whose gradients begin so (default: the module itself)"},
+		{"model", 0, OPTION_STRING, &from, "MODEL", "whose layers they are, with its times (default inception-v3)"},
+		{"count", 'n', OPTION_U64, &count, "N", "how many, one behind the other (default 1)", .min = 1, .max = 1u << 16},
+		{"after", 0, OPTION_STRING, &after, "PREFIX", "they follow the layer whose gradients begin so (default: the module itself)"},
 		{0},
 	};
-	const struct cli_usage usage = {"sim traces add", "FOLDER NEW-FOLDER", "Adds layers to traces, as if a larger network had been trained.", options, 2, 2};
+	const struct options_usage usage = {"sim traces add", "FOLDER NEW-FOLDER", "Adds layers to traces, as if a larger network had been trained.", options, 2, 2};
 	struct model model = {0};
 	struct traces traces = {0};
 	struct error err = {0};
-	int parsed = cli_parse(&usage, &argc, argv);
+	int parsed = options_parse(&usage, &argc, argv);
 	if (parsed >= 0)
 		return parsed;
 	for (size_t i = 0; i < sizeof known_modules / sizeof known_modules[0]; i++)
@@ -109,18 +109,18 @@ static int run_add(int argc, char **argv)
 static int run_scale(int argc, char **argv)
 {
 	double factor = 0;
-	const struct cli_option options[] = {
-		{"compute", 'c', CLI_DOUBLE, &factor, "X", "accelerators that are so many times as fast"},
+	const struct option_spec options[] = {
+		{"compute", 'c', OPTION_DOUBLE, &factor, "X", "accelerators that are so many times as fast"},
 		{0},
 	};
-	const struct cli_usage usage = {"sim traces scale", "FOLDER NEW-FOLDER", "Divides all times of traces, as if the accelerators had been faster.", options, 2, 2};
+	const struct options_usage usage = {"sim traces scale", "FOLDER NEW-FOLDER", "Divides all times of traces, as if the accelerators had been faster.", options, 2, 2};
 	struct traces traces = {0};
 	struct error err = {0};
-	int parsed = cli_parse(&usage, &argc, argv);
+	int parsed = options_parse(&usage, &argc, argv);
 	if (parsed >= 0)
 		return parsed;
 	if (!(factor >= 1e-6 && factor <= 1e6))
-		return cli_usage_error("%s: --compute X is needed, from 1e-6 to 1e6", usage.command);
+		return complain_usage("%s: --compute X is needed, from 1e-6 to 1e6", usage.command);
 	enum esp_status status = traces_load(&traces, argv[1], &err);
 	if (status == ESP_OK) {
 		traces_scale(&traces, factor);
@@ -167,13 +167,13 @@ static enum esp_status show_json(const struct traces *traces, const struct repla
 static int run_show(int argc, char **argv)
 {
 	bool json = false;
-	const struct cli_option options[] = {{"json", 0, CLI_FLAG, &json, NULL, "print JSON"}, {0}};
-	const struct cli_usage usage = {"sim traces show", "FOLDER", "Reads traces as a simulation would, and says what is in them, or what is wrong and where.",
-	                                options, 1, 1};
+	const struct option_spec options[] = {{"json", 0, OPTION_FLAG, &json, NULL, "print JSON"}, {0}};
+	const struct options_usage usage = {"sim traces show", "FOLDER", "Reads traces as a simulation would, and says what is in them, or what is wrong and where.",
+	                                    options, 1, 1};
 	struct traces traces = {0};
 	struct replay replay = {0};
 	struct error err = {0};
-	int parsed = cli_parse(&usage, &argc, argv);
+	int parsed = options_parse(&usage, &argc, argv);
 	if (parsed >= 0)
 		return parsed;
 	struct error why = {0};
@@ -221,14 +221,14 @@ static int run(int argc, char **argv)
 	bool help = argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
 	if (argc < 2 || help) {
 		print_help(help ? stdout : stderr);
-		return help ? CLI_EXIT_OK : CLI_EXIT_USAGE;
+		return help ? EXIT_OK : EXIT_USAGE;
 	}
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
 		if (strcmp(commands[i].name, argv[1]) == 0)
 			return commands[i].run(argc - 1, argv + 1);
 	const char *near = word_nearest(argv[1], name_at, NULL);
-	return near ? cli_usage_error("sim traces: unknown command '%s'; did you mean '%s'?", argv[1], near)
-	            : cli_usage_error("sim traces: unknown command '%s'; see espalier sim traces --help", argv[1]);
+	return near ? complain_usage("sim traces: unknown command '%s'; did you mean '%s'?", argv[1], near)
+	            : complain_usage("sim traces: unknown command '%s'; see espalier sim traces --help", argv[1]);
 }
 
 const struct cli_command cli_sim_traces = {"traces", "makes, changes and shows traces of training", run};

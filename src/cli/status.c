@@ -127,11 +127,11 @@ static int show_once(const char *name, bool everybody, bool json, uint64_t patie
 	struct error err;
 	if (status_ask(everybody, (unsigned)patience_ms, &answers, &err) != ESP_OK) {
 		status_answers_fini(&answers);
-		return cli_fail("status: %s", err.text);
+		return complain("status: %s", err.text);
 	}
 	enum esp_status status = json ? print_json(&answers, name) : print_all(&answers, name);
 	status_answers_fini(&answers);
-	return status == ESP_OK ? CLI_EXIT_OK : cli_fail("status: %s", status_text(status));
+	return status == ESP_OK ? EXIT_OK : complain("status: %s", status_text(status));
 }
 
 static int run(int argc, char **argv)
@@ -139,14 +139,14 @@ static int run(int argc, char **argv)
 	bool json = false, everybody = false, again = false;
 	uint64_t patience_ms = 2000;
 	double seconds = 1;
-	const struct cli_option options[] = {
-		{"json", 0, CLI_FLAG, &json, NULL, "print JSON"},
-		{"all", 'a', CLI_FLAG, &everybody, NULL, "ranks of other users too; only root gets answers"},
-		{"watch", 'w', CLI_DOUBLE, &seconds, "SECONDS", "again and again, with so long a pause", .given = &again},
-		{"timeout", 't', CLI_U64, &patience_ms, "MS", "how long ranks may take to answer (default 2000)", .min = 1, .max = 600000},
+	const struct option_spec options[] = {
+		{"json", 0, OPTION_FLAG, &json, NULL, "print JSON"},
+		{"all", 'a', OPTION_FLAG, &everybody, NULL, "ranks of other users too; only root gets answers"},
+		{"watch", 'w', OPTION_DOUBLE, &seconds, "SECONDS", "again and again, with so long a pause", .given = &again},
+		{"timeout", 't', OPTION_U64, &patience_ms, "MS", "how long ranks may take to answer (default 2000)", .min = 1, .max = 600000},
 		{0},
 	};
-	const struct cli_usage usage = {
+	const struct options_usage usage = {
 		"status",
 		"[JOB]",
 		"Asks the ranks of yours that run on this host what they are doing: the call that each is in, for how\n"
@@ -155,13 +155,13 @@ static int run(int argc, char **argv)
 		options,
 		0,
 		1};
-	int parsed = cli_parse(&usage, &argc, argv);
+	int parsed = options_parse(&usage, &argc, argv);
 	if (parsed >= 0)
 		return parsed;
 	if (again && !(seconds >= 0.1 && seconds <= 86400))
-		return cli_usage_error("status: --watch is a time from 0.1 to 86400 seconds");
+		return complain_usage("status: --watch is a time from 0.1 to 86400 seconds");
 	int status = show_once(argc > 1 ? argv[1] : NULL, everybody, json, patience_ms);
-	while (again && status == CLI_EXIT_OK) {
+	while (again && status == EXIT_OK) {
 		struct timespec pause = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
 		if (fflush(stdout) != 0)
 			break;

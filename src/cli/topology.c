@@ -21,17 +21,17 @@ struct given {
 
 static int parse(struct given *given, int *argc, char **argv)
 {
-	const struct cli_option options[] = {
-		{"rate", 0, CLI_STRING, &given->rate, "RATE", "of a host's link, each way, such as 25gbit; it has to be said"},
-		{"oversubscribe", 0, CLI_DOUBLE, &given->oversubscribe, "N", "a rack's uplink has hosts * rate / N (default 1)", .given = &given->oversubscribe_given},
-		{"uplink", 0, CLI_STRING, &given->uplink, "RATE", "of a rack's uplink, each way, in place of that"},
-		{"delay", 0, CLI_STRING, &given->delay, "TIME", "of a host's link, one way, such as 5us; a number alone counts microseconds (default 0)"},
-		{"uplink-delay", 0, CLI_STRING, &given->uplink_delay, "TIME", "of a switch's uplink, one way (default 0)"},
-		{"rack-label", 0, CLI_STRING, &given->label, "KEY", "the label that names racks in kubectl's node list (default: the usual ones)"},
-		{"out", 'o', CLI_STRING, &given->out, "FILE", "write the topology there (default: the standard output)"},
+	const struct option_spec options[] = {
+		{"rate", 0, OPTION_STRING, &given->rate, "RATE", "of a host's link, each way, such as 25gbit; it has to be said"},
+		{"oversubscribe", 0, OPTION_DOUBLE, &given->oversubscribe, "N", "a rack's uplink has hosts * rate / N (default 1)", .given = &given->oversubscribe_given},
+		{"uplink", 0, OPTION_STRING, &given->uplink, "RATE", "of a rack's uplink, each way, in place of that"},
+		{"delay", 0, OPTION_STRING, &given->delay, "TIME", "of a host's link, one way, such as 5us; a number alone counts microseconds (default 0)"},
+		{"uplink-delay", 0, OPTION_STRING, &given->uplink_delay, "TIME", "of a switch's uplink, one way (default 0)"},
+		{"rack-label", 0, OPTION_STRING, &given->label, "KEY", "the label that names racks in kubectl's node list (default: the usual ones)"},
+		{"out", 'o', OPTION_STRING, &given->out, "FILE", "write the topology there (default: the standard output)"},
 		{0},
 	};
-	const struct cli_usage usage = {
+	const struct options_usage usage = {
 		COMMAND, "FILE",
 		"Makes a topology of what is known already, without probing: FILE has lines 'host rack', or 'host row/rack'; or it is\n"
 		"Slurm's topology.conf, or what kubectl get nodes -o json prints; - is the standard input. The result is for\n"
@@ -41,31 +41,31 @@ static int parse(struct given *given, int *argc, char **argv)
 		"  kubectl get nodes -o json | espalier topology - --rate 10gbit\n\n"
 		"No host is asked: names have to be those that the hosts of a job have, with or without a domain, or their addresses.",
 		options, 1, 1};
-	return cli_parse(&usage, argc, argv);
+	return options_parse(&usage, argc, argv);
 }
 
 static int take_rate(const char *name, const char *text, uint64_t *out_bits)
 {
 	if (!text || units_parse_rate(text, out_bits))
 		return GO_ON;
-	return cli_usage_error(COMMAND ": --%s: '%s' is not a rate such as 200mbit or 25gbit", name, text);
+	return complain_usage(COMMAND ": --%s: '%s' is not a rate such as 200mbit or 25gbit", name, text);
 }
 
 static int take_delay(const char *name, const char *text, uint64_t *out_ns)
 {
 	if (!text || units_parse_delay(text, out_ns))
 		return GO_ON;
-	return cli_usage_error(COMMAND ": --%s: '%s' is not a time such as 5us, up to an hour", name, text);
+	return complain_usage(COMMAND ": --%s: '%s' is not a time such as 5us, up to an hour", name, text);
 }
 
 static int understand(const struct given *given, struct racks_links *links)
 {
 	if (!given->rate)
-		return cli_usage_error(COMMAND ": how fast is the link of a host? Give --rate, such as 25gbit");
+		return complain_usage(COMMAND ": how fast is the link of a host? Give --rate, such as 25gbit");
 	if (given->uplink && given->oversubscribe_given)
-		return cli_usage_error(COMMAND ": --uplink says what a rack's uplink has, and so does --oversubscribe: give one of them");
+		return complain_usage(COMMAND ": --uplink says what a rack's uplink has, and so does --oversubscribe: give one of them");
 	if (!(given->oversubscribe > 0 && given->oversubscribe <= 1e6))
-		return cli_usage_error(COMMAND ": --oversubscribe must be above 0, and 1000000 at most");
+		return complain_usage(COMMAND ": --oversubscribe must be above 0, and 1000000 at most");
 	*links = (struct racks_links){.oversubscribe = given->oversubscribe};
 	int status = take_rate("rate", given->rate, &links->rate_bits);
 	if (status == GO_ON)
@@ -109,7 +109,7 @@ static enum esp_status print(const struct racks *racks, const struct topology *t
 
 	if (status != ESP_OK)
 		return status;
-	fprintf(file, "# made by espalier topology: %u host%s in %u rack%s", racks->nodes, cli_plural(racks->nodes), count, cli_plural(count));
+	fprintf(file, "# made by espalier topology: %u host%s in %u rack%s", racks->nodes, plural(racks->nodes), count, plural(count));
 	if (racks->label)
 		fprintf(file, ", by the label %s", racks->label);
 	fputs("; rates as told, not measured\n", file);
@@ -122,14 +122,14 @@ static int write_out(const struct given *given, const struct racks *racks, const
 	struct error err = {0};
 
 	if (!given->out)
-		return cli_end(COMMAND, print(racks, topology, stdout, &err), &err);
+		return complain_end(COMMAND, print(racks, topology, stdout, &err), &err);
 	if (outfile_open(&file, given->out, &err) != ESP_OK)
-		return cli_fail(COMMAND ": %s", err.text);
+		return complain(COMMAND ": %s", err.text);
 	if (print(racks, topology, file.file, &err) != ESP_OK) {
 		outfile_abandon(&file);
-		return cli_fail(COMMAND ": %s: %s", given->out, err.text);
+		return complain(COMMAND ": %s: %s", given->out, err.text);
 	}
-	return outfile_commit(&file, &err) == ESP_OK ? CLI_EXIT_OK : cli_fail(COMMAND ": %s", err.text);
+	return outfile_commit(&file, &err) == ESP_OK ? EXIT_OK : complain(COMMAND ": %s", err.text);
 }
 
 static int convert(const struct given *given, const struct racks_links *links)
@@ -138,14 +138,14 @@ static int convert(const struct given *given, const struct racks_links *links)
 	struct racks racks = {0};
 	struct topology *topology = NULL;
 	struct error err = {0};
-	int exit_status = CLI_EXIT_OK;
+	int exit_status = EXIT_OK;
 
 	if (infile_open(&file, given->file, &err) != ESP_OK)
-		return cli_usage_error(COMMAND ": %s", err.text);
+		return complain_usage(COMMAND ": %s", err.text);
 	if (make(given, links, &file, &racks, &topology, &err) == ESP_OK)
 		exit_status = write_out(given, &racks, topology);
 	else
-		exit_status = cli_fail(COMMAND ": %s: %s", given->file, err.text);
+		exit_status = complain(COMMAND ": %s: %s", given->file, err.text);
 	infile_close(&file);
 	racks_fini(&racks);
 	topology_close(topology);

@@ -13,11 +13,11 @@
 static int merge(int argc, char **argv)
 {
 	const char *path = NULL;
-	const struct cli_option options[] = {
-		{"output", 'o', CLI_STRING, &path, "FILE", "where to write it (default: the standard output)"},
+	const struct option_spec options[] = {
+		{"output", 'o', OPTION_STRING, &path, "FILE", "where to write it (default: the standard output)"},
 		{0},
 	};
-	const struct cli_usage usage = {
+	const struct options_usage usage = {
 		"trace merge",
 		"FILE...",
 		"Makes one trace of those of all ranks (the setting trace), for Perfetto or chrome://tracing. The clocks\n"
@@ -27,7 +27,7 @@ static int merge(int argc, char **argv)
 		options,
 		1,
 		-1};
-	int parsed = cli_parse(&usage, &argc, argv);
+	int parsed = options_parse(&usage, &argc, argv);
 	if (parsed >= 0)
 		return parsed;
 	struct trace_merge merge = {0};
@@ -53,7 +53,7 @@ static int merge(int argc, char **argv)
 	if (status == ESP_OK)
 		trace_merge_tell(&merge);
 	trace_merge_fini(&merge);
-	return status == ESP_OK ? CLI_EXIT_OK : cli_fail("trace: %s", err.text[0] ? err.text : status_text(status));
+	return status == ESP_OK ? EXIT_OK : complain("trace: %s", err.text[0] ? err.text : status_text(status));
 }
 
 static int run(int argc, char **argv)
@@ -64,11 +64,11 @@ static int run(int argc, char **argv)
 		return merge(argc - 1, argv + 1);
 	if (argc >= 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
 		fputs(help, stdout);
-		return CLI_EXIT_OK;
+		return EXIT_OK;
 	}
 	if (argc < 2)
-		return cli_usage_error("trace: say what to do: espalier trace merge FILE...");
-	return cli_usage_error("trace: there is no '%s'; there is merge", argv[1]);
+		return complain_usage("trace: say what to do: espalier trace merge FILE...");
+	return complain_usage("trace: there is no '%s'; there is merge", argv[1]);
 }
 
 const struct cli_command cli_trace = {"trace", "makes one trace of those of all ranks", run, 1};

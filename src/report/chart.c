@@ -18,18 +18,19 @@
 #define MARK 3.6
 #define TICKS_MAX 24u
 #define TICKS_WANTED 6.0
-#define VALUES_AS_TICKS 12u /* so few values of x stand at the axis themselves */
-#define TICK_ROOM 26.0      /* pixels between two of them */
+#define VALUES_AS_TICKS 12u /* up to this many values of x are ticks themselves */
+#define TICK_ROOM 26.0      /* pixels between two ticks */
 
 /*
- * Colours that stay apart for most colour-blind readers, on a light and on a dark page; dashes and marks tell the rest apart. As classes,
- * not as variables: not every program that shows SVG knows those.
+ * Colours that most colour-blind readers can tell apart, on a light and on a dark page; dashes and marks distinguish
+ * the lines, too. CSS classes instead of CSS variables: some programs that show SVG do not know variables.
  */
 static const char style[] =
 	"text{font-family:Inter,'Helvetica Neue',Helvetica,Arial,'DejaVu Sans',sans-serif;fill:#24242b}\n"
 	".title{font-size:18px;font-weight:600}.note{font-size:12px;fill:#5c5c68}.tick{font-size:11.5px;fill:#5c5c68}"
 	".label{font-size:12.5px;font-weight:600}.key{font-size:12.5px}\n"
-	".line{fill:none;stroke-width:2;stroke-linejoin:round}.paper{fill:#fcfbf8;stroke:#e3e1da}.grid{stroke:#e3e1da}.axis{stroke:#5c5c68}\n"
+	".line{fill:none;stroke-width:2;stroke-linejoin:round}.paper{fill:#fcfbf8;stroke:#e3e1da}.grid{stroke:#e3e1da}"
+	".axis{stroke:#5c5c68}\n"
 	".s0{stroke:#0072b2}.f0{fill:#0072b2}.s1{stroke:#c04e00}.f1{fill:#c04e00}.s2{stroke:#007d5b}.f2{fill:#007d5b}"
 	".s3{stroke:#a8407f}.f3{fill:#a8407f}.s4{stroke:#8a6a00}.f4{fill:#8a6a00}.s5{stroke:#2f7fb8}.f5{fill:#2f7fb8}"
 	".s6{stroke:#7a4b2a}.f6{fill:#7a4b2a}.s7{stroke:#5456a8}.f7{fill:#5456a8}"
@@ -41,7 +42,7 @@ static const char style[] =
 	"}\n";
 
 #define COLOURS 8u
-static const char *const dashes[] = {"", "7 4"};     /* by turns of the colours */
+static const char *const dashes[] = {"", "7 4"};     /* a line takes the next dash after every COLOURS lines */
 enum { MARK_CIRCLE, MARK_SQUARE, MARK_DIAMOND, MARK_TRIANGLE, MARK_KINDS };
 
 /* One direction of the plot. */
@@ -85,7 +86,8 @@ static double nice_step(double range)
 static void linear_ticks(struct axis *axis)
 {
 	double step = nice_step(axis->high - axis->low);
-	for (double i = ceil(axis->low / step - 1e-9); i * step <= axis->high + step * 1e-9 && axis->tick_count < TICKS_MAX; i++)
+	for (double i = ceil(axis->low / step - 1e-9); i * step <= axis->high + step * 1e-9 && axis->tick_count < TICKS_MAX;
+	     i++)
 		add_tick(axis, i * step == 0 ? 0 : i * step); /* no -0 */
 }
 
@@ -103,7 +105,7 @@ static void log_ticks(struct axis *axis)
 	}
 }
 
-/* From the values' range: a linear axis shows 0 unless all that happens is far from it. */
+/* From the range of the values. A linear axis begins at 0 unless all values are far above it. */
 static void axis_init(struct axis *axis, double low, double high, bool is_log, bool from_zero)
 {
 	axis->is_log = is_log && low > 0;
@@ -121,7 +123,7 @@ static void axis_init(struct axis *axis, double low, double high, bool is_log, b
 	axis->high = high;
 }
 
-/* Some room above the highest line, and below the lowest where the axis does not begin at 0. */
+/* Adds room above the highest line, and below the lowest where the axis does not begin at 0. */
 static void axis_widen(struct axis *axis)
 {
 	double room = (axis->high - axis->low) * 0.05;
@@ -142,7 +144,7 @@ static void range_y(const struct chart *chart, double *out_low, double *out_high
 			}
 }
 
-/* The values of x themselves where they are few and far enough apart. */
+/* Makes the values of x the ticks if they are few and far enough apart; false: they are not. */
 static bool ticks_at_values(struct painter *painter)
 {
 	const struct chart *chart = painter->chart;
@@ -179,7 +181,7 @@ static void lay_out(struct painter *painter)
 
 /* ---- painting ---- */
 
-/* As short as can be: 0.25, 16, 1000, 2e6. */
+/* In as few digits as possible: 0.25, 16, 1000, 2e6. */
 static const char *number_text(double value, char text[32])
 {
 	snprintf(text, 32, fabs(value) >= 1e6 || (value != 0 && fabs(value) < 1e-3) ? "%.3g" : "%.6g", value);
@@ -207,7 +209,8 @@ static void paint_axes(const struct painter *painter)
 	svg_path_begin(out);
 	svg_path_line(out, painter->x.from, painter->y.from, painter->x.to, painter->y.from);
 	svg_path_end(out, "class=\"axis\"");
-	svg_text(out, (painter->x.from + painter->x.to) / 2, painter->height - 16, "label", "middle", painter->chart->x_label);
+	svg_text(out, (painter->x.from + painter->x.to) / 2, painter->height - 16, "label", "middle",
+	         painter->chart->x_label);
 	svg_text(out, 18, TOP - 12, "label", "start", painter->chart->y_label);
 }
 
@@ -239,8 +242,8 @@ static void paint_stroke(FILE *out, size_t line)
 {
 	char attributes[96];
 	const char *dash = dashes[line / COLOURS % (sizeof dashes / sizeof dashes[0])];
-	snprintf(attributes, sizeof attributes, "class=\"line s%zu\"%s%s%s", line % COLOURS, dash[0] ? " stroke-dasharray=\"" : "",
-	         dash, dash[0] ? "\"" : "");
+	snprintf(attributes, sizeof attributes, "class=\"line s%zu\"%s%s%s", line % COLOURS,
+	         dash[0] ? " stroke-dasharray=\"" : "", dash, dash[0] ? "\"" : "");
 	svg_path_end(out, attributes);
 }
 
@@ -286,7 +289,8 @@ static void paint_legend(const struct painter *painter)
 		svg_path_line(painter->out, painter->legend_left, y, painter->legend_left + LEGEND_SIGN - 8, y);
 		paint_stroke(painter->out, l);
 		paint_mark(painter->out, l, painter->legend_left + (LEGEND_SIGN - 8) / 2, y);
-		svg_text(painter->out, painter->legend_left + LEGEND_SIGN, y + 4, "key", "start", painter->chart->lines[l].name);
+		svg_text(painter->out, painter->legend_left + LEGEND_SIGN, y + 4, "key", "start",
+		         painter->chart->lines[l].name);
 	}
 }
 

@@ -1,8 +1,9 @@
 /*
- * chart.h - lines over an axis, as SVG.
+ * chart.h - lines over an axis, as SVG. Does no I/O but on its FILE; any thread.
  *
- * Every line has a colour, a dash and a mark of its own, so that it is told from the others without colours too; the picture follows the
- * reader's choice of a light or a dark page; a point under the pointer says its numbers. The same chart gives the same bytes.
+ * Every line has its own colour, dash and mark, so that lines can be told apart without colours, too. The picture
+ * follows the reader's choice of a light or a dark page. Pointing at a mark shows its numbers. The same chart gives
+ * the same bytes.
  */
 #ifndef REPORT_CHART_H
 #define REPORT_CHART_H
@@ -17,7 +18,7 @@
 
 struct chart_line {
 	const char *name;
-	const double *y; /* as many as the chart has x; NAN: there is none */
+	const double *y; /* one for each x of the chart; NAN: no value */
 };
 
 struct chart {
@@ -28,12 +29,12 @@ struct chart {
 	size_t count;
 	const struct chart_line *lines;
 	size_t line_count;
-	bool log_x, log_y; /* where a value is not above 0, the axis is linear all the same */
+	bool log_x, log_y; /* an axis with a value of 0 or less is linear all the same */
 };
 
 /* ESP_EINVAL: too many lines, or nothing to draw; ESP_EIO. */
 ESP_CHECKED enum esp_status chart_write(const struct chart *chart, FILE *out, struct error *err);
-/* The same into a file, which is there whole or not at all. */
+/* Writes it into a file, which is replaced as a whole or not at all. */
 ESP_CHECKED enum esp_status chart_save(const struct chart *chart, const char *path, struct error *err);
 
 #endif

@@ -67,7 +67,8 @@ static void test_any_values(uint64_t seed)
 				y[l][i] = rng_chance(&rng, 1, 10) ? NAN : (rng_unit(&rng) - (double)rng_below(&rng, 2)) * scale;
 		}
 		y[0][0] = scale;
-		const struct chart chart = {"t", "", "x", "y", x, n, lines, line_count, rng_chance(&rng, 1, 2), rng_chance(&rng, 1, 2)};
+		const struct chart chart = {
+			"t", "", "x", "y", x, n, lines, line_count, rng_chance(&rng, 1, 2), rng_chance(&rng, 1, 2)};
 		struct error err = {0};
 		char *text = draw(&chart, ESP_OK, &err);
 		CHECK(!strstr(text, "nan") && !strstr(text, "inf"));

@@ -24,32 +24,32 @@ static void say(const char *format, va_list args)
 	fputc('\n', stderr);
 }
 
-int cli_usage_error(const char *format, ...)
+int complain_usage(const char *format, ...)
 {
 	va_list args;
 	va_start(args, format);
 	say(format, args);
 	va_end(args);
-	return CLI_EXIT_USAGE;
+	return EXIT_USAGE;
 }
 
-int cli_fail(const char *format, ...)
+int complain(const char *format, ...)
 {
 	va_list args;
 	va_start(args, format);
 	say(format, args);
 	va_end(args);
-	return CLI_EXIT_NO;
+	return EXIT_NO;
 }
 
-int cli_end(const char *command, enum esp_status status, const struct error *err)
+int complain_end(const char *command, enum esp_status status, const struct error *err)
 {
 	if (status == ESP_OK)
-		return CLI_EXIT_OK;
-	return cli_fail("%s: %s", command, err->text[0] ? err->text : "cannot write to the standard output");
+		return EXIT_OK;
+	return complain("%s: %s", command, err->text[0] ? err->text : "cannot write to the standard output");
 }
 
-void cli_note(const char *format, ...)
+void complain_note(const char *format, ...)
 {
 	va_list args;
 	va_start(args, format);
@@ -57,7 +57,7 @@ void cli_note(const char *format, ...)
 	va_end(args);
 }
 
-const char *cli_plural(uint64_t count)
+const char *plural(uint64_t count)
 {
 	return count == 1 ? "" : "s";
 }

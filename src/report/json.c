@@ -34,7 +34,7 @@ static bool is_flat(const struct json *json, uint32_t depth)
 	return json->flat_depth > 0 && depth > json->flat_depth;
 }
 
-/* The comma and the line break in front of a key or of an array's element. */
+/* Writes the comma and the line break in front of a key or of an array's element. */
 static void separate(struct json *json)
 {
 	uint32_t top = json->depth - 1;
@@ -136,7 +136,7 @@ static void write_ascii(FILE *out, char c)
 		putc_unlocked(c, out);
 }
 
-/* So many of the first bytes stand for themselves: nearly always all. */
+/* The number of bytes at the beginning of text that need no escape; nearly always all of them. */
 static size_t plain_bytes(const char *text, size_t length)
 {
 	size_t at = 0;
@@ -203,8 +203,8 @@ void json_string_n(struct json *json, const char *text, size_t length)
 }
 
 /*
- * At least so many digits, ended by a zero byte. Returns where they begin in text, with room for a sign before them. With snprintf() an event of a trace
- * takes 1.05 us instead of 0.77.
+ * Writes at least this many digits, ended by a zero byte, and returns where they begin in text, with room for a sign
+ * in front. With snprintf() instead, an event of a trace takes 1.05 us, not 0.77.
  */
 #define DIGITS_TEXT 24
 static char *format_digits(uint64_t value, unsigned least, char text[DIGITS_TEXT])

@@ -11,10 +11,10 @@
  *
  * The output is always valid JSON in UTF-8: bytes that are not UTF-8 become U+FFFD, and
  * numbers that JSON does not have (NaN, infinities) become null. A value without its key,
- * or an end without its beginning, is our mistake and asserts. No allocation; one thread, which
- * also has the FILE to itself: its lock is not taken.
+ * or an end without its beginning, is a bug of the caller and asserts. No allocation; one
+ * thread, which has the FILE to itself: its lock is not taken.
  *
- * No name here is one of libjansson, which reads JSON elsewhere: one program has both.
+ * No name here is a name of libjansson, which reads JSON elsewhere: one program has both.
  */
 #ifndef REPORT_JSON_H
 #define REPORT_JSON_H
@@ -30,11 +30,11 @@
 struct json {
 	FILE *out; /* borrowed */
 	uint32_t depth;
-	uint32_t flat_depth; /* what is deeper stands on one line; 0: nothing does. Set after json_init() */
+	uint32_t flat_depth; /* values below this depth stand on one line; 0: none does. Set after json_init() */
 	bool in_object[JSON_DEPTH]; /* by depth: object or array */
 	bool empty[JSON_DEPTH];     /* by depth: nothing in it yet */
 	bool keyed;                 /* a key waits for its value */
-	bool done;                  /* the one outermost value is complete */
+	bool done;                  /* the outermost value is complete */
 };
 
 void json_init(struct json *json, FILE *out);
@@ -46,7 +46,7 @@ void json_object_begin(struct json *json);
 void json_object_end(struct json *json);
 void json_array_begin(struct json *json);
 void json_array_end(struct json *json);
-/* In place of json_init(): goes on in an array that has values already. */
+/* In place of json_init(): continues an array that already has values. */
 void json_array_resume(struct json *json, FILE *out);
 
 void json_key(struct json *json, const char *key);
@@ -55,7 +55,7 @@ void json_string_n(struct json *json, const char *text, size_t length);
 void json_u64(struct json *json, uint64_t value);
 void json_i64(struct json *json, int64_t value);
 void json_double(struct json *json, double value);
-/* value / 10^digits, exactly and with that many digits behind the point: 1 to 18. */
+/* value / 10^digits, exactly, with that many digits after the decimal point: 1 to 18. */
 void json_decimal(struct json *json, int64_t value, unsigned digits);
 void json_bool(struct json *json, bool value);
 void json_none(struct json *json);

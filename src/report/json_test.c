@@ -61,7 +61,7 @@ static const char *one_string(const char *text, size_t length)
 
 #define ONE_STRING(literal) one_string(literal, sizeof literal - 1)
 
-/* What is deep stands on one line. */
+/* Values below flat_depth stand on one line. */
 static void test_flat(void)
 {
 	struct json json;

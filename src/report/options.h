@@ -2,7 +2,7 @@
  * options.h - the options of a subcommand, as a table.
  *
  * The table says where each value goes; parsing, bounds, error messages and the --help
- * text follow from it. Every subcommand has --help (-h) without naming it.
+ * text follow from it. Every subcommand has --help (-h) without naming it. Main thread.
  *
  *   static int run(int argc, char **argv)
  *   {
@@ -10,15 +10,15 @@
  *   	bool json = false;
  *   	int kind = 0;
  *   	static const char *const kinds[] = {"ring", "tree", NULL};
- *   	const struct cli_option options[] = {
- *   		{"ranks", 'n', CLI_U64, &ranks, "N", "number of ranks (default 8)", .min = 1, .max = 16384},
- *   		{"bytes", 'b', CLI_BYTES, &bytes, "BYTES", "size of the buffer (default 1M)"},
- *   		{"kind", 'k', CLI_CHOICE, &kind, "KIND", "kind of plan", .choices = kinds},
- *   		{"json", 0, CLI_FLAG, &json, NULL, "print JSON"},
+ *   	const struct option_spec options[] = {
+ *   		{"ranks", 'n', OPTION_U64, &ranks, "N", "number of ranks (default 8)", .min = 1, .max = 16384},
+ *   		{"bytes", 'b', OPTION_BYTES, &bytes, "BYTES", "size of the buffer (default 1M)"},
+ *   		{"kind", 'k', OPTION_CHOICE, &kind, "KIND", "kind of plan", .choices = kinds},
+ *   		{"json", 0, OPTION_FLAG, &json, NULL, "print JSON"},
  *   		{0},
  *   	};
- *   	const struct cli_usage usage = {"plan", "[FILE]", "Makes and checks plans.", options, 0, 1};
- *   	int exit_status = cli_parse(&usage, &argc, argv);
+ *   	const struct options_usage usage = {"plan", "[FILE]", "Makes and checks plans.", options, 0, 1};
+ *   	int exit_status = options_parse(&usage, &argc, argv);
  *   	if (exit_status >= 0)
  *   		return exit_status;
  *   	... argv[1 .. argc-1] are the arguments that are not options ...
@@ -37,45 +37,44 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum cli_kind {
-	CLI_FLAG = 1, /* bool *: set to true             */
-	CLI_U64,      /* uint64_t *                      */
-	CLI_BYTES,    /* uint64_t *: 4096, 64K, 1G       */
-	CLI_DOUBLE,   /* double *                        */
-	CLI_STRING,   /* const char **: borrows from argv */
-	CLI_CHOICE,   /* int *: index into choices       */
+enum option_kind {
+	OPTION_FLAG = 1, /* bool *: set to true */
+	OPTION_U64,      /* uint64_t * */
+	OPTION_BYTES,    /* uint64_t *: 4096, 64K, 1G */
+	OPTION_DOUBLE,   /* double * */
+	OPTION_STRING,   /* const char **: borrows from argv */
+	OPTION_CHOICE,   /* int *: index into choices */
 };
 
-struct cli_option {
+struct option_spec {
 	const char *name; /* without the dashes; NULL ends the table */
 	char short_name;  /* 0: none */
-	enum cli_kind kind;
-	void *out;           /* keeps what it holds (the default) unless the option is given */
-	const char *metavar; /* what stands for the value in the help text; NULL for flags */
+	enum option_kind kind;
+	void *out;           /* keeps its value (the default) unless the option is given */
+	const char *metavar; /* stands for the value in the help text; NULL for flags */
 	const char *help;
-	uint64_t min, max;          /* CLI_U64 and CLI_BYTES; max 0: no bound */
-	const char *const *choices; /* CLI_CHOICE; ends with NULL */
-	bool *given;                /* set to true when the option stands there; NULL: nobody asks */
+	uint64_t min, max;          /* OPTION_U64 and OPTION_BYTES; max 0: no bound */
+	const char *const *choices; /* OPTION_CHOICE; ends with NULL */
+	bool *given;                /* set to true when the option is given; may be NULL */
 };
 
-struct cli_usage {
+struct options_usage {
 	const char *command;   /* as typed after "espalier", such as "plan check" */
 	const char *arguments; /* "[FILE]"; "" for none */
 	const char *about;     /* a sentence or a paragraph for --help */
-	const struct cli_option *options;
+	const struct option_spec *options;
 	int min_arguments;
 	int max_arguments; /* -1: any number */
 };
 
 /*
- * Parses argv[1 ..], writes the options' values and leaves the plain arguments in
- * argv[1 .. *argc-1], in their order. Returns -1 to go on, otherwise the exit status to
- * return at once: CLI_EXIT_OK after --help, CLI_EXIT_USAGE after a mistake, which has
- * been said on stderr.
+ * Parses argv[1 ..], writes the options' values and leaves the plain arguments in argv[1 .. *argc-1], in their order.
+ * Returns -1 to go on, otherwise the exit status to return at once: EXIT_OK after --help, EXIT_USAGE after a mistake,
+ * which it has printed on stderr.
  */
-int cli_parse(const struct cli_usage *usage, int *argc, char **argv) __attribute__((warn_unused_result));
+int options_parse(const struct options_usage *usage, int *argc, char **argv) __attribute__((warn_unused_result));
 
-/* The text of --help. */
-void cli_print_help(const struct cli_usage *usage, FILE *out);
+/* Prints the text of --help. */
+void options_print_help(const struct options_usage *usage, FILE *out);
 
 #endif

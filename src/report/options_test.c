@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "report/complain.h"
 
-/* One of each kind, and what the last parse has left in them. */
+/* A variable for each kind of option, and the results of the last parse. */
 static struct {
 	bool flag, other, bytes_given, flag_given;
 	uint64_t ranks, bytes;
@@ -17,17 +17,17 @@ static struct {
 } got;
 
 static const char *const kinds[] = {"ring", "tree", NULL};
-static const struct cli_option options[] = {
-	{"flag", 'f', CLI_FLAG, &got.flag, NULL, "a flag", .given = &got.flag_given},
-	{"other", 'o', CLI_FLAG, &got.other, NULL, "another"},
-	{"ranks", 'n', CLI_U64, &got.ranks, "N", "ranks", .min = 1, .max = 64},
-	{"bytes", 'b', CLI_BYTES, &got.bytes, "BYTES", "bytes", .max = 1 << 20, .given = &got.bytes_given},
-	{"rate", 0, CLI_DOUBLE, &got.rate, "X", "rate"},
-	{"file", 0, CLI_STRING, &got.file, "FILE", "file"},
-	{"kind", 'k', CLI_CHOICE, &got.kind, "KIND", "kind", .choices = kinds},
+static const struct option_spec options[] = {
+	{"flag", 'f', OPTION_FLAG, &got.flag, NULL, "a flag", .given = &got.flag_given},
+	{"other", 'o', OPTION_FLAG, &got.other, NULL, "another"},
+	{"ranks", 'n', OPTION_U64, &got.ranks, "N", "ranks", .min = 1, .max = 64},
+	{"bytes", 'b', OPTION_BYTES, &got.bytes, "BYTES", "bytes", .max = 1 << 20, .given = &got.bytes_given},
+	{"rate", 0, OPTION_DOUBLE, &got.rate, "X", "rate"},
+	{"file", 0, OPTION_STRING, &got.file, "FILE", "file"},
+	{"kind", 'k', OPTION_CHOICE, &got.kind, "KIND", "kind", .choices = kinds},
 	{0},
 };
-static const struct cli_usage usage = {"try", "[A] [B] [C]", "Tries options.", options, 0, 3};
+static const struct options_usage usage = {"try", "[A] [B] [C]", "Tries options.", options, 0, 3};
 
 /* Parses words, split at blanks; `_` stands for an empty word. */
 static int parse(const char *line)
@@ -39,7 +39,7 @@ static int parse(const char *line)
 	got.argv[got.argc++] = "try";
 	for (char *word = strtok(copy, " "); word; word = strtok(NULL, " "))
 		got.argv[got.argc++] = strcmp(word, "_") == 0 ? "" : word;
-	return cli_parse(&usage, &got.argc, got.argv);
+	return options_parse(&usage, &got.argc, got.argv);
 }
 
 static void test_accepted(void)
@@ -70,17 +70,19 @@ static void test_arguments(void)
 	CHECK(parse("a -- --flag -n") == -1 && !got.flag);
 	CHECK_U64(got.argc, 4);
 	CHECK_STR(got.argv[2], "--flag");
-	CHECK(parse("a b c d") == CLI_EXIT_USAGE);
+	CHECK(parse("a b c d") == EXIT_USAGE);
 	CHECK(parse("_") == -1 && got.argc == 2);
 }
 
 static void test_refused(void)
 {
-	static const char *const bad[] = {"--ranks", "--ranks 0", "--ranks 65", "--ranks x", "--ranks -1", "--ranks= ",
-	                                  "--bytes 2M", "--bytes 1KB", "--rate x", "--kind star", "--kind", "--flag=1",
-	                                  "--nosuch", "--f", "--f x", "--ran 4", "--fl", "--rankss 4", "--kind tre", "--kind trees", "--kind _", "-x", "-fx", "-n", "--=4", "--ranks _"};
+	static const char *const bad[] = {
+		"--ranks",     "--ranks 0", "--ranks 65",  "--ranks x",  "--ranks -1", "--ranks= ",    "--bytes 2M",
+		"--bytes 1KB", "--rate x",  "--kind star", "--kind",     "--flag=1",   "--nosuch",     "--f",
+		"--f x",       "--ran 4",   "--fl",        "--rankss 4", "--kind tre", "--kind trees", "--kind _",
+		"-x",          "-fx",       "-n",          "--=4",       "--ranks _"};
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-		CHECK_MSG(parse(bad[i]) == CLI_EXIT_USAGE, "'%s' was accepted", bad[i]);
+		CHECK_MSG(parse(bad[i]) == EXIT_USAGE, "'%s' was accepted", bad[i]);
 	CHECK(got.ranks == 8);
 }
 
@@ -88,15 +90,15 @@ static void test_help(void)
 {
 	char text[2048] = "";
 	FILE *out = fmemopen(text, sizeof text, "w");
-	cli_print_help(&usage, out);
+	options_print_help(&usage, out);
 	fclose(out);
 	CHECK(strstr(text, "usage: espalier try [options] [A] [B] [C]\n"));
 	CHECK(strstr(text, "  -n, --ranks N      ranks\n"));
 	CHECK(strstr(text, "      --rate X       rate\n"));
 	CHECK(strstr(text, "  -k, --kind KIND    kind: one of ring, tree\n"));
 	CHECK(strstr(text, "  -h, --help         this text\n"));
-	CHECK(parse("--help --nosuch") == CLI_EXIT_OK);
-	CHECK(parse("-fh") == CLI_EXIT_OK);
+	CHECK(parse("--help --nosuch") == EXIT_OK);
+	CHECK(parse("-fh") == EXIT_OK);
 }
 
 int main(void)

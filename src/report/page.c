@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* '<' occurs in JSON within strings alone, where it may be written as an escape. */
+/* In JSON '<' occurs in strings only, where it may be written as an escape. */
 static void write_document(const char *document, size_t length, FILE *out)
 {
 	const char *end = document + length;

@@ -1,7 +1,8 @@
 /*
  * page.h - a page for a browser: a template, and the JSON document that its script reads.
  *
- * The template is HTML with PAGE_DOCUMENT in it once, in a <script type="application/json"> element. No I/O but the FILE; any thread.
+ * The template is HTML that contains PAGE_DOCUMENT once, in a <script type="application/json"> element. No I/O but
+ * the FILE; any thread.
  */
 #ifndef REPORT_PAGE_H
 #define REPORT_PAGE_H
@@ -13,7 +14,7 @@
 
 #define PAGE_DOCUMENT "{{document}}"
 
-/* Any JSON: markup in its strings is written such that it cannot end the element. ESP_EIO. */
+/* document: any JSON. Markup in its strings is escaped, so that it cannot end the element. ESP_EIO. */
 ESP_CHECKED enum esp_status page_write(const char *template_text, const char *document, size_t length, FILE *out);
 
 #endif

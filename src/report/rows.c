@@ -61,7 +61,7 @@ enum esp_status rows_finish(struct rows *rows, FILE *out)
 
 /* ---- a value ---- */
 
-/* The next column. A row ends when the next one begins: a nested value may be its last. */
+/* Moves to the next column. A row ends when the next one begins, because its last value may be a nested one. */
 static const struct column *take_column(struct rows *rows)
 {
 	end_row(rows);
@@ -77,7 +77,7 @@ static void end_value(struct rows *rows)
 	rows->shown = NULL;
 }
 
-/* The key, if this column's value goes into JSON now. */
+/* Writes the key if this column's value goes into JSON; false: it does not. */
 static bool put_key(const struct rows *rows, const struct column *column)
 {
 	if (!rows->json || !column->key)
@@ -92,7 +92,7 @@ static void put_cell(struct rows *rows, const struct column *column, const char 
 		table_cell(&rows->table, "%s", rows->shown ? rows->shown : text);
 }
 
-/* One conversion of a double, and perhaps "%%". */
+/* True for a format with one conversion of a double, and any number of "%%". */
 static bool is_of_double(const char *format)
 {
 	const char *at = strchr(format, '%');

@@ -77,13 +77,14 @@ static void test_table(void)
 static void test_json(void)
 {
 	check_text(true, "[\n"
-	                 "  {\"name\": \"ring\", \"seconds\": 0.25, \"bytes\": 1500000, \"count\": -3, \"list\": [7], \"right\": true, \"last\": [7]},\n"
+	                 "  {\"name\": \"ring\", \"seconds\": 0.25, \"bytes\": 1500000, \"count\": -3, \"list\": [7], "
+	                 "\"right\": true, \"last\": [7]},\n"
 	                 "  {\"name\": null, \"seconds\": null, \"bytes\": null, \"right\": false},\n"
 	                 "  {\"name\": \"no\"}\n"
 	                 "]\n");
 }
 
-/* Without rows both forms are complete. */
+/* With no rows, table and JSON are complete. */
 static void test_empty(void)
 {
 	char text[200] = "";

@@ -8,7 +8,7 @@
 #define HEAD_LENGTH 6.0
 #define HEAD_WIDTH 2.6
 
-/* One decimal, and none where it is zero. */
+/* Writes one decimal, or none if it is zero. */
 static void put_number(FILE *file, double value)
 {
 	long tenths = lround(value * 10);

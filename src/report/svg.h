@@ -1,8 +1,8 @@
 /*
- * svg.h - the few SVG shapes that pictures are made of.
+ * svg.h - the SVG shapes that pictures are made of. No I/O but the FILE; any thread.
  *
- * Coordinates are in pixels and are written with one decimal, in the same way in every
- * locale. Errors stay in the FILE: ask ferror() at the end.
+ * Coordinates are in pixels and are written with one decimal, in the same way in every locale. Errors stay in the
+ * FILE: the caller checks ferror() at the end.
  */
 #ifndef REPORT_SVG_H
 #define REPORT_SVG_H
@@ -10,15 +10,15 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* style: rules of CSS. */
+/* style: CSS rules. */
 void svg_begin(FILE *file, double width, double height, const char *title, const char *style);
 void svg_end(FILE *file);
 
-/* One of "start", "middle", "end" for anchor; css is a class of the style. */
+/* anchor: "start", "middle" or "end"; css: a class of the style. */
 void svg_text(FILE *file, double x, double y, const char *css, const char *anchor, const char *text);
-/* Text as it may stand between tags. */
+/* Writes text with the characters escaped that have a meaning in markup. */
 void svg_escaped(FILE *file, const char *text);
-/* About how wide the text is in letters of that size, in the widest of the fonts that may be used. */
+/* About the width of the text at that font size, in the widest of the fonts that may be used. */
 double svg_text_width(const char *text, double size);
 void svg_rect(FILE *file, double x, double y, double width, double height, double radius, const char *attributes);
 void svg_circle(FILE *file, double x, double y, double radius, const char *attributes);

@@ -11,7 +11,7 @@
  *
  * Cells fill the rows from left to right. A column in which every cell starts like a
  * number ("-" and empty cells aside) is aligned to the right. Holds all cells until it
- * is printed; if memory runs out, table_print() says so.
+ * is printed; if memory runs out, table_print() returns ESP_ENOMEM. One thread.
  */
 #ifndef REPORT_TABLE_H
 #define REPORT_TABLE_H

@@ -41,7 +41,8 @@ void trace_put_time(struct trace_events *events, const char *key, int64_t ticks)
 	json_decimal(&events->json, ticks, (unsigned)events->tick);
 }
 
-static void begin_event(struct trace_events *events, const char *phase, uint32_t pid, uint32_t tid, const char *category, const char *name)
+static void begin_event(struct trace_events *events, const char *phase, uint32_t pid, uint32_t tid,
+                        const char *category, const char *name)
 {
 	struct json *json = &events->json;
 
@@ -60,7 +61,8 @@ void trace_metadata(struct trace_events *events, uint32_t pid, uint32_t tid, con
 	begin_event(events, "M", pid, tid, NULL, name);
 }
 
-void trace_slice(struct trace_events *events, struct trace_spot from, int64_t ticks, const char *category, const char *name)
+void trace_slice(struct trace_events *events, struct trace_spot from, int64_t ticks, const char *category,
+                 const char *name)
 {
 	assert(ticks >= 0);
 	begin_event(events, "X", from.pid, from.tid, category, name);
@@ -130,17 +132,19 @@ void trace_sort_track(struct trace_events *events, uint32_t pid, uint32_t tid, u
 
 /* ---- arrows ---- */
 
-static void put_end(struct trace_events *events, const char *phase, uint64_t id, const char *category, const char *name, struct trace_spot spot)
+static void put_end(struct trace_events *events, const char *phase, uint64_t id, const char *category, const char *name,
+                    struct trace_spot spot)
 {
 	begin_event(events, phase, spot.pid, spot.tid, category, name);
 	json_put_u64(&events->json, "id", id);
 	if (phase[0] == 'f')
-		json_put_string(&events->json, "bp", "e"); /* of the slice around it, not of the next one */
+		json_put_string(&events->json, "bp", "e"); /* binds to the slice around this time, not to the next one */
 	trace_put_time(events, "ts", spot.at);
 	trace_event_end(events);
 }
 
-void trace_flow(struct trace_events *events, uint64_t id, const char *category, const char *name, struct trace_spot from, struct trace_spot to)
+void trace_flow(struct trace_events *events, uint64_t id, const char *category, const char *name,
+                struct trace_spot from, struct trace_spot to)
 {
 	put_end(events, "s", id, category, name, from);
 	put_end(events, "f", id, category, name, to);

@@ -28,7 +28,7 @@ static void put_hex(struct json *json, const char *key, uint64_t value)
 	json_put_string(json, key, text);
 }
 
-/* Any number of 64 bits: readers of JSON have 53, or 63. */
+/* As a string: readers of JSON numbers keep 53 or 63 bits. */
 static void put_wide(struct json *json, const char *key, uint64_t value)
 {
 	char text[24];

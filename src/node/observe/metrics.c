@@ -4,8 +4,8 @@
 
 #include "base/number.h"
 
-#define LEAST_OCTAVE 10u /* a microsecond; then every fourth power of two ... */
-#define MOST_OCTAVE 36u  /* ... up to a minute                                */
+#define LEAST_OCTAVE 10u /* bucket edges: from a microsecond ... */
+#define MOST_OCTAVE 36u  /* ... to a minute, every fourth power of two */
 
 struct writer {
 	const struct metrics *metrics;
@@ -29,7 +29,7 @@ static void head(const struct writer *writer, const char *name, const char *type
 	fprintf(writer->out, "# HELP espalier_%s %s\n# TYPE espalier_%s %s\n", name, help, name, type);
 }
 
-/* "espalier_NAME{job="a",rank="3"" without the brace behind it. */
+/* Writes 'espalier_NAME{job="a",rank="3"', without the closing brace. */
 static void begin(const struct writer *writer, const char *name)
 {
 	fprintf(writer->out, "espalier_%s{job=\"", name);
@@ -79,12 +79,14 @@ static void put_cell_count(const struct writer *writer, const char *name, uint32
 	fprintf(writer->out, "} %" PRIu64 "\n", value);
 }
 
-static void put_failed(const struct writer *writer, const char *name, uint32_t kind, uint32_t class, const struct tally_cell *cell)
+static void put_failed(const struct writer *writer, const char *name, uint32_t kind, uint32_t class,
+                       const struct tally_cell *cell)
 {
 	put_cell_count(writer, name, kind, class, cell->failed);
 }
 
-static void put_bytes(const struct writer *writer, const char *name, uint32_t kind, uint32_t class, const struct tally_cell *cell)
+static void put_bytes(const struct writer *writer, const char *name, uint32_t kind, uint32_t class,
+                      const struct tally_cell *cell)
 {
 	put_cell_count(writer, name, kind, class, cell->bytes);
 }
@@ -95,7 +97,8 @@ static void put_bus_bytes(const struct writer *writer, const char *name, uint32_
 	put_cell_count(writer, name, kind, class, cell->bus_bytes);
 }
 
-static void put_waited(const struct writer *writer, const char *name, uint32_t kind, uint32_t class, const struct tally_cell *cell)
+static void put_waited(const struct writer *writer, const char *name, uint32_t kind, uint32_t class,
+                       const struct tally_cell *cell)
 {
 	char text[NUMBER_DOUBLE_TEXT];
 	begin_cell(writer, name, kind, class);
@@ -109,8 +112,8 @@ static void put_histogram(const struct writer *writer, const char *name, uint32_
 	snprintf(full, sizeof full, "%s_bucket", name);
 	for (uint32_t octave = LEAST_OCTAVE; octave <= MOST_OCTAVE; octave += 2) {
 		begin_cell(writer, full, kind, class);
-		fprintf(writer->out, ",le=\"%s\"} %" PRIu64 "\n", number_format_double((double)(UINT64_C(1) << octave) / 1e9, text),
-		        tally_within(cell, octave));
+		fprintf(writer->out, ",le=\"%s\"} %" PRIu64 "\n",
+		        number_format_double((double)(UINT64_C(1) << octave) / 1e9, text), tally_within(cell, octave));
 	}
 	begin_cell(writer, full, kind, class);
 	fprintf(writer->out, ",le=\"+Inf\"} %" PRIu64 "\n", cell->count);
@@ -123,7 +126,7 @@ static void put_histogram(const struct writer *writer, const char *name, uint32_
 
 static void put_info(const struct writer *writer)
 {
-	head(writer, "info", "gauge", "Who this is; always 1.");
+	head(writer, "info", "gauge", "Version, host and size of the job; always 1.");
 	begin(writer, "info");
 	fprintf(writer->out, ",ranks=\"%u\",host=\"", writer->metrics->size);
 	write_text(writer->out, writer->metrics->host);
@@ -143,11 +146,13 @@ enum esp_status metrics_write(const struct metrics *metrics, FILE *out)
 	          put_bus_bytes);
 	each_cell(&writer, "call_failures_total", "counter", "Calls that failed.", put_failed);
 	put_number(&writer, "calls_under_way", "gauge", "Calls that have not ended.", metrics->under_way);
-	put_number(&writer, "oldest_call_seconds", "gauge", "How long the oldest of them has taken so far.", metrics->oldest_seconds);
+	put_number(&writer, "oldest_call_seconds", "gauge", "How long the oldest of them has taken so far.",
+	           metrics->oldest_seconds);
 	put_count(&writer, "sent_bytes_total", "Bytes of messages to other ranks.", metrics->sent_bytes);
 	put_count(&writer, "received_bytes_total", "Bytes of messages from other ranks.", metrics->received_bytes);
 	put_count(&writer, "sent_messages_total", "Messages to other ranks.", metrics->sent_messages);
-	put_count(&writer, "shared_bytes_total", "Of the bytes sent: read by others where they lay.", metrics->shared_bytes);
+	put_count(&writer, "shared_bytes_total", "Of the bytes sent: read by others where they lay.",
+	          metrics->shared_bytes);
 	put_count(&writer, "network_bytes_total", "Of the bytes sent: through sockets.", metrics->network_bytes);
 	put_count(&writer, "retunes_total", "Times that masters of two-level plans were moved.", metrics->retunes);
 	put_count(&writer, "moved_masters_total", "How many of them.", metrics->moved_masters);

@@ -1,7 +1,7 @@
 /*
- * metrics.h - the statistics of a rank in Prometheus' text form (version 0.0.4).
+ * metrics.h - the statistics of a rank in Prometheus' text format (version 0.0.4). Any thread; no I/O but the FILE.
  *
- * Labels are few: job, rank, operation, and size, the most bytes of a class of calls. Pure but for the FILE.
+ * Labels are few: job, rank, operation, and size, the upper bound of a class of calls in bytes.
  */
 #ifndef NODE_OBSERVE_METRICS_H
 #define NODE_OBSERVE_METRICS_H
@@ -16,12 +16,12 @@ struct metrics {
 	uint32_t rank, size;
 	const struct tally *tally;
 	uint64_t sent_bytes, received_bytes, sent_messages, shared_bytes, network_bytes;
-	uint32_t under_way;        /* calls                                         */
-	double oldest_seconds;     /* how long the oldest of those has taken so far */
+	uint32_t under_way;        /* calls */
+	double oldest_seconds;     /* for which the oldest call under way has been running */
 	uint32_t groups, failed_groups;
-	uint32_t left, died;       /* ranks of the job                              */
-	uint64_t retunes, moved_masters; /* of two-level plans                      */
-	uint64_t trace_lost;       /* events that the trace has no room for         */
+	uint32_t left, died;       /* ranks of the job */
+	uint64_t retunes, moved_masters; /* of two-level plans */
+	uint64_t trace_lost;       /* events for which the trace had no room */
 };
 
 /* ESP_EIO. */

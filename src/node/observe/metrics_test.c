@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 
-/* As strict as a scraper: every line is a comment or NAME{LABELS} NUMBER, and its name was announced. */
+/* As strict as a scraper: every line is a comment or NAME{LABELS} NUMBER, and a # TYPE line precedes each name. */
 static void check_lines(char *text)
 {
 	char type[64] = "";
@@ -31,8 +31,14 @@ int main(void)
 	record.ended_ns = 5000000;
 	record.waited_ns = 2500000;
 	tally_add(tally, &record);
-	struct metrics metrics = {.version = "1.2", .job = "a\"b\\c\nd", .host = "node7", .rank = 3, .size = 8, .tally = tally,
-	                          .sent_bytes = UINT64_MAX, .oldest_seconds = 0.5};
+	struct metrics metrics = {.version = "1.2",
+	                          .job = "a\"b\\c\nd",
+	                          .host = "node7",
+	                          .rank = 3,
+	                          .size = 8,
+	                          .tally = tally,
+	                          .sent_bytes = UINT64_MAX,
+	                          .oldest_seconds = 0.5};
 	CHECK(metrics_write(&metrics, out) == ESP_OK && fclose(out) == 0);
 #define BOTH "job=\"a\\\"b\\\\c\\nd\",rank=\"3\""
 #define CELL BOTH ",operation=\"allreduce\",size=\"16K\""

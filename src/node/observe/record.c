@@ -2,7 +2,7 @@
 
 #include "espalier/types.h"
 
-/* enum esp_collective, which stands in the public header. */
+/* The values of enum esp_collective, which the public header defines. */
 enum { ALLREDUCE, REDUCE_SCATTER, ALLGATHER, BROADCAST, REDUCE, GATHER, SCATTER, ALLTOALL, BARRIER };
 
 static const char *const names[RECORD_KINDS] = {
@@ -27,7 +27,7 @@ bool record_is_meeting(const struct record *record)
 	case ALLGATHER:
 	case REDUCE_SCATTER:
 	case ALLTOALL:
-		return has_data && record->note.shape == 0; /* a rank whose blocks are empty waits for nobody */
+		return has_data && record->note.shape == 0; /* a rank whose blocks are empty waits for no peer */
 	case BARRIER:
 	case RECORD_GROUP:
 		return true;

@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* An empty line ends it. */
+/* A request ends with an empty line. */
 static bool is_whole(const char *text, size_t size)
 {
 	for (size_t i = 1; i < size; i++) {

@@ -1,22 +1,25 @@
 /*
- * status_request.h - as much of HTTP as a rank has to understand when it is asked about itself. Pure.
+ * status_request.h - parses the part of HTTP that the status server needs. Pure; any thread.
  */
 #ifndef NODE_OBSERVE_STATUS_REQUEST_H
 #define NODE_OBSERVE_STATUS_REQUEST_H
 
 #include <stddef.h>
 
-#define REQUEST_BYTES 2048u /* the longest one */
+#define REQUEST_BYTES 2048u /* the longest request */
 #define REQUEST_PATH 64u
 
 enum request_verdict {
-	REQUEST_UNFINISHED, /* more of it has to come                   */
-	REQUEST_GET,        /* *path is asked for                       */
-	REQUEST_OTHER,      /* another method                           */
-	REQUEST_BAD,        /* no HTTP, or longer than REQUEST_BYTES    */
+	REQUEST_UNFINISHED, /* the rest has not arrived yet */
+	REQUEST_GET,        /* a GET of *path */
+	REQUEST_OTHER,      /* another method */
+	REQUEST_BAD,        /* not HTTP, or longer than REQUEST_BYTES */
 };
 
-/* What has come so far. The path is without what follows a '?', and cut off if it is longer than any that there is. */
+/*
+ * text: the bytes received so far. The path is written without the part from '?' on, and truncated to REQUEST_PATH,
+ * which is longer than any path that is served.
+ */
 enum request_verdict request_parse(const char *text, size_t size, char path[REQUEST_PATH]);
 
 #endif

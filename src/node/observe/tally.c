@@ -29,8 +29,8 @@ const char *tally_class_name(uint32_t class)
 }
 
 /*
- * Bucket 4k + s holds what is above 2^k * (1 + s/4), for s > 0 in the k-th octave, up to the next edge: edges
- * belong to the bucket below them, as they do in Prometheus' histograms.
+ * Bucket 4k + s, of octave k and quarter s, holds times above 2^k * (1 + s/4) up to and including the next bucket's
+ * lower edge, as in Prometheus' histograms.
  */
 static uint32_t bucket_of(uint64_t ns)
 {
@@ -38,14 +38,15 @@ static uint32_t bucket_of(uint64_t ns)
 		return 0;
 	uint64_t below = ns - 1;
 	uint32_t octave = 63u - (uint32_t)__builtin_clzll(below);
-	/* Below 4 ns some quarters hold no whole number: it then stands in the one that ends with it. */
+	/* Below 4 ns some quarters hold no whole number: the number is counted in the quarter that ends with it. */
 	uint32_t coarse = octave < 2 ? 2 - octave : 0;
-	uint32_t quarter = coarse ? ((uint32_t)(below << coarse) & 3u) + (1u << coarse) - 1 : (uint32_t)(below >> (octave - 2)) & 3u;
+	uint32_t quarter =
+		coarse ? ((uint32_t)(below << coarse) & 3u) + (1u << coarse) - 1 : (uint32_t)(below >> (octave - 2)) & 3u;
 	uint32_t bucket = octave * 4 + quarter;
 	return bucket < TALLY_BUCKETS - 1 ? bucket : TALLY_BUCKETS - 1;
 }
 
-/* The upper edge. */
+/* The upper edge of a bucket, which belongs to it. */
 static uint64_t bucket_most(uint32_t bucket)
 {
 	uint32_t octave = bucket / 4, quarter = bucket % 4;

@@ -8,7 +8,11 @@
 
 static struct record record_of(uint64_t took, uint64_t bytes)
 {
-	return (struct record){.note.sequence = 1, .started_ns = 1000, .ended_ns = 1000 + took, .bytes = bytes, .members = 4,
+	return (struct record){.note.sequence = 1,
+	                       .started_ns = 1000,
+	                       .ended_ns = 1000 + took,
+	                       .bytes = bytes,
+	                       .members = 4,
 	                       .waited_ns = took / 2};
 }
 
@@ -31,7 +35,7 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Against what sorting gives. */
+/* Compares quantiles with those of sorted times. */
 static void test_quantiles(struct rng *rng, struct tally *tally)
 {
 	static const double shares[] = {0, 0.01, 0.5, 0.9, 0.99, 1};
@@ -55,7 +59,8 @@ static void test_quantiles(struct rng *rng, struct tally *tally)
 	for (size_t i = 0; i < sizeof(shares) / sizeof(shares[0]); i++) {
 		uint64_t at = (uint64_t)(shares[i] * (double)count), got = tally_quantile(cell, shares[i]);
 		uint64_t exact = times[at < count ? at : count - 1];
-		CHECK_MSG(got >= exact && (double)got <= (double)exact * 1.25 + 1, "%" PRIu64 " instead of %" PRIu64, got, exact);
+		CHECK_MSG(got >= exact && (double)got <= (double)exact * 1.25 + 1, "%" PRIu64 " instead of %" PRIu64, got,
+		          exact);
 	}
 	for (uint32_t octave = 1; octave < TALLY_OCTAVES; octave++) {
 		uint64_t within = 0;
@@ -77,9 +82,9 @@ static void test_rest(struct tally *tally)
 	CHECK(cell->count == 1 && cell->failed == 1 && cell->bytes == 1 << 20);
 	record.status = ESP_OK;
 	record.note.sequence = 0;
-	tally_add(tally, &record); /* the meeting at the start */
+	tally_add(tally, &record); /* the barrier of esp_init() */
 	CHECK_U64(cell->count, 1);
-	record.ended_ns = 0; /* clocks do not go back, but what if */
+	record.ended_ns = 0; /* an end before its beginning, in case a clock goes backwards */
 	record.note.sequence = 1;
 	record.waited_ns = 5;
 	tally_add(tally, &record);

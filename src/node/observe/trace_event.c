@@ -5,7 +5,7 @@
 #include "base/status.h"
 #include "report/trace_event.h"
 
-/* Events are written as they happen, each behind those that are in the file. */
+/* Events are appended to the file one by one, as they happen. */
 static struct trace_events resume(FILE *out)
 {
 	struct trace_events events;
@@ -63,7 +63,7 @@ void trace_write_head(FILE *out, const struct trace_head *head)
 void trace_write_end(FILE *out)
 {
 	struct trace_events events = resume(out);
-	(void)!trace_events_end(&events); /* the caller asks ferror() */
+	(void)!trace_events_end(&events); /* the caller checks ferror() */
 }
 
 static void put_call(struct trace_events *events, const struct record *record, const char *words)
@@ -94,17 +94,19 @@ void trace_write_call(FILE *out, uint32_t rank, uint32_t track, const struct rec
 {
 	struct trace_events events = resume(out);
 	const struct trace_spot from = {rank, track, (int64_t)record->started_ns};
-	trace_slice(&events, from, ticks_between(record->started_ns, record->ended_ns), "call", record_kind_name(record->kind));
+	trace_slice(&events, from, ticks_between(record->started_ns, record->ended_ns), "call",
+	            record_kind_name(record->kind));
 	put_call(&events, record, words);
 	trace_event_end(&events);
 }
 
-void trace_write_lane(FILE *out, uint32_t rank, uint32_t track, const char *what, uint64_t from_ns, uint64_t to_ns, uint32_t peer,
-                      uint64_t chunk)
+void trace_write_lane(FILE *out, uint32_t rank, uint32_t track, const char *what, uint64_t from_ns, uint64_t to_ns,
+                      uint32_t peer, uint64_t chunk)
 {
 	struct trace_events events = resume(out);
 	bool waits = peer != RECORD_NONE;
-	trace_slice(&events, (struct trace_spot){rank, track, (int64_t)from_ns}, ticks_between(from_ns, to_ns), waits ? "wait" : "lane", what);
+	trace_slice(&events, (struct trace_spot){rank, track, (int64_t)from_ns}, ticks_between(from_ns, to_ns),
+	            waits ? "wait" : "lane", what);
 	if (waits)
 		json_put_u64(trace_args(&events), "waits_for", peer);
 	if (waits && chunk != RECORD_NO_CHUNK)

@@ -9,10 +9,10 @@
 #define PERIOD 509u     /* elements until the data repeats: a prime */
 #define ELEMENT_MAX 8u  /* bytes */
 #define SPOILED 0xa5
-#define SUM_TERMS 32u   /* 32 terms of at most 3: 96 is exact in every type, even i8 */
-#define PRODUCT_TERMS 6 /* 2^6 as well */
+#define SUM_TERMS 32u   /* 32 terms of at most 3: a sum of 96 is exact in every type, even i8 */
+#define PRODUCT_TERMS 6 /* 2^6 is exact, too */
 
-/* The data of one rank, or of all of them combined, from element 0 on until it repeats. */
+/* The data of one rank, or of all of them combined, up to the element where it repeats. */
 struct pattern {
 	uint32_t element; /* bytes */
 	uint8_t bytes[PERIOD * ELEMENT_MAX];
@@ -38,7 +38,7 @@ bool bench_has_mode(enum esp_collective collective, enum bench_mode mode)
 	return collective != ESP_BROADCAST || mode == BENCH_IN_PLACE;
 }
 
-/* Blocks in a rank's input and output, 0 where it is not looked at. */
+/* Number of blocks in a rank's input and output; 0: the buffer is not used. */
 static uint32_t in_blocks(const struct bench_shape *shape)
 {
 	switch (shape->collective) {
@@ -73,7 +73,7 @@ static uint32_t out_blocks(const struct bench_shape *shape)
 	}
 }
 
-/* In the larger buffer, wherever that is. */
+/* Number of blocks in the larger of the two buffers. */
 static uint32_t most_blocks(enum esp_collective collective, uint32_t ranks)
 {
 	switch (collective) {
@@ -129,13 +129,13 @@ static uint64_t random_bits(uint64_t seed, uint32_t rank, uint32_t index)
 	return rng_splitmix(&state);
 }
 
-/* At most `most` ranks are chosen for an element, however many there are, and every rank for some elements. */
+/* Chooses at most `most` of the ranks for each element, and every rank for some elements. */
 static bool is_chosen(uint32_t rank, uint32_t ranks, uint32_t index, uint32_t most)
 {
 	return (rank + index) % ((ranks + most - 1) / most) == 0;
 }
 
-/* What a rank gives to a reduction: small, not negative, and such that results vary from element to element. */
+/* A rank's term of a reduction: small, not negative, and such that results vary from element to element. */
 static uint64_t term(const struct bench_shape *shape, uint64_t seed, uint32_t rank, uint32_t index)
 {
 	uint64_t bits = random_bits(seed, rank, index);
@@ -191,7 +191,7 @@ static uint64_t fold(enum esp_op op, uint64_t a, uint64_t b)
 	}
 }
 
-/* A number that is not negative, rounded to the nearest even: for f16 and bf16. */
+/* value, which is not negative, rounded to nearest even, as f16 or bf16. */
 static uint64_t encode_half(float value, int fraction_bits, int exponent_bits)
 {
 	int bias = (1 << (exponent_bits - 1)) - 1, exponent;
@@ -200,7 +200,7 @@ static uint64_t encode_half(float value, int fraction_bits, int exponent_bits)
 		return 0;
 	frexpf(value, &exponent);
 	exponent = exponent - 1 < 1 - bias ? 1 - bias : exponent - 1;
-	/* With the hidden bit, which adds one to the exponent where there is one. */
+	/* The significand includes the hidden bit, which adds one to the exponent, except for subnormal numbers. */
 	uint64_t significand = (uint64_t)rint(ldexp((double)value, fraction_bits - exponent));
 	return ((uint64_t)(exponent + bias - 1) << fraction_bits) + significand;
 }
@@ -228,7 +228,7 @@ static uint64_t encode(enum esp_type type, double value)
 	return bits;
 }
 
-/* What is done once to a result that is complete. f32 and the halves divide as floats. */
+/* The last step of a reduction, done once. f32, f16 and bf16 divide as floats. */
 static uint64_t finish(const struct bench_shape *shape, uint64_t result)
 {
 	double value = (double)result;
@@ -245,7 +245,7 @@ static uint64_t finish(const struct bench_shape *shape, uint64_t result)
 
 /* ---- patterns ---- */
 
-/* All our machines are little-endian: the low bytes come first. */
+/* All supported machines are little-endian: the low bytes come first. */
 static void pattern_set(struct pattern *pattern, uint32_t index, uint64_t bits)
 {
 	memcpy(pattern->bytes + index * pattern->element, &bits, pattern->element);
@@ -273,7 +273,7 @@ static void pattern_of_all(const struct bench_shape *shape, uint64_t seed, struc
 	}
 }
 
-/* Elements from the one whose number is `first` on, until the pattern or the `count` ends. */
+/* The number of elements from `first` on until the pattern repeats or `count` is reached. */
 static uint64_t run_length(uint64_t first, uint64_t count)
 {
 	uint64_t run = PERIOD - first % PERIOD;
@@ -328,7 +328,7 @@ void bench_fill(const struct bench_shape *shape, uint64_t seed, struct bench_pla
 	write_data(&pattern, one_of_many ? shape->rank * shape->count : 0, in_blocks(shape) * shape->count, place.in);
 }
 
-/* What block number `block` of the result holds, beginning with element number *out_first of whose data it is. */
+/* The expected content of block `block` of the result: *out, from its element *out_first on. */
 static void expect(const struct bench_shape *shape, uint64_t seed, uint32_t block, struct pattern *out,
                    uint64_t *out_first)
 {

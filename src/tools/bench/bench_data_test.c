@@ -3,18 +3,18 @@
 #include "base/check.h"
 #include "math/math.h"
 
-/* Every collective, done by hand on buffers that lie side by side, on data that bench_fill() wrote. */
+/* Every collective, computed here on the buffers of all ranks, on the data of bench_fill(). */
 
 #define RANKS_MAX 70
 #define COUNT_MAX 1200
 #define AREA ((size_t)RANKS_MAX * COUNT_MAX * 8)
 
 static uint8_t *areas[RANKS_MAX][2];
-static uint8_t *whole; /* of a result, before it is handed out */
+static uint8_t *whole; /* a whole result, before it is distributed */
 static struct bench_place places[RANKS_MAX];
 
 struct scene {
-	struct bench_shape shape; /* of rank 0; others differ in the rank only */
+	struct bench_shape shape; /* of rank 0; the shapes of other ranks differ in the rank only */
 	enum bench_mode mode;
 	uint64_t seed;
 	bool backwards; /* the order of addition */
@@ -41,7 +41,7 @@ static void fill(const struct scene *scene)
 	}
 }
 
-/* whole = the combination of `blocks` blocks, leaving out the rank `without`, if there is such a one. */
+/* whole = the combination of `blocks` blocks of all ranks except `without`, if that is a rank. */
 static void combine(const struct scene *scene, uint32_t blocks, uint32_t without)
 {
 	const struct bench_shape *shape = &scene->shape;
@@ -157,7 +157,7 @@ static void try_scene(const struct scene *scene)
 		CHECK_U64(wrong(scene), 0);
 		return;
 	}
-	/* Nothing has happened yet: only what was there before may look right. */
+	/* Before the call, the output may not look right, except where the input is the output. */
 	if (ranks > 1 && scene->shape.count > 1 && !bench_reduces(scene->shape.collective))
 		CHECK_MSG(wrong(scene) > 0, "unnoticed: nothing done; %s", describe(scene));
 	perform(scene, UINT32_MAX);
@@ -224,7 +224,7 @@ static void test_collectives(void)
 	}
 }
 
-/* So many that not all of them can give more than a zero to a sum. */
+/* So many ranks that some give zero to a sum. */
 static void test_many_ranks(void)
 {
 	static const enum esp_type types[] = {ESP_I8, ESP_BF16, ESP_F16, ESP_F32};
@@ -240,7 +240,7 @@ static void test_many_ranks(void)
 	try_size(&scene, RANKS_MAX, 5);
 }
 
-/* A sum that lacks somebody is wrong for each rank and every operation on the whole of a pattern. */
+/* A sum that lacks a rank is detected, for each rank and every operation, within one period of the pattern. */
 static void test_missing_rank(void)
 {
 	for (uint32_t without = 0; without < 7; without++) {
@@ -261,7 +261,7 @@ static void test_wrong_block(void)
 	perform(&scene, UINT32_MAX);
 	memcpy(places[1].out, (uint8_t *)places[1].out + block_bytes(&scene), block_bytes(&scene));
 	CHECK(wrong_of(&scene, 1) >= 60 && wrong_of(&scene, 1) <= 64 && wrong_of(&scene, 0) == 0);
-	scene.seed++; /* what an earlier call left behind is wrong */
+	scene.seed++; /* the result of an earlier call counts as wrong */
 	CHECK(wrong_of(&scene, 0) > 150);
 }
 

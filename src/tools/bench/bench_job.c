@@ -18,7 +18,7 @@ void bench_last_error(enum esp_status status, struct esp_error *err)
 	snprintf(err->text, sizeof(err->text), "%s", esp_status_text(status));
 }
 
-/* rank: whose fault it is; -1: the command line's, which all ranks have alike. */
+/* rank: the rank at fault; -1: the command line is, which is the same on all ranks. */
 __attribute__((format(printf, 4, 5)))
 static enum esp_status fail(struct esp_error *err, enum esp_status status, int32_t rank, const char *format, ...)
 {
@@ -128,7 +128,7 @@ enum esp_status bench_job_open(struct bench_job *job, const struct bench_options
 	if (status == ESP_OK) {
 		status = allocate(job, err);
 		if (status != ESP_OK)
-			(void)esp_abort(job->world, err->text); /* the others have memory, and would wait */
+			(void)esp_abort(job->world, err->text); /* the other ranks have memory, and would wait */
 	}
 	if (status != ESP_OK)
 		bench_job_close(job);
@@ -144,7 +144,8 @@ void bench_job_close(struct bench_job *job)
 	(void)esp_fini(job->context);
 	job->context = NULL;
 	for (int i = 0; i < 2; i++) {
-		if (job->options->memory != BENCH_ALLOC) /* that esp_fini() has freed; what was shared is private again */
+		/* esp_fini() has freed memory of esp_alloc(); shared memory is private again */
+		if (job->options->memory != BENCH_ALLOC)
 			free(job->areas[i]);
 		job->areas[i] = NULL;
 	}

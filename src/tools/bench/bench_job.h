@@ -1,7 +1,6 @@
 /*
- * bench_job.h - one rank of a benchmark: its place in the job, and its buffers.
- *
- * All functions are called by all ranks alike.
+ * bench_job.h - one rank of a benchmark: its membership in the job, and its buffers. Main thread; all ranks call each
+ * function in the same order. Does I/O through the library.
  */
 #ifndef TOOLS_BENCH_BENCH_JOB_H
 #define TOOLS_BENCH_BENCH_JOB_H
@@ -18,25 +17,28 @@ struct bench_job {
 	struct esp_group *world;
 	uint32_t rank, ranks;
 	uint64_t seed;      /* of the data of the last check; the same on all ranks */
-	uint64_t *times_ns; /* two of each rank                                     */
-	void *areas[2];     /* the buffers of all calls, large enough for each      */
-	double *samples;    /* BENCH_JOB_ARRAYS: rank 0's and the slowest's of each mode, and one to sort in */
-	size_t capacity;    /* samples in each array                                */
-	bool is_misused;    /* why it could not be opened: the options do not fit the job */
-	char plan[32];      /* of the last call; "" unknown                         */
+	uint64_t *times_ns; /* two of each rank */
+	void *areas[2];     /* the buffers of all calls, large enough for each */
+	double *samples;    /* BENCH_JOB_ARRAYS of them: rank 0's and the slowest rank's of each mode, and one to sort in */
+	size_t capacity;    /* samples in each array */
+	bool is_misused;    /* opening failed because the options do not fit the job */
+	char plan[32];      /* of the last call; "" unknown */
 };
 
-/* Joins, and allocates everything. On failure, *job is closed and *err says why. */
+/* Joins the job and allocates everything. On failure, *job is closed and *err has the reason. */
 ESP_CHECKED enum esp_status bench_job_open(struct bench_job *job, const struct bench_options *options,
                                            struct esp_error *err);
 
-/* Leaves the job. Closing twice is fine. */
+/* Leaves the job. May be called twice. */
 void bench_job_close(struct bench_job *job);
 
-/* Who takes part: job->ranks entries, the caller's to free(); their hosts last until the job is closed. */
+/*
+ * The hosts and processes of all ranks: job->ranks entries, which the caller frees; the host names last until the job
+ * is closed.
+ */
 ESP_CHECKED enum esp_status bench_job_ranks(struct bench_job *job, struct bench_rank **out);
 
-/* Why something of the library has failed with this status, in words at least. */
+/* The library's last error, or if it has none a text for this status. */
 void bench_last_error(enum esp_status status, struct esp_error *err);
 
 /* The shape of a call of about `bytes` bytes. */

@@ -7,65 +7,65 @@
 
 /* ---- calls ---- */
 
-/* One kind of call, and how it is made. */
-struct caller {
+/* A call to measure, and how it is made. */
+struct measured_call {
 	struct esp_group *group;
 	struct esp_call call;
 	struct esp_work *prepared; /* BENCH_PERSISTENT */
 	enum bench_calls calls;
 };
 
-static struct caller caller_of(const struct bench_job *job, const struct bench_shape *shape, const char *plan,
-                               struct bench_place place)
+static struct measured_call measured_call_of(const struct bench_job *job, const struct bench_shape *shape,
+                                             const char *plan, struct bench_place place)
 {
-	struct caller caller = {.group = job->world, .call = ESP_CALL_INIT, .calls = job->options->calls};
+	struct measured_call measured = {.group = job->world, .call = ESP_CALL_INIT, .calls = job->options->calls};
 
-	caller.call.collective = shape->collective;
-	caller.call.type = shape->type;
+	measured.call.collective = shape->collective;
+	measured.call.type = shape->type;
 	if (bench_reduces(shape->collective)) {
-		caller.call.op = shape->op;
-		caller.call.factor = shape->op == ESP_SCALED ? BENCH_SCALE : 0;
+		measured.call.op = shape->op;
+		measured.call.factor = shape->op == ESP_SCALED ? BENCH_SCALE : 0;
 	}
-	caller.call.root = bench_has_root(shape->collective) ? shape->root : 0;
-	caller.call.count = shape->count;
-	caller.call.in = shape->collective == ESP_BROADCAST ? NULL : place.in;
-	caller.call.out = place.out;
-	caller.call.plan = plan;
-	return caller;
+	measured.call.root = bench_has_root(shape->collective) ? shape->root : 0;
+	measured.call.count = shape->count;
+	measured.call.in = shape->collective == ESP_BROADCAST ? NULL : place.in;
+	measured.call.out = place.out;
+	measured.call.plan = plan;
+	return measured;
 }
 
-static enum esp_status call_once(const struct caller *caller)
+static enum esp_status call_once(const struct measured_call *measured)
 {
-	struct esp_work *work = caller->prepared;
+	struct esp_work *work = measured->prepared;
 	enum esp_status status;
 
-	if (caller->calls == BENCH_BLOCKING)
-		return esp_run(caller->group, &caller->call);
+	if (measured->calls == BENCH_BLOCKING)
+		return esp_run(measured->group, &measured->call);
 	if (work)
 		status = esp_restart(work);
 	else
-		status = esp_start(caller->group, &caller->call, &work);
+		status = esp_start(measured->group, &measured->call, &work);
 	if (status == ESP_OK)
 		status = esp_wait(work, -1);
-	if (!caller->prepared)
+	if (!measured->prepared)
 		esp_work_free(work);
 	return status;
 }
 
-static enum esp_status call_often(const struct caller *caller, uint64_t times)
+static enum esp_status call_often(const struct measured_call *measured, uint64_t times)
 {
 	enum esp_status status = ESP_OK;
 
 	for (uint64_t i = 0; i < times && status == ESP_OK; i++)
-		status = call_once(caller);
+		status = call_once(measured);
 	return status;
 }
 
-/* Once as work in the background, which knows its plan. */
-static enum esp_status learn_plan(struct bench_job *job, const struct caller *caller)
+/* Runs the call once with esp_start(), whose work tells its plan. */
+static enum esp_status learn_plan(struct bench_job *job, const struct measured_call *measured)
 {
 	struct esp_work *work = NULL;
-	enum esp_status status = esp_start(caller->group, &caller->call, &work);
+	enum esp_status status = esp_start(measured->group, &measured->call, &work);
 
 	if (status == ESP_OK)
 		status = esp_wait(work, -1);
@@ -82,15 +82,18 @@ static bool is_wanted(const struct bench_job *job, enum esp_collective collectiv
 	return bench_has_mode(collective, mode) && (mode == BENCH_IN_PLACE || !job->options->in_place);
 }
 
-/* A call on fresh data, made as the timed ones are, whose result is checked. *wrong rises to the number of wrong elements on all ranks. */
+/*
+ * Runs a call on fresh data, in the same way as the timed ones, and checks its result. Adds the number of wrong
+ * elements on all ranks to *wrong.
+ */
 static enum esp_status check_call(struct bench_job *job, const struct bench_shape *shape, struct bench_place place,
-                                  const struct caller *caller, uint64_t *wrong)
+                                  const struct measured_call *measured, uint64_t *wrong)
 {
 	uint64_t mine, all = 0;
 
 	job->seed++;
 	bench_fill(shape, job->seed, place);
-	enum esp_status status = call_once(caller);
+	enum esp_status status = call_once(measured);
 	if (status != ESP_OK)
 		return status;
 	mine = bench_wrong(shape, job->seed, place);
@@ -100,15 +103,15 @@ static enum esp_status check_call(struct bench_job *job, const struct bench_shap
 	return status;
 }
 
-/* One batch: meet, call, and tell each other how long it took. */
-static enum esp_status measure_batch(struct bench_job *job, const struct caller *caller, uint64_t start_ns,
+/* One batch: a barrier, the calls, and an exchange of the times. */
+static enum esp_status measure_batch(struct bench_job *job, const struct measured_call *measured, uint64_t start_ns,
                                      struct bench_pace *pace)
 {
 	enum esp_status status = esp_barrier(job->world);
 	uint64_t begin_ns = clock_now_ns();
 
 	if (status == ESP_OK)
-		status = call_often(caller, bench_pace_calls(pace));
+		status = call_often(measured, bench_pace_calls(pace));
 	uint64_t end_ns = clock_now_ns();
 	uint64_t mine[2] = {end_ns - begin_ns, end_ns - start_ns}, slowest_ns = 0;
 	if (status == ESP_OK)
@@ -129,21 +132,22 @@ static struct bench_stats stats_of(const struct bench_job *job, const double *va
 	return bench_stats(sorted, count);
 }
 
-static enum esp_status measure_mode(struct bench_job *job, const struct bench_shape *shape, struct caller *caller,
-                                    double *samples_us, struct bench_result *out)
+static enum esp_status measure_mode(struct bench_job *job, const struct bench_shape *shape,
+                                    struct measured_call *measured, double *samples_us, struct bench_result *out)
 {
 	const struct bench_options *options = job->options;
-	bool both = is_wanted(job, shape->collective, BENCH_OUT_OF_PLACE) && is_wanted(job, shape->collective, BENCH_IN_PLACE);
+	bool both =
+		is_wanted(job, shape->collective, BENCH_OUT_OF_PLACE) && is_wanted(job, shape->collective, BENCH_IN_PLACE);
 	double *slowest_us = samples_us + job->capacity;
 	enum esp_status status = ESP_OK;
 	struct bench_pace pace;
 
 	bench_pace_init(&pace, options->iters, (uint64_t)(options->seconds * 1e9) / (both ? 2 : 1), samples_us, slowest_us,
 	                job->capacity);
-	status = call_often(caller, options->warmup);
+	status = call_often(measured, options->warmup);
 	uint64_t start_ns = clock_now_ns();
 	while (status == ESP_OK && bench_pace_calls(&pace) > 0)
-		status = measure_batch(job, caller, start_ns, &pace);
+		status = measure_batch(job, measured, start_ns, &pace);
 	if (status != ESP_OK)
 		return status;
 	out->measured = true;
@@ -155,27 +159,27 @@ static enum esp_status measure_mode(struct bench_job *job, const struct bench_sh
 	return ESP_OK;
 }
 
-/* Checked before, so that a wrong result is found at once, and again after everything that was timed. */
+/* Checks before, so that a wrong result is found at once, and again after all timed calls. */
 static enum esp_status check_and_measure(struct bench_job *job, const struct bench_shape *shape, const char *plan,
                                          enum bench_mode mode, struct bench_result *out)
 {
 	struct bench_place place = bench_place(shape, mode, job->areas[0], job->areas[1]);
-	struct caller caller = caller_of(job, shape, plan, place);
+	struct measured_call measured = measured_call_of(job, shape, plan, place);
 	bool check = job->options->check && shape->collective != ESP_BARRIER;
 
-	/* Also where nothing is checked: memory that was never written is read faster than any other. */
+	/* Even if nothing is checked: pages that were never written are read faster than others. */
 	bench_fill(shape, job->seed, place);
-	enum esp_status status = learn_plan(job, &caller);
-	if (status == ESP_OK && caller.calls == BENCH_PERSISTENT)
-		status = esp_prepare(job->world, &caller.call, &caller.prepared);
+	enum esp_status status = learn_plan(job, &measured);
+	if (status == ESP_OK && measured.calls == BENCH_PERSISTENT)
+		status = esp_prepare(job->world, &measured.call, &measured.prepared);
 	if (status == ESP_OK && check)
-		status = check_call(job, shape, place, &caller, &out->wrong);
+		status = check_call(job, shape, place, &measured, &out->wrong);
 	if (status == ESP_OK)
-		status = measure_mode(job, shape, &caller, job->samples + 2 * (size_t)mode * job->capacity, out);
+		status = measure_mode(job, shape, &measured, job->samples + 2 * (size_t)mode * job->capacity, out);
 	if (status == ESP_OK && check)
-		status = check_call(job, shape, place, &caller, &out->wrong);
+		status = check_call(job, shape, place, &measured, &out->wrong);
 	out->checked = check;
-	esp_work_free(caller.prepared);
+	esp_work_free(measured.prepared);
 	return status;
 }
 

@@ -21,14 +21,15 @@ static const char *const transports[] = {"auto", "shm", "tcp", NULL};
 static const char *const op_names[] = {"sum", "avg",  "prod", "min", "max",  "band",   "bor",
                                        "bxor", "land", "lor",  "lxor", "scaled", NULL};
 static_assert(sizeof(op_names) / sizeof(op_names[0]) == ESP_OP_COUNT + 1, "one name per operation");
-/* Ours in the order of enum esp_type, then those of nccl-tests in the same order. */
+/* Espalier's names in the order of enum esp_type, then those of nccl-tests in the same order. */
 static const char *const type_names[] = {"f32",   "f64",   "f16",   "bf16",   "i8",     "u8",     "i16",
                                          "u16",   "i32",   "u32",   "i64",    "u64",    "bytes",  "float",
                                          "double", "half", "bfloat16", "int8", "uint8", "int16",  "uint16",
                                          "int32", "uint32", "int64", "uint64", NULL};
-static_assert(sizeof(type_names) / sizeof(type_names[0]) == 2 * ESP_TYPE_COUNT, "two names per type, but one for bytes");
+static_assert(sizeof(type_names) / sizeof(type_names[0]) == 2 * ESP_TYPE_COUNT,
+              "two names per type, but one for bytes");
 
-/* What the table of options fills in, before it is made sense of. */
+/* The values of the table of options, as they were given. */
 struct words {
 	const char *size, *plan, *set;
 	uint64_t from, to, factor, step, check;
@@ -45,9 +46,9 @@ const char *bench_calls_name(enum bench_calls calls)
 	return names[calls];
 }
 
-/* ---- words that may stand there more than once ---- */
+/* ---- options that may be given more than once ---- */
 
-/* The value of option number *at, and *at moves on; NULL: another word. */
+/* If word number *at is this option, returns its value and moves *at to its last word; otherwise NULL. */
 static const char *value_at(char *const *argv, int argc, int *at, const char *option)
 {
 	const char *word = argv[*at];
@@ -60,7 +61,7 @@ static const char *value_at(char *const *argv, int argc, int *at, const char *op
 	return word[length] == '\0' && *at + 1 < argc ? argv[++*at] : NULL;
 }
 
-/* All values of an option, one behind the other, with a separator between them. NULL: no memory. */
+/* All values of an option, one after the other, with a separator between them. The caller frees it. NULL: no memory. */
 static char *all_values(int argc, char *const *argv, const char *option, char separator)
 {
 	size_t bytes = 1, used = 0;
@@ -81,7 +82,7 @@ static char *all_values(int argc, char *const *argv, const char *option, char se
 	return text;
 }
 
-/* ---- what the words mean ---- */
+/* ---- checking and converting ---- */
 
 static char next_letter(const char **text)
 {
@@ -89,7 +90,7 @@ static char next_letter(const char **text)
 	return **text ? (char)tolower((unsigned char)*(*text)++) : '\0';
 }
 
-/* Case and dashes aside: reduce-scatter and ReduceScatter are the same. */
+/* Ignores case and dashes: reduce-scatter and ReduceScatter are the same. */
 static bool same_name(const char *a, const char *b)
 {
 	char x, y;
@@ -117,9 +118,9 @@ static int choose_collectives(struct bench_options *options, const char *name)
 		return GO_ON;
 	const char *near = word_nearest(name, collective_at, NULL);
 	if (near)
-		return cli_usage_error("bench: unknown collective '%s'; did you mean '%s'?", name, near);
-	return cli_usage_error("bench: unknown collective '%s'; there are allreduce, reduce-scatter, allgather, broadcast, "
-	                       "reduce, gather, scatter, alltoall, barrier, and all of them: all", name);
+		return complain_usage("bench: unknown collective '%s'; did you mean '%s'?", name, near);
+	return complain_usage("bench: unknown collective '%s'; there are allreduce, reduce-scatter, allgather, broadcast, "
+	                      "reduce, gather, scatter, alltoall, barrier, and all of them: all", name);
 }
 
 static int choose_sizes(struct bench_options *options, const struct words *words)
@@ -129,12 +130,12 @@ static int choose_sizes(struct bench_options *options, const struct words *words
 	const char *text = words->size;
 
 	if (words->size_given && (words->from_given || words->to_given))
-		return cli_usage_error("bench: --size says which sizes already; -b and -e say it in another way");
+		return complain_usage("bench: --size says which sizes already; -b and -e say it in another way");
 	if (words->factor_given && words->step_given)
-		return cli_usage_error("bench: --factor and --stepbytes are two ways from one size to the next: choose one");
+		return complain_usage("bench: --factor and --stepbytes are two ways from one size to the next: choose one");
 	if ((words->factor_given || words->step_given) && words->size_given && !strchr(words->size, ':'))
-		return cli_usage_error("bench: --%s is for a range of sizes, such as --size 4:128M",
-		                       words->factor_given ? "factor" : "stepbytes");
+		return complain_usage("bench: --%s is for a range of sizes, such as --size 4:128M",
+		                      words->factor_given ? "factor" : "stepbytes");
 	struct bench_step step = {.factor = words->step_given ? 0 : words->factor, .bytes = words->step};
 	if (words->from_given || words->to_given) {
 		uint64_t from = !words->from_given && words->to < words->from ? words->to : words->from;
@@ -143,7 +144,7 @@ static int choose_sizes(struct bench_options *options, const struct words *words
 		text = range;
 	}
 	if (bench_sizes_parse(text, step, &options->sizes, &err) != ESP_OK)
-		return cli_usage_error("bench: --size: %s", err.text);
+		return complain_usage("bench: --size: %s", err.text);
 	return GO_ON;
 }
 
@@ -154,10 +155,10 @@ static int choose_plans(struct bench_options *options, const struct words *words
 	for (char *rest = words->plan ? options->plan_text : NULL; rest;) {
 		const char *name = strsep(&rest, ",");
 		if (options->plan_count == BENCH_PLANS_MAX)
-			return cli_usage_error("bench: --plan: more than %u plans", BENCH_PLANS_MAX);
+			return complain_usage("bench: --plan: more than %u plans", BENCH_PLANS_MAX);
 		bool is_auto = strcmp(name, "auto") == 0;
 		if (!is_auto && !plan_find_runnable(name, "auto", &err))
-			return cli_usage_error("bench: --plan: %s", err.text);
+			return complain_usage("bench: --plan: %s", err.text);
 		options->plans[options->plan_count++] = is_auto ? NULL : name;
 	}
 	if (options->plan_count == 0)
@@ -185,14 +186,14 @@ static int choose_settings(struct bench_options *options, const struct words *wo
 	for (char *rest = words->set ? options->setting_text : NULL; rest;) {
 		const char *setting = strsep(&rest, "\n"), *equals = strchr(setting, '=');
 		if (!equals)
-			return cli_usage_error("bench: --set: expected NAME=VALUE, not '%s'", setting);
+			return complain_usage("bench: --set: expected NAME=VALUE, not '%s'", setting);
 		if (conf_set(&conf, setting, (size_t)(equals - setting), equals + 1, strlen(equals + 1), CONF_COMMAND_LINE,
 		             &err) != ESP_OK)
-			return cli_usage_error("bench: --set: %s", err.text);
+			return complain_usage("bench: --set: %s", err.text);
 		if (words->transport_given && sets_transport(&conf))
-			return cli_usage_error("bench: --transport and --set %s say the same thing: choose one", setting);
+			return complain_usage("bench: --transport and --set %s say the same thing: choose one", setting);
 		if (count + 1 == BENCH_SETTINGS_MAX)
-			return cli_usage_error("bench: --set: more than %u settings", BENCH_SETTINGS_MAX - 1);
+			return complain_usage("bench: --set: more than %u settings", BENCH_SETTINGS_MAX - 1);
 		options->settings[count++] = setting;
 	}
 	if (words->transport_given)
@@ -208,7 +209,7 @@ static bool any(const struct bench_options *options, bool (*is_so)(enum esp_coll
 	return false;
 }
 
-/* The first of the chosen that has no such mode; NULL: all have it. */
+/* The first chosen collective that has no such mode; NULL: all have it. */
 static const char *lacks_mode(const struct bench_options *options, enum bench_mode mode)
 {
 	for (uint32_t i = 0; i < options->collective_count; i++)
@@ -222,7 +223,7 @@ static bool is_only_barrier(const struct bench_options *options)
 	return options->collective_count == 1 && options->collectives[0] == ESP_BARRIER;
 }
 
-/* The name of an option about data; NULL: none was given. */
+/* The name of an option about data that was given; NULL: none was. */
 static const char *meaningless_to_barrier(const struct words *words)
 {
 	return words->size_given     ? "size"
@@ -241,20 +242,22 @@ static int check_sense(const struct bench_options *options, const struct words *
 	bool reduces = any(options, bench_reduces);
 
 	if (words->op_given && !reduces)
-		return cli_usage_error("bench: --op is for allreduce, reduce-scatter and reduce, and means nothing to %s", name);
+		return complain_usage("bench: --op is for allreduce, reduce-scatter and reduce, and means nothing to %s", name);
 	if (words->root_given && !any(options, bench_has_root))
-		return cli_usage_error("bench: --root is for broadcast, reduce, gather and scatter, and means nothing to %s", name);
+		return complain_usage("bench: --root is for broadcast, reduce, gather and scatter, and means nothing to %s",
+		                      name);
 	if (reduces && esp_reduce_local(NULL, NULL, NULL, 0, options->type, options->op) != ESP_OK)
-		return cli_usage_error("bench: --op: %s is not defined for %s", esp_op_name(options->op),
-		                       esp_type_name(options->type));
+		return complain_usage("bench: --op: %s is not defined for %s", esp_op_name(options->op),
+		                      esp_type_name(options->type));
 	if (is_only_barrier(options) && meaningless_to_barrier(words))
-		return cli_usage_error("bench: --%s means nothing to barrier, which moves no data", meaningless_to_barrier(words));
+		return complain_usage("bench: --%s means nothing to barrier, which moves no data",
+		                      meaningless_to_barrier(words));
 	if (options->in_place && lacks_mode(options, BENCH_IN_PLACE))
-		return cli_usage_error("bench: --in-place: %s cannot be in place", lacks_mode(options, BENCH_IN_PLACE));
+		return complain_usage("bench: --in-place: %s cannot be in place", lacks_mode(options, BENCH_IN_PLACE));
 	if (words->async && words->persistent)
-		return cli_usage_error("bench: --async and --persistent are two ways to make a call: choose one");
+		return complain_usage("bench: --async and --persistent are two ways to make a call: choose one");
 	if (!(options->seconds >= 0 && options->seconds <= 86400))
-		return cli_usage_error("bench: --seconds is a number from 0 to 86400");
+		return complain_usage("bench: --seconds is a number from 0 to 86400");
 	return GO_ON;
 }
 
@@ -280,53 +283,54 @@ static int make_sense(struct bench_options *options, const struct words *words, 
 
 static int parse(struct bench_options *options, struct words *words, int argc, char **argv)
 {
-	const struct cli_option table[] = {
-		{"ranks", 'n', CLI_U64, &options->ranks, "N", "how many ranks to start here (default: one per core, at least 2)",
-		 1, BENCH_RANKS_MAX, NULL},
-		{"size", 0, CLI_STRING, &words->size, "SIZES", "a range, as in 4:128M (the default), or a list, as in 4,1K,64K",
-		 .given = &words->size_given},
-		{"minbytes", 'b', CLI_BYTES, &words->from, "BYTES", "the smallest size, as of nccl-tests", 1, BENCH_SIZE_MAX,
+	const struct option_spec table[] = {
+		{"ranks", 'n', OPTION_U64, &options->ranks, "N",
+		 "how many ranks to start here (default: one per core, at least 2)", 1, BENCH_RANKS_MAX, NULL},
+		{"size", 0, OPTION_STRING, &words->size, "SIZES",
+		 "a range, as in 4:128M (the default), or a list, as in 4,1K,64K", .given = &words->size_given},
+		{"minbytes", 'b', OPTION_BYTES, &words->from, "BYTES", "the smallest size, as of nccl-tests", 1, BENCH_SIZE_MAX,
 		 NULL, &words->from_given},
-		{"maxbytes", 'e', CLI_BYTES, &words->to, "BYTES", "the largest size", 1, BENCH_SIZE_MAX, NULL,
+		{"maxbytes", 'e', OPTION_BYTES, &words->to, "BYTES", "the largest size", 1, BENCH_SIZE_MAX, NULL,
 		 &words->to_given},
-		{"factor", 'f', CLI_U64, &words->factor, "F", "from one size of a range to the next (default 2)", 2,
+		{"factor", 'f', OPTION_U64, &words->factor, "F", "from one size of a range to the next (default 2)", 2,
 		 UINT32_MAX, NULL, &words->factor_given},
-		{"stepbytes", 'i', CLI_BYTES, &words->step, "BYTES", "the same by adding, not by multiplying", 1, BENCH_SIZE_MAX,
-		 NULL, &words->step_given},
-		{"plan", 0, CLI_STRING, &words->plan, "NAMES",
+		{"stepbytes", 'i', OPTION_BYTES, &words->step, "BYTES", "the same by adding, not by multiplying", 1,
+		 BENCH_SIZE_MAX, NULL, &words->step_given},
+		{"plan", 0, OPTION_STRING, &words->plan, "NAMES",
 		 "planners of espalier plan, or auto (the default); a table for each"},
-		{"transport", 0, CLI_CHOICE, &words->transport, "HOW", "how ranks of one host reach each other",
+		{"transport", 0, OPTION_CHOICE, &words->transport, "HOW", "how ranks of one host reach each other",
 		 .choices = transports, .given = &words->transport_given},
-		{"type", 'd', CLI_CHOICE, &words->type, "TYPE", "of the elements (default f32)", .choices = type_names,
+		{"type", 'd', OPTION_CHOICE, &words->type, "TYPE", "of the elements (default f32)", .choices = type_names,
 		 .given = &words->type_given},
-		{"op", 'o', CLI_CHOICE, &words->op, "OP", "of reductions (default sum)", .choices = op_names,
+		{"op", 'o', OPTION_CHOICE, &words->op, "OP", "of reductions (default sum)", .choices = op_names,
 		 .given = &words->op_given},
-		{"root", 'r', CLI_U64, &options->root, "RANK", "root of broadcast, reduce, gather and scatter (default 0)", 0,
-		 UINT32_MAX, NULL, &words->root_given},
-		{"iters", 0, CLI_U64, &options->iters, "N", "samples of each size, at least (default 20)", 1, 1000000, NULL},
-		{"seconds", 0, CLI_DOUBLE, &options->seconds, "S", "measure each size for at least so long"},
-		{"warmup", 'w', CLI_U64, &options->warmup, "N", "calls before the first that is timed (default 1)", 0, 1000000,
-		 NULL},
-		{"check", 'c', CLI_U64, &words->check, "0|1", "check every element of the results (default 1)", 0, 1, NULL},
-		{"memory", 0, CLI_CHOICE, &words->memory, "HOW", "where buffers come from (default alloc: esp_alloc; shared: malloc and esp_share)",
-		 .choices = bench_memories, .given = &words->memory_given},
-		{"in-place", 0, CLI_FLAG, &options->in_place, NULL, "measure nothing out of place"},
-		{"async", 0, CLI_FLAG, &words->async, NULL, "start each call, then wait for it"},
-		{"persistent", 0, CLI_FLAG, &words->persistent, NULL, "prepare each call once, then start it again and again"},
-		{"set", 0, CLI_STRING, &words->set, "NAME=VALUE", "a setting of the ranks; may stand there more than once"},
-		{"json", 0, CLI_FLAG, &options->json, NULL, "print JSON"},
+		{"root", 'r', OPTION_U64, &options->root, "RANK", "root of broadcast, reduce, gather and scatter (default 0)",
+		 0, UINT32_MAX, NULL, &words->root_given},
+		{"iters", 0, OPTION_U64, &options->iters, "N", "samples of each size, at least (default 20)", 1, 1000000, NULL},
+		{"seconds", 0, OPTION_DOUBLE, &options->seconds, "S", "measure each size for at least so long"},
+		{"warmup", 'w', OPTION_U64, &options->warmup, "N", "calls before the first that is timed (default 1)", 0,
+		 1000000, NULL},
+		{"check", 'c', OPTION_U64, &words->check, "0|1", "check every element of the results (default 1)", 0, 1, NULL},
+		{"memory", 0, OPTION_CHOICE, &words->memory, "HOW",
+		 "where buffers come from (default alloc: esp_alloc; shared: malloc and esp_share)", .choices = bench_memories,
+		 .given = &words->memory_given},
+		{"in-place", 0, OPTION_FLAG, &options->in_place, NULL, "measure nothing out of place"},
+		{"async", 0, OPTION_FLAG, &words->async, NULL, "start each call, then wait for it"},
+		{"persistent", 0, OPTION_FLAG, &words->persistent, NULL,
+		 "prepare each call once, then start it again and again"},
+		{"set", 0, OPTION_STRING, &words->set, "NAME=VALUE", "a setting of the ranks; may stand there more than once"},
+		{"json", 0, OPTION_FLAG, &options->json, NULL, "print JSON"},
 		{0},
 	};
-	const struct cli_usage usage = {
-		"bench",
-		"[COLLECTIVE]",
-		"Measures collectives between ranks that it starts on this machine, or, under a launcher, between those that the\n"
-		"launcher has started, and checks every result. COLLECTIVE is allreduce (the default), reduce-scatter, allgather,\n"
-		"broadcast, reduce, gather, scatter, alltoall, barrier or all. The table is that of nccl-tests.",
-		table,
-		0,
-		1};
-	int exit_status = cli_parse(&usage, &argc, argv);
+	const struct options_usage usage = {
+		"bench", "[COLLECTIVE]",
+		"Measures collectives between ranks that it starts on this machine, or, under a launcher, between those\n"
+		"that the launcher has started, and checks every result. COLLECTIVE is allreduce (the default),\n"
+		"reduce-scatter, allgather, broadcast, reduce, gather, scatter, alltoall, barrier or all. The table is that\n"
+		"of nccl-tests.",
+		table, 0, 1,
+	};
+	int exit_status = options_parse(&usage, &argc, argv);
 
 	return exit_status == GO_ON ? make_sense(options, words, argc > 1 ? argv[1] : "allreduce") : exit_status;
 }
@@ -342,7 +346,7 @@ int bench_options_parse(struct bench_options *options, int argc, char **argv)
 		.setting_text = all_values(argc, argv, "--set", '\n'),
 	};
 	int exit_status = options->plan_text && options->setting_text ? parse(options, &words, argc, argv)
-	                                                              : cli_fail("bench: %s", esp_status_text(ESP_ENOMEM));
+	                                                              : complain("bench: %s", esp_status_text(ESP_ENOMEM));
 	if (exit_status != GO_ON)
 		bench_options_fini(options);
 	return exit_status;

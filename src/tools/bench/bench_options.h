@@ -1,5 +1,5 @@
 /*
- * bench_options.h - the command line of `espalier bench`.
+ * bench_options.h - the command line of `espalier bench`. Main thread; prints errors on stderr.
  */
 #ifndef TOOLS_BENCH_BENCH_OPTIONS_H
 #define TOOLS_BENCH_BENCH_OPTIONS_H
@@ -13,19 +13,19 @@
 #define BENCH_COLLECTIVES 9u
 #define BENCH_PLANS_MAX 32u
 #define BENCH_SETTINGS_MAX 64u
-#define BENCH_RANKS_MAX 4096u /* that one machine is asked to start */
+#define BENCH_RANKS_MAX 4096u /* the most that may be started on one machine */
 
 /* How calls are made. */
 enum bench_calls {
-	BENCH_BLOCKING,   /* esp_run()                                      */
-	BENCH_ASYNC,      /* esp_start(), esp_wait()                        */
+	BENCH_BLOCKING,   /* esp_run() */
+	BENCH_ASYNC,      /* esp_start(), esp_wait() */
 	BENCH_PERSISTENT, /* esp_prepare() once, then esp_restart(), esp_wait() */
 };
 
 enum bench_memory {
-	BENCH_ALLOC,  /* esp_alloc()            */
+	BENCH_ALLOC,  /* esp_alloc() */
 	BENCH_MALLOC,
-	BENCH_SHARED, /* malloc(), esp_share()  */
+	BENCH_SHARED, /* malloc(), esp_share() */
 };
 /* As on the command line. */
 extern const char *const bench_memories[];
@@ -35,8 +35,8 @@ struct bench_options {
 	uint32_t collective_count;
 	uint64_t ranks; /* 0: not given */
 	struct bench_sizes sizes;
-	const char *plans[BENCH_PLANS_MAX]; /* NULL: the best known */
-	uint32_t plan_count;                /* at least 1           */
+	const char *plans[BENCH_PLANS_MAX]; /* NULL: the library chooses */
+	uint32_t plan_count;                /* at least 1 */
 	const char *settings[BENCH_SETTINGS_MAX + 1]; /* "lanes=2" ..., then NULL */
 	enum esp_type type;
 	enum esp_op op;
@@ -44,14 +44,14 @@ struct bench_options {
 	uint64_t iters, warmup;
 	double seconds;
 	bool check;
-	bool in_place; /* nothing is measured out of place */
+	bool in_place; /* out of place is not measured */
 	enum bench_memory memory; /* of the buffers */
 	enum bench_calls calls;
 	bool json;
-	char *plan_text, *setting_text; /* owned: what plans and settings point into */
+	char *plan_text, *setting_text; /* owned: plans and settings point into these */
 };
 
-/* As cli_parse(): -1 to go on, otherwise the exit status to return at once. Changes argv. */
+/* Returns -1 to go on, otherwise the exit status to return at once, as options_parse() does. Changes argv. */
 int bench_options_parse(struct bench_options *options, int argc, char **argv);
 void bench_options_fini(struct bench_options *options);
 

@@ -4,9 +4,9 @@
 #include <math.h>
 #include <string.h>
 
-#define JSON_VERSION 2 /* of nccl-tests' format, whose keys these are */
+#define JSON_VERSION 2 /* of nccl-tests' format, which has the same keys */
 
-/* As nccl-tests spells them. */
+/* Names of types in nccl-tests. */
 static const char *const type_names[ESP_TYPE_COUNT] = {
 	[ESP_F32] = "float",  [ESP_F64] = "double",  [ESP_F16] = "half",    [ESP_BF16] = "bfloat16", [ESP_I8] = "int8",
 	[ESP_U8] = "uint8",   [ESP_I16] = "int16",   [ESP_U16] = "uint16",  [ESP_I32] = "int32",     [ESP_U32] = "uint32",
@@ -28,12 +28,12 @@ static double bus_bw(const struct bench_row *row, const struct bench_result *res
 	return bench_alg_bw(row->bytes, result->stats.p50) * bench_bus_factor(row->collective, ranks);
 }
 
-/* ---- sizes that are not as they were asked for ---- */
+/* ---- sizes that were rounded ---- */
 
-#define CHANGES_MAX 4 /* that are named */
+#define CHANGES_MAX 4 /* number of changes that are listed */
 #define NOTE_TEXT 256
 
-/* What has become of sizes that are no whole number of elements; "": there is none. Returns text. */
+/* A note on sizes that are no whole number of elements, and so were changed; "": there are none. Returns text. */
 static const char *describe_changes(const struct bench_config *config, char text[NOTE_TEXT])
 {
 	const struct bench_sizes *sizes = config->sizes;
@@ -46,9 +46,10 @@ static const char *describe_changes(const struct bench_config *config, char text
 		if (bytes == elements * unit || ++changes > CHANGES_MAX)
 			continue;
 		if (changes == 1)
-			used = (size_t)snprintf(text, NOTE_TEXT, "sizes are multiples of %" PRIu64 " bytes (%s):", unit, type_names[config->type]);
-		used += (size_t)snprintf(text + used, NOTE_TEXT - used, "%s %" PRIu64 " became %" PRIu64, changes > 1 ? "," : "", bytes,
-		                         elements * unit);
+			used = (size_t)snprintf(text, NOTE_TEXT, "sizes are multiples of %" PRIu64 " bytes (%s):", unit,
+			                        type_names[config->type]);
+		used += (size_t)snprintf(text + used, NOTE_TEXT - used, "%s %" PRIu64 " became %" PRIu64,
+		                         changes > 1 ? "," : "", bytes, elements * unit);
 	}
 	if (changes > CHANGES_MAX && used < NOTE_TEXT)
 		snprintf(text + used, NOTE_TEXT - used, ", and %zu more", changes - CHANGES_MAX);
@@ -57,7 +58,7 @@ static const char *describe_changes(const struct bench_config *config, char text
 
 /* ---- the table ---- */
 
-/* As many of two decimals as fit into the width. */
+/* Prints as many of two decimals as fit into the width. */
 static void put_number(FILE *out, int width, double value)
 {
 	char text[32];
@@ -89,10 +90,10 @@ static void put_result(const struct bench_print *print, const struct bench_row *
 
 static void put_columns(FILE *out)
 {
-	static const char *const names[] = {"time", "algbw", "busbw", "#wrong"}, *const units[] = {"(us)", "(GB/s)", "(GB/s)", ""};
+	static const char *const names[] = {"time", "algbw", "busbw", "#wrong"};
+	static const char *const units[] = {"(us)", "(GB/s)", "(GB/s)", ""};
 
-	fprintf(out, "# %10s  %12s  %8s  %6s  %6s           out-of-place                       in-place          \n", "", "", "",
-	        "", "");
+	fprintf(out, "# %50s           out-of-place                       in-place          \n", "");
 	fprintf(out, "# %10s  %12s  %8s  %6s  %6s", "size", "count", "type", "redop", "root");
 	for (int i = 0; i < 8; i++)
 		fprintf(out, "  %*s", i % 4 == 0 ? 7 : 6, names[i % 4]);
@@ -175,7 +176,7 @@ static void table_row(struct bench_print *print, const struct bench_row *row)
 
 /* ---- JSON ---- */
 
-/* Microseconds to the picosecond: more would be noise. */
+/* Microseconds, rounded to the picosecond: further digits are noise. */
 static double rounded(double value)
 {
 	return round(value * 1e6) / 1e6;

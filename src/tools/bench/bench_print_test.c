@@ -2,7 +2,8 @@
 
 #include "base/check.h"
 
-static const struct bench_sizes sizes = {.bytes = {4, 1048576}, .count = 2, .least = 4, .most = 1048576, .end = 1048576};
+static const struct bench_sizes sizes = {
+	.bytes = {4, 1048576}, .count = 2, .least = 4, .most = 1048576, .end = 1048576};
 static const struct bench_rank ranks[] = {{"node7", 4711}, {"node8", 12}};
 static char word_bench[] = "bench", word_json[] = "--json";
 static char *const words[] = {word_bench, word_json};
@@ -48,7 +49,7 @@ static struct bench_row row(enum esp_collective collective, uint64_t bytes, doub
 	};
 }
 
-/* Everything that is printed for these rows; the caller's to free. */
+/* The text that is printed for these rows; the caller frees it. */
 static char *print_rows(bool as_json, const struct bench_row *rows, size_t count, const char *failure)
 {
 	struct bench_print print;
@@ -75,9 +76,12 @@ static char *print_rows(bool as_json, const struct bench_row *rows, size_t count
 	"#  Rank  0 Pid   4711 on      node7\n" \
 	"#  Rank  1 Pid     12 on      node8\n"
 #define COLUMNS \
-	"#                                                              out-of-place                       in-place          \n" \
-	"#       size         count      type   redop    root     time   algbw   busbw  #wrong     time   algbw   busbw  #wrong\n" \
-	"#        (B)    (elements)                               (us)  (GB/s)  (GB/s)             (us)  (GB/s)  (GB/s)        \n"
+	"#                                                              out-of-place          " \
+	"             in-place          \n" \
+	"#       size         count      type   redop    root     time   algbw   busbw  #wrong" \
+	"     time   algbw   busbw  #wrong\n" \
+	"#        (B)    (elements)                               (us)  (GB/s)  (GB/s)        " \
+	"     (us)  (GB/s)  (GB/s)        \n"
 
 static void check_table(const struct bench_row *rows, size_t count, const char *failure, const char *expected)
 {
@@ -98,16 +102,19 @@ static void test_table(void)
 	            "# Collective test starting: allreduce\n"
 	            "#\n" COLUMNS
 	            "# plan: exchange\n"
-	            "           4             1     float     sum      -1     8.00    0.00    0.00       0     7.50    0.00    0.00       0\n"
+	            "           4             1     float     sum      -1     8.00    0.00    0.00       0"
+	            "     7.50    0.00    0.00       0\n"
 	            "# plan: flat\n"
-	            "     1048576        262144     float     sum      -1   354.90    2.95    2.95       0   345.70    3.03    3.03       0\n"
+	            "     1048576        262144     float     sum      -1   354.90    2.95    2.95       0"
+	            "   345.70    3.03    3.03       0\n"
 	            "# Out of bounds values : 0 OK\n"
 	            "# Avg bus bandwidth    : 1.4972\n");
 }
 
 static void test_tables(void)
 {
-	struct bench_row rows[] = {row(ESP_BROADCAST, 4000, 10, 10), row(ESP_ALLTOALL, 4000, 20, 20), row(ESP_ALLTOALL, 4000, 4, 4)};
+	struct bench_row rows[] = {row(ESP_BROADCAST, 4000, 10, 10), row(ESP_ALLTOALL, 4000, 20, 20),
+	                           row(ESP_ALLTOALL, 4000, 4, 4)};
 
 	rows[0].results[BENCH_OUT_OF_PLACE] = (struct bench_result){0};
 	rows[0].root = 1;
@@ -122,28 +129,31 @@ static void test_tables(void)
 	            "# Collective test starting: broadcast\n"
 	            "#\n" COLUMNS
 	            "# plan: flat\n"
-	            "        4000          1000  bfloat16    none       1      N/A     N/A     N/A     N/A    10.00    0.40    0.40       0\n"
+	            "        4000          1000  bfloat16    none       1      N/A     N/A     N/A     N/A"
+	            "    10.00    0.40    0.40       0\n"
 	            "# Out of bounds values : 0 OK\n"
 	            "# Avg bus bandwidth    : 0.4\n"
 	            "#\n"
 	            "# Collective test starting: alltoall\n"
 	            "#\n" COLUMNS
 	            "# plan: flat\n"
-	            "        4000          1000     float    none      -1    20.00    0.20    0.10   12345      N/A     N/A     N/A     N/A\n"
+	            "        4000          1000     float    none      -1    20.00    0.20    0.10   12345"
+	            "      N/A     N/A     N/A     N/A\n"
 	            "# Out of bounds values : 1 FAILED\n"
 	            "# Avg bus bandwidth    : 0.1\n"
 	            "#\n"
 	            "# Collective test starting: alltoall\n"
 	            "#\n" COLUMNS
 	            "# plan: ring\n"
-	            "        4000          1000     float    none      -1     4.00    1.00    0.50     N/A      N/A     N/A     N/A     N/A\n"
+	            "        4000          1000     float    none      -1     4.00    1.00    0.50     N/A"
+	            "      N/A     N/A     N/A     N/A\n"
 	            "# Out of bounds values : 0 OK\n"
 	            "# Avg bus bandwidth    : 0.5\n"
 	            "# error: rank 1 has gone\n");
 	check_table(rows, 0, "rank 1 has gone", "# error: rank 1 has gone\n");
 }
 
-/* Decimals make way for digits, and these for an exponent. */
+/* Numbers that need more room lose decimals first, and then get an exponent. */
 static void test_widths(void)
 {
 	static const struct {
@@ -172,10 +182,12 @@ static void test_json(void)
 	static const char *const parts[] = {
 		"{\n  \"version\": 2,\n  \"espalier_version\": \"1.2.3\",\n  \"start_time\": \"2026-01-31 23:59:59\",\n",
 		"  \"args\": [\n    \"espalier\",\n    \"bench\",\n    \"--json\"\n  ],\n  \"config\": {\n    \"nranks\": 2,\n",
-		"    \"minimum_bytes\": 4,\n    \"maximum_bytes\": 1048576,\n    \"step_factor\": null,\n    \"warmup_iters\": 1,\n"
+		"    \"minimum_bytes\": 4,\n    \"maximum_bytes\": 1048576,\n"
+		"    \"step_factor\": null,\n    \"warmup_iters\": 1,\n"
 		"    \"iterations\": 20,\n    \"seconds\": 0,\n    \"validation\": 1,\n    \"blocking_collectives\": true,\n",
 		"        \"rank\": 1,\n        \"pid\": 12,\n        \"hostname\": \"node8\"\n",
-		"      \"collective\": \"allreduce\",\n      \"size\": 1048576,\n      \"count\": 262144,\n      \"type\": \"float\",\n"
+		"      \"collective\": \"allreduce\",\n      \"size\": 1048576,\n"
+		"      \"count\": 262144,\n      \"type\": \"float\",\n"
 		"      \"redop\": \"sum\",\n      \"root\": -1,\n      \"plan\": \"flat\",\n      \"transport\": \"auto\",\n"
 		"      \"ranks\": 2,\n      \"out_of_place\": {\n        \"time\": 354.9,\n        \"alg_bw\": 2.954567,\n"
 		"        \"bus_bw\": 2.954567,\n        \"nwrong\": 0,\n",

@@ -7,7 +7,7 @@
 #include "base/number.h"
 #include "base/quote.h"
 
-/* A number, whatever its size. */
+/* True for digits with an optional unit, even if the number is out of range. */
 static bool is_number(const char *text, size_t length)
 {
 	size_t digits = 0;
@@ -34,7 +34,7 @@ static enum esp_status parse_size(const char *text, size_t length, uint64_t *out
 	                 "powers of 1024)", quote(text, length, shown));
 }
 
-/* 0: there is none that could be measured. */
+/* 0: the next size is too large to be measured. */
 static uint64_t next_size(uint64_t bytes, struct bench_step step)
 {
 	if (step.factor)

@@ -25,7 +25,7 @@ static void test_steps(void)
 {
 	CHECK(bench_sizes_parse("4:100", (struct bench_step){.bytes = 30}, &got, &err) == ESP_OK);
 	CHECK(got.count == 4 && got.bytes[1] == 34 && got.bytes[3] == 94 && got.step.bytes == 30 && got.step.factor == 0);
-	/* Whether or not a step ends there, the end is that which was given. */
+	/* The end is as given, whether or not a step reaches it. */
 	CHECK(got.most == 94 && got.end == 100);
 	CHECK(parse("4:100", 10) == ESP_OK && got.most == 40 && got.end == 100);
 	CHECK(bench_sizes_parse("1:64T", (struct bench_step){.bytes = UINT64_MAX}, &got, &err) == ESP_OK && got.count == 1);
@@ -43,7 +43,8 @@ static void test_lists(void)
 
 static void test_refused(void)
 {
-	static const char *const bad[] = {"", ",", "4,", ",4", "0", "0:4", "4:", ":4", "4:2", "4:8:16", "x", "4 ", "-4", "65T", "1:65T"};
+	static const char *const bad[] = {"",    ",",      "4,", ",4", "0",  "0:4", "4:",   ":4",
+	                                  "4:2", "4:8:16", "x",  "4 ", "-4", "65T", "1:65T"};
 
 	CHECK(parse("8", 2) == ESP_OK);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)

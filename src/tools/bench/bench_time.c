@@ -3,12 +3,13 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define SETTLED 2u      /* one long batch may have been an accident */
-#define STEEPEST 16u    /* a short batch is not trusted to say how many calls are needed */
+#define SETTLED 2u      /* long batches in a row; a single one may have been long by accident */
+/* the number of calls grows by at most this factor, because the time of a short batch is not precise */
+#define STEEPEST 16u
 
 size_t bench_pace_capacity(uint64_t wanted)
 {
-	/* With a budget, batches of other lengths than planned may need more. */
+	/* Given a time budget, more samples may be taken, as batches may be shorter than planned. */
 	return wanted > 4 * BENCH_BUDGET_SAMPLES ? wanted : 4 * BENCH_BUDGET_SAMPLES;
 }
 
@@ -35,7 +36,10 @@ uint64_t bench_pace_calls(const struct bench_pace *pace)
 	return enough || pace->count == pace->capacity ? 0 : pace->calls;
 }
 
-/* Enough calls for a batch, if they take as long as those; a fifth more, so as not to miss it narrowly. */
+/*
+ * Calls that fill a batch if they take as long as the ones just measured, and a fifth more, so as not to miss it
+ * narrowly.
+ */
 static uint64_t more_calls(const struct bench_pace *pace, uint64_t elapsed_ns)
 {
 	uint64_t most = pace->calls * STEEPEST, calls = most;
@@ -64,7 +68,7 @@ void bench_pace_add(struct bench_pace *pace, uint64_t elapsed_ns, uint64_t slowe
 	pace->count++;
 }
 
-/* ---- what the times mean ---- */
+/* ---- statistics ---- */
 
 static int compare(const void *a, const void *b)
 {
@@ -79,7 +83,7 @@ struct bench_stats bench_stats(double *values, size_t count)
 	return (struct bench_stats){
 		.min = values[0],
 		.p50 = (values[(count - 1) / 2] + values[count / 2]) / 2,
-		.p90 = values[(count * 9 + 9) / 10 - 1], /* nine in ten take at most that long */
+		.p90 = values[(count * 9 + 9) / 10 - 1], /* nine in ten samples take at most this long */
 		.max = values[count - 1],
 	};
 }

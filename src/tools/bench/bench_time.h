@@ -1,5 +1,5 @@
 /*
- * bench_time.h - how often to call, when to stop, and what the times mean.
+ * bench_time.h - how many calls to time, when to stop, and statistics of the times.
  *
  * Pure: no clock, no allocation. A sample is the time of a batch of calls that were made back to back,
  * divided by their number. A pace first finds a number of calls that takes long enough to be timed well, and
@@ -19,30 +19,30 @@
 
 #include "espalier/espalier.h"
 
-#define BENCH_SAMPLE_NS UINT64_C(50000) /* a batch takes at least so long ...     */
-#define BENCH_CALLS_MAX (1u << 20)      /* ... if that many calls are enough      */
-#define BENCH_BUDGET_SAMPLES 1000u      /* with a budget of time, about so many   */
+#define BENCH_SAMPLE_NS UINT64_C(50000) /* the least time of a batch, ... */
+#define BENCH_CALLS_MAX (1u << 20)      /* ... unless it has this many calls */
+#define BENCH_BUDGET_SAMPLES 1000u      /* number of samples to aim for when a time budget is given */
 
 struct bench_pace {
-	uint64_t wanted;    /* samples, at least                              */
-	uint64_t budget_ns; /* time to spend, at least; 0: no such wish       */
-	uint64_t batch_ns;  /* what a batch should take                       */
-	uint64_t calls;     /* in the next batch                              */
-	uint32_t settled;   /* batches in a row that took that long           */
+	uint64_t wanted;    /* least number of samples */
+	uint64_t budget_ns; /* least time to spend; 0: none */
+	uint64_t batch_ns;  /* planned time of a batch */
+	uint64_t calls;     /* in the next batch */
+	uint32_t settled;   /* batches in a row that took at least batch_ns */
 	uint64_t spent_ns;
-	double *samples_us; /* one per batch: the first rank's                */
-	double *slowest_us; /*                the slowest rank's              */
+	double *samples_us; /* one per batch: rank 0's time */
+	double *slowest_us; /* the slowest rank's time */
 	size_t count, capacity;
 };
 
-/* Room for that many samples is enough. */
+/* Capacity of the sample arrays that suffices if `wanted` samples are wanted. */
 size_t bench_pace_capacity(uint64_t wanted);
 
 /* Borrows both arrays, which have room for `capacity` samples. */
 void bench_pace_init(struct bench_pace *pace, uint64_t wanted, uint64_t budget_ns, double *samples_us,
                      double *slowest_us, size_t capacity);
 
-/* Calls to make in the next batch; 0: there are enough samples. */
+/* Number of calls to make in the next batch; 0: there are enough samples. */
 uint64_t bench_pace_calls(const struct bench_pace *pace);
 
 /* The batch took elapsed_ns on the first rank and slowest_ns on the slowest; spent_ns have passed since the start. */
@@ -58,7 +58,10 @@ struct bench_stats bench_stats(double *values, size_t count);
 /* Gigabytes (10^9) per second; 0 if no time has passed. */
 double bench_alg_bw(uint64_t bytes, double time_us);
 
-/* Algorithm bandwidth times this is what the busiest link has to carry at least, as nccl-tests counts it. */
+/*
+ * The algorithm bandwidth times this factor is the bus bandwidth, by the definition of nccl-tests: the load of the
+ * busiest link.
+ */
 double bench_bus_factor(enum esp_collective collective, uint32_t ranks);
 
 #endif

@@ -8,7 +8,10 @@
 
 static double samples[ROOM], slowest[ROOM];
 
-/* Calls of call_ns each, with meet_ns between the batches; batch number `hiccup` takes 10 ms more. Returns batches. */
+/*
+ * Simulates calls of call_ns each, with meet_ns between the batches; batch number `hiccup` takes 10 ms more. Returns
+ * the number of batches.
+ */
 static unsigned run(struct bench_pace *pace, uint64_t call_ns, uint64_t meet_ns, unsigned hiccup)
 {
 	uint64_t spent_ns = 0, calls;
@@ -66,7 +69,7 @@ static void test_no_time_at_all(void)
 	CHECK(pace.calls == BENCH_CALLS_MAX && pace.count == 5 && samples[4] == 0);
 }
 
-/* One slow batch at the wrong time does not make the others short. */
+/* One slow batch at the wrong time does not make later batches too short. */
 static void test_hiccup(void)
 {
 	for (unsigned hiccup = 0; hiccup < 6; hiccup++) {
@@ -82,13 +85,13 @@ static void test_budget(void)
 	struct bench_pace pace;
 
 	start(&pace, 20, 1000000000);
-	run(&pace, 50000000, 0, UINT32_MAX); /* too slow for more than 20 in a second */
+	run(&pace, 50000000, 0, UINT32_MAX); /* too slow for more than 20 samples in a second */
 	CHECK(pace.count == 20 && pace.spent_ns >= 1000000000);
 	start(&pace, 20, 1000000000);
 	run(&pace, 700, 30000, UINT32_MAX);
 	CHECK(pace.spent_ns >= 1000000000 && pace.spent_ns < 1100000000);
 	CHECK(pace.count > 500 && pace.count <= 1000);
-	start(&pace, 20, UINT64_C(1000000000000)); /* a thousand seconds: the arrays end first */
+	start(&pace, 20, UINT64_C(1000000000000)); /* a thousand seconds: the arrays are full first */
 	run(&pace, 1, 0, UINT32_MAX);
 	CHECK(pace.count == pace.capacity);
 }

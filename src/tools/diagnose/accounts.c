@@ -76,7 +76,7 @@ const char *accounts_title(const struct accounts_job *job, char text[ACCOUNTS_TI
 {
 	const struct account *first = job->list;
 	snprintf(text, ACCOUNTS_TITLE, "job %s%s%016" PRIx64 "%s, %u rank%s", first->job, first->job[0] ? " (" : "",
-	         first->instance, first->job[0] ? ")" : "", first->size, cli_plural(first->size));
+	         first->instance, first->job[0] ? ")" : "", first->size, plural(first->size));
 	return text;
 }
 

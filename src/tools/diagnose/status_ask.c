@@ -169,7 +169,7 @@ static enum esp_status take_answer(struct inquiry *inquiry, struct accounts *acc
 	if (inquiry->fd >= 0 || !inquiry->in || !status_parse_answer(inquiry->in, inquiry->in_bytes, &body, &size))
 		return ESP_OK;
 	if (account_read(body, size, &account, &err) != ESP_OK) {
-		cli_note("status: rank %u answers what is no account: %s", inquiry->rank, err.text);
+		complain_note("status: rank %u answers what is no account: %s", inquiry->rank, err.text);
 		return ESP_OK;
 	}
 	inquiry->answered = true;

@@ -432,8 +432,8 @@ static void tell_missing(const struct trace_merge *merge)
 			used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%u", used ? ", " : "", rank);
 	}
 	if (missing > 0)
-		cli_note("trace: %u of %u ranks %s not in it: %s%s; those who were killed leave a file that ends in .part", missing, size,
-		         missing == 1 ? "is" : "are", list, used >= sizeof(list) - 16 ? ", ..." : "");
+		complain_note("trace: %u of %u ranks %s not in it: %s%s; those who were killed leave a file that ends in .part", missing, size,
+		              missing == 1 ? "is" : "are", list, used >= sizeof(list) - 16 ? ", ..." : "");
 }
 
 void trace_merge_tell(const struct trace_merge *merge)
@@ -442,15 +442,15 @@ void trace_merge_tell(const struct trace_merge *merge)
 	char words[HOST_WORDS];
 	for (uint32_t i = 0; i < merge->file_count; i++)
 		cut += merge->files[i].is_cut;
-	cli_note("trace: %" PRIu64 " events of %u rank%s on %u host%s, %" PRIu64 " arrow%s", merge->events, merge->file_count,
-	         cli_plural(merge->file_count), merge->host_count, cli_plural(merge->host_count), merge->arrows, cli_plural(merge->arrows));
+	complain_note("trace: %" PRIu64 " events of %u rank%s on %u host%s, %" PRIu64 " arrow%s", merge->events, merge->file_count,
+	              plural(merge->file_count), merge->host_count, plural(merge->host_count), merge->arrows, plural(merge->arrows));
 	tell_missing(merge);
 	if (cut > 0)
-		cli_note("trace: %u of %u files end%s in the middle: the rank was killed", cut, merge->file_count, cut == 1 ? "s" : "");
+		complain_note("trace: %u of %u files end%s in the middle: the rank was killed", cut, merge->file_count, cut == 1 ? "s" : "");
 	for (uint32_t i = 1; i < merge->host_count; i++) {
 		if (merge->hosts[i].is_known)
-			cli_note("trace: the clock of %s is known to %.1f us", host_words(merge, i, words), (double)merge->hosts[i].error_ns / 1e3);
+			complain_note("trace: the clock of %s is known to %.1f us", host_words(merge, i, words), (double)merge->hosts[i].error_ns / 1e3);
 		else
-			cli_note("trace: the clock of %s is only known from the wall, as its ranks met no others", host_words(merge, i, words));
+			complain_note("trace: the clock of %s is only known from the wall, as its ranks met no others", host_words(merge, i, words));
 	}
 }

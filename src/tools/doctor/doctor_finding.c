@@ -105,7 +105,7 @@ enum esp_status doctor_print(const struct doctor_findings *findings, FILE *out)
 			fprintf(out, "%-4s  %-14s  do: %s\n", "", "", at->advice);
 	}
 	fprintf(out, "\n%u ok, %u warning%s, %u failure%s\n", counts[DOCTOR_OK], counts[DOCTOR_WARN],
-	        cli_plural(counts[DOCTOR_WARN]), counts[DOCTOR_FAIL], cli_plural(counts[DOCTOR_FAIL]));
+	        plural(counts[DOCTOR_WARN]), counts[DOCTOR_FAIL], plural(counts[DOCTOR_FAIL]));
 	return fflush(out) == 0 && !ferror(out) ? ESP_OK : ESP_EIO;
 }
 

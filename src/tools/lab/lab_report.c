@@ -34,7 +34,8 @@ uint32_t lab_checks_wrong(const struct lab_checks *checks)
 	return wrong;
 }
 
-static const char *end_name(const struct lab *lab, const struct measure *measure, uint32_t end, char text[LAB_HOST_TEXT])
+static const char *end_name(const struct lab *lab, const struct measure *measure, uint32_t end,
+                            char text[LAB_HOST_TEXT])
 {
 	return lab_space_name(lab, measure->class == MEASURE_UPLINK ? lab_rack_space(lab, end) : end, text);
 }
@@ -69,9 +70,19 @@ static void put_check(struct rows *rows, const struct lab *lab, const struct mea
 enum esp_status lab_report_checks(const struct lab *lab, const struct lab_checks *checks, struct json *json)
 {
 	static const struct column columns[] = {
-		{"link", "link"}, {"interface", "interface"}, {"from", "from"}, {"to", "to"}, {"asked", "asked_bits_per_second"},
-		{"measured", "bits_per_second", "%.1f Mbit/s", 1e-6}, {"off", NULL, "%+.1f%%"}, {"rtt asked", "asked_rtt_seconds"},
-		{"rtt", "rtt_seconds", "%.3f ms", 1e3}, {"tries", "tries"}, {"", "as_asked"}, {NULL, "failure"}, {0},
+		{"link", "link"},
+		{"interface", "interface"},
+		{"from", "from"},
+		{"to", "to"},
+		{"asked", "asked_bits_per_second"},
+		{"measured", "bits_per_second", "%.1f Mbit/s", 1e-6},
+		{"off", NULL, "%+.1f%%"},
+		{"rtt asked", "asked_rtt_seconds"},
+		{"rtt", "rtt_seconds", "%.3f ms", 1e3},
+		{"tries", "tries"},
+		{"", "as_asked"},
+		{NULL, "failure"},
+		{0},
 	};
 	struct rows rows;
 
@@ -89,8 +100,8 @@ void lab_report_sentence(const struct lab *lab)
 {
 	const struct lab_config *config = &lab->config;
 	char text[UNITS_TEXT], number[32] = "";
-	printf("lab %s: %u rack%s of %u host%s, ", config->name, config->racks, cli_plural(config->racks), config->hosts,
-	       cli_plural(config->hosts));
+	printf("lab %s: %u rack%s of %u host%s, ", config->name, config->racks, plural(config->racks), config->hosts,
+	       plural(config->hosts));
 	for (uint32_t rail = 0; rail < config->rails; rail++)
 		printf("%s%s", rail ? " and " : "", units_format_rate(config->rate[rail], text));
 	snprintf(number, sizeof(number), "%g", config->oversubscribe);
@@ -150,7 +161,7 @@ static const char *relay_text(const struct lab_link *link, char *text, size_t si
 	return text;
 }
 
-/* What is set for one way of a link, and what its relay has done. */
+/* One direction of a link: its settings, and the counts of its relay. */
 static void put_way(struct json *json, const struct lab_link *link, int way)
 {
 	const struct lab_faults *faults = &link->set.faults[way];
@@ -218,9 +229,22 @@ static void put_link(struct rows *rows, const struct lab *lab, uint32_t index)
 enum esp_status lab_report_links(const struct lab *lab, struct json *json)
 {
 	static const struct column columns[] = {
-		{"link", "link"}, {NULL, "kind"}, {NULL, "host"}, {"place", "rack"}, {NULL, "slot"}, {NULL, "interface"}, {"address", "address"},
-		{"rate", "rate_bits_per_second"}, {"set", "set"}, {NULL, "down"}, {NULL, "background_flows"}, {NULL, "background_bytes"}, {"relay", "relay"},
-		{NULL, "from"}, {NULL, "to"}, {0},
+		{"link", "link"},
+		{NULL, "kind"},
+		{NULL, "host"},
+		{"place", "rack"},
+		{NULL, "slot"},
+		{NULL, "interface"},
+		{"address", "address"},
+		{"rate", "rate_bits_per_second"},
+		{"set", "set"},
+		{NULL, "down"},
+		{NULL, "background_flows"},
+		{NULL, "background_bytes"},
+		{"relay", "relay"},
+		{NULL, "from"},
+		{NULL, "to"},
+		{0},
 	};
 	struct rows rows;
 	if (json)

@@ -1,5 +1,6 @@
 /*
- * lab_report.h - what a lab is and what was measured in it, for people and for programs.
+ * lab_report.h - a lab's settings and links, and measurements of them, as tables for people or as JSON for programs.
+ * Prints to stdout; no other I/O. One thread.
  */
 #ifndef TOOLS_LAB_LAB_REPORT_H
 #define TOOLS_LAB_LAB_REPORT_H
@@ -12,18 +13,22 @@
 struct lab_checks {
 	struct measure *list;
 	uint32_t count;
-	bool lost; /* no memory for one of them */
+	bool lost; /* memory for a measurement ran out */
 };
 
 /* A client_measure_fn; context: struct lab_checks. */
 void lab_checks_add(void *context, const struct measure *measure, uint32_t count);
 void lab_checks_fini(struct lab_checks *checks);
 
-/* How many are not what was asked. */
+/* The number of measurements that are not as asked; one more if a measurement was lost. */
 uint32_t lab_checks_wrong(const struct lab_checks *checks);
 
-/* The measurements, and hosts and uplinks: a table on stdout, or as a key of a JSON object that was begun. */
-ESP_CHECKED enum esp_status lab_report_checks(const struct lab *lab, const struct lab_checks *checks, struct json *json);
+/*
+ * Measurements; hosts and uplinks: a table on stdout (json NULL), or a key of the JSON object that was begun. Errors
+ * of rows_end().
+ */
+ESP_CHECKED enum esp_status lab_report_checks(const struct lab *lab, const struct lab_checks *checks,
+                                              struct json *json);
 ESP_CHECKED enum esp_status lab_report_links(const struct lab *lab, struct json *json);
 
 /* The lab: one sentence on stdout, or as keys. */

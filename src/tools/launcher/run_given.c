@@ -25,48 +25,49 @@
 int run_given_status(const char *command, enum esp_status status, const struct error *err)
 {
 	bool usage = status == ESP_EINVAL || status == ESP_ELIMIT || status == ESP_EIO;
-	return usage ? cli_usage_error("%s: %s", command, err->text) : cli_fail("%s: %s", command, err->text);
+	return usage ? complain_usage("%s: %s", command, err->text) : complain("%s: %s", command, err->text);
 }
 
 /* ---- the command line ---- */
 
-void run_given_options(struct run_given *given, struct cli_option out[RUN_GIVEN_OPTIONS])
+void run_given_options(struct run_given *given, struct option_spec out[RUN_GIVEN_OPTIONS])
 {
 	static const char *const prefixes[] = {"rank", "none", NULL};
-	const struct cli_option options[] = {
-		{"job", 0, CLI_STRING, &given->job, "NAME", "name of the job (default: ESP_JOB, or the command's)"},
-		{"env", 0, CLI_STRING, &given->env, "NAME=VALUE", "a variable for all ranks; any number of times"},
-		{"topology", 0, CLI_STRING, &given->topology, "FILE",
+	const struct option_spec options[] = {
+		{"job", 0, OPTION_STRING, &given->job, "NAME", "name of the job (default: ESP_JOB, or the command's)"},
+		{"env", 0, OPTION_STRING, &given->env, "NAME=VALUE", "a variable for all ranks; any number of times"},
+		{"topology", 0, OPTION_STRING, &given->topology, "FILE",
 		 "where hosts are in the network; probe: measured at start"},
-		{"cwd", 0, CLI_STRING, &given->cwd, "DIR", "folder that the ranks start in (default: this one)"},
-		{"prefix", 0, CLI_CHOICE, &given->prefix, "WHAT", "what lines begin with (default rank)", .choices = prefixes,
-		 .given = &given->prefix_given},
-		{"no-prefix", 0, CLI_FLAG, &given->no_prefix, NULL, "the same as --prefix none"},
-		{"output", 'o', CLI_STRING, &given->output, "DIR", "write what rank N prints to DIR/rank-N.out and rank-N.err"},
-		{"grace", 0, CLI_DOUBLE, &given->grace, "SECONDS",
+		{"cwd", 0, OPTION_STRING, &given->cwd, "DIR", "folder that the ranks start in (default: this one)"},
+		{"prefix", 0, OPTION_CHOICE, &given->prefix, "WHAT", "what lines begin with (default rank)",
+		 .choices = prefixes, .given = &given->prefix_given},
+		{"no-prefix", 0, OPTION_FLAG, &given->no_prefix, NULL, "the same as --prefix none"},
+		{"output", 'o', OPTION_STRING, &given->output, "DIR",
+		 "write what rank N prints to DIR/rank-N.out and rank-N.err"},
+		{"grace", 0, OPTION_DOUBLE, &given->grace, "SECONDS",
 		 "time to end after a rank has failed, or after a signal (default 5)"},
-		{"lose", 0, CLI_U64, &given->lose, "N", "so many ranks may fail, and the others go on (default 0)",
+		{"lose", 0, OPTION_U64, &given->lose, "N", "so many ranks may fail, and the others go on (default 0)",
 		 .max = RUN_RANKS_MAX},
-		{"timeout", 0, CLI_DOUBLE, &given->timeout, "SECONDS", "time for the whole job (default 0: no limit)"},
-		{"json", 0, CLI_FLAG, &given->json, NULL, "print how the job went as JSON; what ranks print goes to stderr"},
+		{"timeout", 0, OPTION_DOUBLE, &given->timeout, "SECONDS", "time for the whole job (default 0: no limit)"},
+		{"json", 0, OPTION_FLAG, &given->json, NULL, "print how the job went as JSON; what ranks print goes to stderr"},
 	};
 	static_assert(sizeof(options) / sizeof(options[0]) == RUN_GIVEN_OPTIONS, "all of them");
 	memcpy(out, options, sizeof(options));
 }
 
-static bool takes_next_word(const struct cli_option *options, const char *word)
+static bool takes_next_word(const struct option_spec *options, const char *word)
 {
-	for (const struct cli_option *option = options; option->name; option++) {
+	for (const struct option_spec *option = options; option->name; option++) {
 		bool named = strncmp(word, "--", 2) == 0 && strcmp(word + 2, option->name) == 0;
 		bool lettered = option->short_name && word[0] == '-' && word[1] == option->short_name && word[2] == '\0';
-		if (option->kind != CLI_FLAG && (named || lettered))
+		if (option->kind != OPTION_FLAG && (named || lettered))
 			return true;
 	}
 	return false;
 }
 
 /* The table of options keeps only the last --env, so all of them are collected here. */
-static int parse_variables(const struct cli_usage *usage, int argc, char **argv, struct run_env *env)
+static int parse_variables(const struct options_usage *usage, int argc, char **argv, struct run_env *env)
 {
 	static const char name[] = "--env=";
 	struct error err;
@@ -93,16 +94,16 @@ static int find_command(int argc, char **argv)
 	return at;
 }
 
-static int fail_command(const struct cli_usage *usage, const char *word)
+static int fail_command(const struct options_usage *usage, const char *word)
 {
-	return cli_usage_error("%s: the command stands behind --: espalier %s ... -- %s ...", usage->command,
-	                       usage->command, word);
+	return complain_usage("%s: the command stands behind --: espalier %s ... -- %s ...", usage->command,
+	                      usage->command, word);
 }
 
-static bool is_option(const struct cli_option *options, const char *word)
+static bool is_option(const struct option_spec *options, const char *word)
 {
 	size_t length = strcspn(word, "=");
-	for (const struct cli_option *option = options; option->name; option++) {
+	for (const struct option_spec *option = options; option->name; option++) {
 		bool named = strncmp(word, "--", 2) == 0 && strlen(option->name) == length - 2 &&
 		             strncmp(word + 2, option->name, length - 2) == 0;
 		if (named || (word[1] && word[1] == option->short_name))
@@ -115,7 +116,7 @@ static bool is_option(const struct cli_option *options, const char *word)
  * A command that was not put behind "--", so that its options would be parsed as ours; NULL: none, as far as
  * can be seen.
  */
-static const char *find_forgotten(const struct cli_option *options, int argc, char **argv)
+static const char *find_forgotten(const struct option_spec *options, int argc, char **argv)
 {
 	for (int i = 1; i < argc; i++) {
 		if (argv[i][0] != '-')
@@ -127,7 +128,7 @@ static const char *find_forgotten(const struct cli_option *options, int argc, ch
 	return NULL;
 }
 
-int run_given_parse(const struct cli_usage *usage, int argc, char **argv, struct run_request *request)
+int run_given_parse(const struct options_usage *usage, int argc, char **argv, struct run_request *request)
 {
 	int command = find_command(argc, argv), before = command;
 	request->command = argv + (command < argc ? command + 1 : argc); /* argv ends with NULL */
@@ -136,14 +137,14 @@ int run_given_parse(const struct cli_usage *usage, int argc, char **argv, struct
 		return fail_command(usage, forgotten);
 	int parsed = parse_variables(usage, before, argv, &request->env);
 	if (parsed == RUN_GO_ON)
-		parsed = cli_parse(usage, &before, argv);
+		parsed = options_parse(usage, &before, argv);
 	if (parsed != RUN_GO_ON)
 		return parsed;
 	if (before > 1)
 		return fail_command(usage, argv[1]);
 	if (!request->command[0])
-		return cli_usage_error("%s: no command: it stands behind --, as in espalier %s ... -- ./train", usage->command,
-		                       usage->command);
+		return complain_usage("%s: no command: it stands behind --, as in espalier %s ... -- ./train", usage->command,
+		                      usage->command);
 	return RUN_GO_ON;
 }
 
@@ -152,7 +153,7 @@ int run_given_parse(const struct cli_usage *usage, int argc, char **argv, struct
 static int parse_seconds(const char *command, const char *name, double seconds, uint64_t *out_ns)
 {
 	if (!(seconds >= 0 && seconds <= SECONDS_MAX))
-		return cli_usage_error("%s: --%s is a number of seconds, not below 0", command, name);
+		return complain_usage("%s: --%s is a number of seconds, not below 0", command, name);
 	*out_ns = (uint64_t)(seconds * (double)NS_PER_S);
 	return RUN_GO_ON;
 }
@@ -162,8 +163,8 @@ static int settle_job(const struct run_given *given, struct run_request *request
 	const char *name = given->job ? given->job : conf_environment(NULL, "ESP_JOB");
 	const char *command = request->command[0], *slash = strrchr(command, '/');
 	if (name && strlen(name) >= sizeof(request->job))
-		return cli_usage_error("%s: the name of the job has %zu bytes, at most %zu fit", given->command, strlen(name),
-		                       sizeof(request->job) - 1);
+		return complain_usage("%s: the name of the job has %zu bytes, at most %zu fit", given->command, strlen(name),
+		                      sizeof(request->job) - 1);
 	if (name && name[0])
 		snprintf(request->job, sizeof(request->job), "%s", name);
 	else
@@ -175,14 +176,14 @@ static int settle_output(const struct run_given *given, struct run_request *requ
 {
 	struct stat facts;
 	if (given->output && given->output[0] == '\0')
-		return cli_usage_error("%s: --output: the name of the folder is empty", given->command);
+		return complain_usage("%s: --output: the name of the folder is empty", given->command);
 	if (given->output && (given->prefix_given || given->no_prefix))
-		return cli_usage_error("%s: --prefix means nothing with --output: files hold just what the ranks print",
-		                       given->command);
+		return complain_usage("%s: --prefix means nothing with --output: files hold just what the ranks print",
+		                      given->command);
 	if (given->output && mkdir(given->output, 0777) != 0 && errno != EEXIST)
-		return cli_usage_error("%s: cannot make the folder %s: %s", given->command, given->output, strerror(errno));
+		return complain_usage("%s: cannot make the folder %s: %s", given->command, given->output, strerror(errno));
 	if (given->cwd && !request->hosts.count && (stat(given->cwd, &facts) != 0 || !S_ISDIR(facts.st_mode)))
-		return cli_usage_error("%s: --cwd: there is no folder %s", given->command, given->cwd);
+		return complain_usage("%s: --cwd: there is no folder %s", given->command, given->cwd);
 	request->output = given->output;
 	request->cwd = given->cwd;
 	request->prefixed = given->prefix == RUN_PREFIX_RANK && !given->no_prefix;
@@ -192,7 +193,7 @@ static int settle_output(const struct run_given *given, struct run_request *requ
 
 static void warn(void *command, const struct error *complaint)
 {
-	cli_note("%s: %s", (const char *)command, complaint->text);
+	complain_note("%s: %s", (const char *)command, complaint->text);
 }
 
 /*
@@ -304,8 +305,8 @@ int run_given_understand(const struct run_given *given, struct run_request *requ
 {
 	request->lose = (uint32_t)given->lose;
 	if (request->lose > 0 && request->lose >= request->size)
-		return cli_usage_error("%s: --lose %u of %u rank%s leaves no rank that could go on", given->command,
-		                       request->lose, request->size, cli_plural(request->size));
+		return complain_usage("%s: --lose %u of %u rank%s leaves no rank that could go on", given->command,
+		                      request->lose, request->size, plural(request->size));
 	int status = parse_seconds(given->command, "grace", given->grace, &request->grace_ns);
 	if (status == RUN_GO_ON)
 		status = parse_seconds(given->command, "timeout", given->timeout, &request->limit_ns);
@@ -339,9 +340,10 @@ static void warn_of_crowd(const struct run_given *given, const struct run_reques
 	uint32_t cores = cores_allowed();
 	bool is_crowd = !request->hosts.count && request->size > (uint64_t)cores * CROWD_PER_CORE;
 	if (is_crowd && !conf_environment(NULL, "ESP_LIVENESS_MS") && !run_env_has(&request->env, "ESP_LIVENESS_MS"))
-		cli_note("%s: %u ranks on %u core%s: it takes long, and ranks that get no turn for 10 s are given up by the "
-		         "others; ESP_LIVENESS_MS=60000 gives them a minute", given->command, request->size, cores,
-		         cli_plural(cores));
+		complain_note(
+			"%s: %u ranks on %u core%s: it takes long, and ranks that get no turn for 10 s are given up by the "
+			"others; ESP_LIVENESS_MS=60000 gives them a minute",
+			given->command, request->size, cores, plural(cores));
 }
 
 int run_given_run(const struct run_given *given, struct run_request *request)
@@ -352,15 +354,15 @@ int run_given_run(const struct run_given *given, struct run_request *request)
 	warn_of_crowd(given, request);
 	enum esp_status status = run_job_open(&job, request, &err);
 	if (status != ESP_OK)
-		return cli_fail("%s: %s", given->command, err.text);
+		return complain("%s: %s", given->command, err.text);
 	run_job_run(&job);
 	if (request->watch)
 		request->watch->on_over(request->watch->context, &job);
 	else
 		run_report_summary(&job);
 	int exit_status = run_report_exit_status(&job);
-	if (request->json && run_report_json(&job) != ESP_OK && exit_status == CLI_EXIT_OK)
-		exit_status = cli_fail("%s: cannot write to the standard output", given->command);
+	if (request->json && run_report_json(&job) != ESP_OK && exit_status == EXIT_OK)
+		exit_status = complain("%s: cannot write to the standard output", given->command);
 	run_job_close(&job);
 	return exit_status;
 }

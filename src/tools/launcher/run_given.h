@@ -29,10 +29,10 @@ struct run_given {
 };
 
 /* The rows of the table of options, without the terminating one. */
-void run_given_options(struct run_given *given, struct cli_option out[RUN_GIVEN_OPTIONS]);
+void run_given_options(struct run_given *given, struct option_spec out[RUN_GIVEN_OPTIONS]);
 
 /* Parses the options before "--", and stores the command behind it in the request. */
-int run_given_parse(const struct cli_usage *usage, int argc, char **argv, struct run_request *request);
+int run_given_parse(const struct options_usage *usage, int argc, char **argv, struct run_request *request);
 
 /* Completes a request that has its ranks, its hosts and its leader. */
 int run_given_understand(const struct run_given *given, struct run_request *request);

@@ -394,7 +394,7 @@ static void say_why(struct run_job *job, int signal_number, uint32_t running)
 	double grace = (double)job->request->grace_ns / NS_PER_S;
 	if (job->end.stage == RUN_TERM && job->end.timed_out)
 		run_output_say(&job->output, "the job has not ended within %.15g s: SIGTERM for %u rank%s",
-		               (double)job->request->limit_ns / NS_PER_S, running, cli_plural(running));
+		               (double)job->request->limit_ns / NS_PER_S, running, plural(running));
 	else if (job->end.stage == RUN_TERM && job->failed && running)
 		run_output_say(&job->output, "%.15g s after rank %u has failed, %u rank%s: SIGTERM", grace,
 		               run_blame_follow(&job->blame, job->children, job->first_failed), running, still);
@@ -432,7 +432,7 @@ static void on_lab_end(struct run_job *job, uint64_t now_ns)
 {
 	job->has_no_place = true;
 	job->stopped = true;
-	job->start_status = CLI_EXIT_NO;
+	job->start_status = EXIT_NO;
 	run_output_say(&job->output, "the lab has ended, so its ranks are ended too");
 	signal_all(job, run_end_on_trouble(&job->end, now_ns));
 }

@@ -22,7 +22,7 @@ static void report_line(const struct run_job *job, const char *format, ...)
 	va_end(args);
 	if (job->output.clears)
 		fputs(RUN_OUTPUT_CLEAR, stderr);
-	cli_note("%s: %s", job->request->said_by, text);
+	complain_note("%s: %s", job->request->said_by, text);
 }
 
 int run_report_exit_status(const struct run_job *job)
@@ -32,12 +32,12 @@ int run_report_exit_status(const struct run_job *job)
 	if (job->end.timed_out)
 		return RUN_EXIT_TIMEOUT;
 	if (job->broken_pipe)
-		return CLI_EXIT_NO;
+		return EXIT_NO;
 	if (job->failed)
 		return run_child_exit_status(&job->children[job->first_failed]);
 	if (job->started < job->request->size)
 		return 128 + job->end.asked; /* interrupted before all were started */
-	return run_output_error(&job->output) ? CLI_EXIT_NO : CLI_EXIT_OK;
+	return run_output_error(&job->output) ? EXIT_NO : EXIT_OK;
 }
 
 /* A remote shell reports a signal as a status. */
@@ -106,7 +106,7 @@ static void describe_others(const struct run_job *job, const struct gone *gone, 
 	if (told)
 		snprintf(when_told, sizeof(when_told), ", %u of them only when told to", told);
 	if (after)
-		snprintf(text, size, "; %u other rank%s ended after that%s", after, cli_plural(after), when_told);
+		snprintf(text, size, "; %u other rank%s ended after that%s", after, plural(after), when_told);
 }
 
 static bool are_all_alike(const struct run_job *job)
@@ -160,7 +160,7 @@ static void say_interrupted(const struct run_job *job)
 	const char *name = job->end.asked == SIGINT ? "SIGINT" : job->end.asked == SIGTERM ? "SIGTERM" : "SIGHUP";
 	char which[64];
 	if (!are_all)
-		snprintf(which, sizeof(which), "the %u rank%s that had been started", job->started, cli_plural(job->started));
+		snprintf(which, sizeof(which), "the %u rank%s that had been started", job->started, plural(job->started));
 	else if (job->started > 1)
 		snprintf(which, sizeof(which), "all %u ranks", job->started);
 	else

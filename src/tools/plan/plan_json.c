@@ -93,7 +93,7 @@ static void put_terms(struct json *json, const struct plan_step *terms, uint32_t
 	json_array_end(json);
 }
 
-/* Returns how many steps that was: a fold comes with its terms. */
+/* Writes one step; returns the number of plan steps that it consists of, as a fold is followed by its terms. */
 static uint32_t put_step(struct json *json, const struct plan_step *step)
 {
 	static const char *const verbs[] = {

@@ -1,5 +1,6 @@
 /*
- * plan_json.h - plans and what the checker counts in them, as JSON with stable keys.
+ * plan_json.h - plans and the checker's report on them, as JSON with stable keys. One thread; no I/O but the JSON's
+ * FILE, and stdout in plan_json_print().
  */
 #ifndef TOOLS_PLAN_PLAN_JSON_H
 #define TOOLS_PLAN_PLAN_JSON_H
@@ -8,27 +9,26 @@
 #include "plan/plan.h"
 #include "report/json.h"
 
-/* Which rows: of one node (PLAN_NONE: all) and one chunk (UINT64_MAX: all). */
+/* Selects rows: of one node (PLAN_NONE: all) and one chunk (UINT64_MAX: all). */
 struct plan_filter {
 	uint32_t node;
 	uint64_t chunk;
 };
 
-/* Keys of the object that is open: what the plan is for. */
+/* Puts keys into the open object: collective, sizes, planner. */
 void plan_json_facts(struct json *json, const struct plan *plan);
 /*
- * More of them, with which the chunks are the whole plan: the root (null where the
- * collective has none), the group of every node (empty where none are known), and the
- * bytes of every worker's input and output.
+ * Puts further keys, which together with the chunks make up the whole plan: the root (null if the collective has
+ * none), the group of every node (empty if none are known), and the bytes of every worker's input and output.
  */
 void plan_json_layout(struct json *json, const struct plan *plan);
-/* Keys of the object that is open: what the checker counted. cross_bytes is null where no groups are known. */
+/* Puts the counts of the checker into the open object. cross_bytes is null if no groups are known. */
 void plan_json_report(struct json *json, const struct plan *plan, const struct plan_report *report);
-/* A key "chunks" with the pieces and rows that pass the filter. */
+/* Puts a key "chunks" with the pieces and rows that pass the filter. */
 ESP_CHECKED enum esp_status plan_json_chunks(struct json *json, const struct plan *plan,
                                              const struct plan_filter *filter, struct error *err);
 
-/* The facts, the layout and the chunks, as one document on stdout. */
+/* Prints facts, layout and chunks as one document on stdout. */
 ESP_CHECKED enum esp_status plan_json_print(const struct plan *plan, const struct plan_filter *filter,
                                             struct error *err);
 

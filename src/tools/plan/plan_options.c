@@ -16,35 +16,39 @@ static_assert(sizeof(collective_names) / sizeof(collective_names[0]) == PLAN_COL
               "one name per collective, in the order of the enum");
 static const char *const placements[] = {"contiguous", "interleaved", NULL};
 
-size_t plan_request_options(struct plan_request *request, struct cli_option *options)
+size_t plan_request_options(struct plan_request *request, struct option_spec *options)
 {
 	*request = (struct plan_request){0};
-	const struct cli_option all[] = {
-		{"nodes", 'n', CLI_U64, &request->nodes, "N", "how many nodes hold data", 1, PLAN_NODES_MAX, NULL},
-		{"collective", 'c', CLI_CHOICE, &request->collective, "NAME", "what to do (default allreduce)", 0, 0,
+	const struct option_spec all[] = {
+		{"nodes", 'n', OPTION_U64, &request->nodes, "N", "how many nodes hold data", 1, PLAN_NODES_MAX, NULL},
+		{"collective", 'c', OPTION_CHOICE, &request->collective, "NAME", "what to do (default allreduce)", 0, 0,
 		 collective_names},
-		{"chunks", 'k', CLI_U64, &request->chunks, "K",
+		{"chunks", 'k', OPTION_U64, &request->chunks, "K",
 		 "cut the buffer into at most K equal chunks (default: what shows the planner best)", 1, 1u << 30, NULL},
-		{"bytes", 'b', CLI_BYTES, &request->bytes, "B", "size of the whole buffer (default: 4K a chunk)", 0, 0, NULL},
-		{"racks", 'C', CLI_U64, &request->racks, "C", "the nodes stand in C equal racks, which are the groups", 1,
+		{"bytes", 'b', OPTION_BYTES, &request->bytes, "B", "size of the whole buffer (default: 4K a chunk)", 0, 0,
+		 NULL},
+		{"racks", 'C', OPTION_U64, &request->racks, "C", "the nodes stand in C equal racks, which are the groups", 1,
 		 PLAN_NODES_MAX, NULL},
-		{"place", 0, CLI_CHOICE, &request->place, "HOW", "how nodes fill the racks (default contiguous)", 0, 0,
+		{"place", 0, OPTION_CHOICE, &request->place, "HOW", "how nodes fill the racks (default contiguous)", 0, 0,
 		 placements},
-		{"groups", 'g', CLI_STRING, &request->groups, "FILE", "the groups, a line each: nodes and ranges, as in 0-3 7",
-		 0, 0, NULL},
-		{"root", 'r', CLI_U64, &request->root, "R",
+		{"groups", 'g', OPTION_STRING, &request->groups, "FILE",
+		 "the groups, a line each: nodes and ranges, as in 0-3 7", 0, 0, NULL},
+		{"root", 'r', OPTION_U64, &request->root, "R",
 		 "root of broadcast, reduce, gather and scatter; server of central (default 0)", 0, PLAN_NODES_MAX, NULL},
-		{"fanout", 'f', CLI_U64, &request->fanout, "F", "tree: children of a node (default 2)", 1, PLAN_NODES_MAX, NULL},
-		{"leaves", 0, CLI_FLAG, &request->leaves, NULL, "tree: all nodes are leaves, and extra nodes add", 0, 0, NULL},
-		{"dedicated", 0, CLI_FLAG, &request->dedicated, NULL, "central: the server is an extra node", 0, 0, NULL},
-		{"servers", 0, CLI_U64, &request->servers, "P",
+		{"fanout", 'f', OPTION_U64, &request->fanout, "F", "tree: children of a node (default 2)", 1, PLAN_NODES_MAX,
+		 NULL},
+		{"leaves", 0, OPTION_FLAG, &request->leaves, NULL, "tree: all nodes are leaves, and extra nodes add", 0, 0,
+		 NULL},
+		{"dedicated", 0, OPTION_FLAG, &request->dedicated, NULL, "central: the server is an extra node", 0, 0, NULL},
+		{"servers", 0, OPTION_U64, &request->servers, "P",
 		 "central, switch, switch-sum, switch-copy: P extra nodes own the chunks in turn", 1, 1u << 20, NULL},
-		{"in-place", 0, CLI_FLAG, &request->in_place, NULL, "input and output are the same memory", 0, 0, NULL},
-		{"counts", 0, CLI_STRING, &request->counts, "LIST",
+		{"in-place", 0, OPTION_FLAG, &request->in_place, NULL, "input and output are the same memory", 0, 0, NULL},
+		{"counts", 0, OPTION_STRING, &request->counts, "LIST",
 		 "bytes of each block, as in 4K,0,8K or @FILE, in place of --bytes", 0, 0, NULL},
-		{"ordered", 0, CLI_FLAG, &request->ordered, NULL, "the planner takes the nodes group by group, not by rank", 0, 0, NULL},
-		{"zones", 0, CLI_U64, &request->zones, "Z", "three-level: the groups stand in Z equal zones (default: each in its own)", 1,
-		 PLAN_NODES_MAX, NULL},
+		{"ordered", 0, OPTION_FLAG, &request->ordered, NULL, "the planner takes the nodes group by group, not by rank",
+		 0, 0, NULL},
+		{"zones", 0, OPTION_U64, &request->zones, "Z",
+		 "three-level: the groups stand in Z equal zones (default: each in its own)", 1, PLAN_NODES_MAX, NULL},
 	};
 	static_assert(sizeof(all) / sizeof(all[0]) == PLAN_OPTION_PLANNER, "in the order of enum plan_option");
 	memcpy(options, all, sizeof(all));
@@ -53,10 +57,11 @@ size_t plan_request_options(struct plan_request *request, struct cli_option *opt
 	return PLAN_OPTION_PLANNER;
 }
 
-struct cli_option plan_request_planner(struct plan_request *request)
+struct option_spec plan_request_planner(struct plan_request *request)
 {
-	return (struct cli_option){"planner", 'p', CLI_STRING, &request->planner,          "NAME", "who makes the plan",
-	                           0,         0,   NULL,       &request->given[PLAN_OPTION_PLANNER]};
+	return (struct option_spec){.name = "planner", .short_name = 'p', .kind = OPTION_STRING, .out = &request->planner,
+	                            .metavar = "NAME", .help = "the planner",
+	                            .given = &request->given[PLAN_OPTION_PLANNER]};
 }
 
 /* ---- planners ---- */
@@ -71,7 +76,7 @@ const char *plan_about(const char *sentence, char text[PLAN_ABOUT_TEXT])
 	return text;
 }
 
-/* By number, of those that are asked for; NULL: no more. */
+/* The planner number `index` among all planners, or among runnable ones; NULL: there are fewer. */
 static const struct planner *planner_at(size_t index, bool is_runnable)
 {
 	const struct planner *planner;
@@ -82,7 +87,7 @@ static const struct planner *planner_at(size_t index, bool is_runnable)
 	return NULL;
 }
 
-/* list: is_runnable. */
+/* A name function for word lists; list: const bool *is_runnable. */
 static const char *planner_name_at(const void *list, size_t index)
 {
 	const struct planner *planner = planner_at(index, *(const bool *)list);
@@ -121,11 +126,12 @@ const struct planner *plan_find_runnable(const char *name, const char *also, str
 
 	if (!planner || !planner_has_extra(planner))
 		return planner;
-	error_set(err, ESP_EINVAL, "%s needs hubs or switches beside the ranks: it is for espalier plan and espalier sim", name);
+	error_set(err, ESP_EINVAL, "%s needs hubs or switches beside the ranks: it is for espalier plan and espalier sim",
+	          name);
 	return NULL;
 }
 
-/* ---- options that mean something ---- */
+/* ---- options and planners ---- */
 
 static enum esp_status only_for(const struct plan_request *request, enum plan_option option, const char *name,
                                 const char *planner, struct error *err)
@@ -155,15 +161,19 @@ enum esp_status plan_request_check(const struct plan_request *request, struct er
 	if (request->given[PLAN_OPTION_PLACE] && !request->given[PLAN_OPTION_RACKS])
 		return error_set(err, ESP_EINVAL, "--place says how nodes fill the racks: give --racks C with it");
 	if (request->ordered && !request->racks && !request->groups)
-		return error_set(err, ESP_EINVAL, "--ordered takes the nodes group by group: give --racks C or --groups FILE with it");
+		return error_set(err, ESP_EINVAL,
+		                 "--ordered takes the nodes group by group: give --racks C or --groups FILE with it");
 	if (!request->planner)
 		return ESP_OK;
-	if (request->given[PLAN_OPTION_ROOT] && !plan_collective_has_root(collective) && strcmp(request->planner, "central") != 0)
+	if (request->given[PLAN_OPTION_ROOT] && !plan_collective_has_root(collective) &&
+	    strcmp(request->planner, "central") != 0)
 		return error_set(err, ESP_EINVAL, "--root is for broadcast, reduce, gather and scatter and for the planner "
 		                 "central: %s of %s has none", plan_collective_name(collective), request->planner);
 	const struct planner *planner = plan_planner_find(request->planner);
 	if (request->ordered && planner && (planner_needs_groups(planner) || planner_has_extra(planner)))
-		return error_set(err, ESP_EINVAL, "--ordered means nothing to %s: its groups say who is near whom", request->planner);
+		return error_set(err, ESP_EINVAL,
+		                 "--ordered means nothing to %s: its groups say which nodes are near each other",
+		                 request->planner);
 	status = only_for(request, PLAN_OPTION_FANOUT, "fanout", "tree", err);
 	if (status == ESP_OK)
 		status = only_for(request, PLAN_OPTION_ZONES, "zones", "three-level", err);
@@ -172,16 +182,18 @@ enum esp_status plan_request_check(const struct plan_request *request, struct er
 	if (status == ESP_OK)
 		status = only_for(request, PLAN_OPTION_DEDICATED, "dedicated", "central", err);
 	if (status == ESP_OK && request->given[PLAN_OPTION_SERVERS] && !takes_servers(request->planner))
-		status = error_set(err, ESP_EINVAL, "--servers is for the planners central, switch, switch-sum and switch-copy, and "
-		                   "means nothing to %s", request->planner);
+		status = error_set(err, ESP_EINVAL,
+		                   "--servers is for the planners central, switch, switch-sum and switch-copy, and "
+		                   "means nothing to %s",
+		                   request->planner);
 	return status;
 }
 
-/* The first option that says what to plan for; NULL if there is none. */
+/* The first given option that describes the plan; NULL if there is none. */
 static const char *first_given(const struct plan_request *request)
 {
 	struct plan_request unused;
-	struct cli_option options[PLAN_OPTION_MAX];
+	struct option_spec options[PLAN_OPTION_MAX];
 	size_t count = plan_request_options(&unused, options);
 
 	options[count++] = plan_request_planner(&unused);
@@ -233,10 +245,10 @@ static enum esp_status read_plan(const char *name, struct plan **out, struct err
 
 int plan_complain(const char *command, const struct error *err)
 {
-	/* Nothing is wrong with what was typed where memory or the disk ran out. */
+	/* ESP_ENOMEM and a full disk are no mistakes of the command line. */
 	if (err->status == ESP_ENOMEM)
-		return cli_fail("%s: %s", command, err->text);
-	return cli_usage_error("%s: %s", command, err->text);
+		return complain("%s: %s", command, err->text);
+	return complain_usage("%s: %s", command, err->text);
 }
 
 int plan_try(const struct plan_request *request, const char *command, const char *file, struct plan_work *work,
@@ -245,11 +257,11 @@ int plan_try(const struct plan_request *request, const char *command, const char
 	struct error err = {0};
 
 	if (file && first_given(request))
-		return cli_usage_error("%s: a FILE holds its plan already; --%s is for a plan that is made", command,
-		                       first_given(request));
+		return complain_usage("%s: a FILE holds its plan already; --%s is for a plan that is made", command,
+		                      first_given(request));
 	if (!file && !request->planner)
-		return cli_usage_error("%s: which plan? Give a FILE (- is the standard input), or --planner NAME and --nodes N",
-		                       command);
+		return complain_usage("%s: which plan? Give a FILE (- is the standard input), or --planner NAME and --nodes N",
+		                      command);
 	if (file)
 		err.status = read_plan(file, out, &err, malformed);
 	else
@@ -270,7 +282,7 @@ int plan_from(const struct plan_request *request, const char *command, const cha
 	int exit_status = plan_try(request, command, file, work, out, &malformed);
 
 	if (exit_status < 0 && !*out)
-		return cli_fail("%s: %s: %s", command, file, malformed.text);
+		return complain("%s: %s: %s", command, file, malformed.text);
 	return exit_status;
 }
 

@@ -1,14 +1,14 @@
 /*
- * plan_options.h - the options that say what to plan for, shared by all of espalier plan,
- * and the way from them, or from a plan file, to a plan.
+ * plan_options.h - the options that describe a plan, shared by all commands of espalier plan, and the way from these
+ * options or a plan file to a plan. Main thread; reads files, prints errors on stderr.
  *
- *     struct plan_request request;
- *     struct cli_option options[PLAN_OPTION_MAX];
- *     size_t count = plan_request_options(&request, options);
- *     options[count++] = (struct cli_option){"json", ...};    more of one's own
- *     options[count] = (struct cli_option){0};
- *     ... cli_parse() ...
- *     int exit_status = plan_from(&request, "plan show", file, NULL, &plan);
+ *       struct plan_request request;
+ *       struct option_spec options[PLAN_OPTION_MAX];
+ *       size_t count = plan_request_options(&request, options);
+ *       options[count++] = (struct option_spec){"json", ...};    the command's own options
+ *       options[count] = (struct option_spec){0};
+ *       ... options_parse() ...
+ *       int exit_status = plan_from(&request, "plan show", file, NULL, &plan);
  */
 #ifndef TOOLS_PLAN_PLAN_OPTIONS_H
 #define TOOLS_PLAN_PLAN_OPTIONS_H
@@ -43,58 +43,57 @@ enum plan_option {
 };
 #define PLAN_OPTION_COUNT 17
 
-/* What was asked for, as it was typed. */
+/* The options' values as given. */
 struct plan_request {
-	const char *planner; /* NULL: not given                              */
-	uint64_t nodes;      /* 0: not given                                 */
-	int collective;      /* enum plan_collective                         */
-	uint64_t chunks;     /* over the whole buffer; 0: the planner's habit */
-	uint64_t bytes;      /* of the whole buffer, if it was given         */
-	const char *groups;  /* file name, or NULL                           */
-	uint64_t racks;      /* 0: not given                                 */
-	int place;           /* enum placement                          */
+	const char *planner; /* NULL: not given */
+	uint64_t nodes;      /* 0: not given */
+	int collective;      /* enum plan_collective */
+	uint64_t chunks;     /* of the whole buffer; 0: the planner's default */
+	uint64_t bytes;      /* of the whole buffer, if given */
+	const char *groups;  /* file name, or NULL */
+	uint64_t racks;      /* 0: not given */
+	int place;           /* enum placement */
 	uint64_t root, fanout, servers, zones;
 	bool leaves, dedicated, in_place, ordered;
-	const char *counts; /* list, or @FILE; or NULL                      */
-	bool given[PLAN_OPTION_COUNT]; /* by enum plan_option: stood on the command line */
+	const char *counts; /* list, or @FILE; or NULL */
+	bool given[PLAN_OPTION_COUNT]; /* by enum plan_option: whether the option was given */
 };
 
-/* Sets the defaults and fills the first options of the table (all but --planner); returns how many. */
-size_t plan_request_options(struct plan_request *request, struct cli_option *options);
-/* One more: --planner NAME. */
-struct cli_option plan_request_planner(struct plan_request *request);
+/* Sets the defaults and fills the first options of the table (all but --planner); returns their number. */
+size_t plan_request_options(struct plan_request *request, struct option_spec *options);
+/* The option --planner NAME. */
+struct option_spec plan_request_planner(struct plan_request *request);
 
-/* The text of --help: the sentence, and what planners there are. Returns text. */
+/* Writes the text of --help: the sentence, then a list of all planners. Returns text. */
 #define PLAN_ABOUT_TEXT 2048
 const char *plan_about(const char *sentence, char text[PLAN_ABOUT_TEXT]);
 
-/* The planner of that name; NULL, with "did you mean" in err. */
+/* The planner of that name; NULL, with "did you mean" in err, if there is none. */
 const struct planner *plan_find(const char *name, struct error *err);
-/* The same, of those whose plans ranks alone can run. also: a word that stands for no planner, for the list of all. */
+/* The same among planners whose plans ranks alone can run. also: a further word that the error lists. */
 const struct planner *plan_find_runnable(const char *name, const char *also, struct error *err);
 
 /*
- * Does every option that was given mean something to the planner? Where none is named,
- * all are compared, and each option means something to one of them.
+ * ESP_EINVAL if an option was given that has no effect on the planner. If no planner is named, commands compare all
+ * of them, and every option has an effect on one.
  */
 ESP_CHECKED enum esp_status plan_request_check(const struct plan_request *request, struct error *err);
 
-/* Says on stderr why, and returns the exit status that fits. */
+/* Prints the error on stderr and returns its exit status. */
 int plan_complain(const char *command, const struct error *err);
 
 /*
- * A plan from the file (NULL: none was named), or from the request. Returns -1 to go on
- * with *out, which the caller closes, or the exit status after having said what is wrong.
- * For those who walk all of the plan, work (or NULL) is added to and announced, if it is
- * long, before any time is spent.
+ * Makes a plan from the file (NULL: none was named) or from the request. Returns -1 to go on with *out, which the
+ * caller closes; otherwise the exit status, after printing the error. work: for commands that walk the whole plan;
+ * the plan is added and, if it takes long, announced before the walk begins. May be NULL.
  */
 int plan_from(const struct plan_request *request, const char *command, const char *file, struct plan_work *work,
               struct plan **out);
-/* As above, but a file that holds no plan is an answer: -1, with *out NULL and the reason in *malformed. */
+/* The same, but a malformed file is a result: returns -1 with *out NULL and the reason in *malformed. */
 int plan_try(const struct plan_request *request, const char *command, const char *file, struct plan_work *work,
              struct plan **out, struct error *malformed);
 
-/* The name of the planner, or "hand-written" for a plan file that names none that is known. */
+/* The planner's name, or "hand-written" for a plan file that names no known planner. */
 const char *plan_origin(const struct plan *plan);
 
 #endif

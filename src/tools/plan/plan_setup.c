@@ -9,17 +9,18 @@
 #include "network/topo/groups.h"
 #include "report/complain.h"
 
-#define CHUNK_BYTES 4096u /* of a chunk, where nobody says how large the buffer is */
+#define CHUNK_BYTES 4096u /* of a chunk, if the size of the buffer is not given */
 
 /* ---- sizes ---- */
 
-/* The fewest chunks with which every node has its part: then the picture is the algorithm. */
-static uint64_t habitual_chunks(const struct planner *planner, uint32_t nodes)
+/* The fewest chunks for which every node has its part: the picture of such a plan shows the algorithm. */
+static uint64_t default_chunks(const struct planner *planner, uint32_t nodes)
 {
 	static const struct {
 		const char *name;
 		uint32_t chunks;
-	} same_for_all[] = {{"butterfly", 1}, {"exchange", 1}, {"tree", 1}, {"central", 1}, {"twin", 1}, {"double-tree", 2}};
+	} same_for_all[] = {{"butterfly", 1}, {"exchange", 1}, {"tree", 1},
+	                    {"central", 1},   {"twin", 1},     {"double-tree", 2}};
 
 	for (size_t i = 0; i < sizeof(same_for_all) / sizeof(same_for_all[0]); i++) {
 		if (strcmp(planner_name(planner), same_for_all[i].name) == 0)
@@ -28,7 +29,7 @@ static uint64_t habitual_chunks(const struct planner *planner, uint32_t nodes)
 	return nodes;
 }
 
-/* Blocks that make up one buffer: a row of them in an all-to-all. */
+/* Number of blocks in one buffer: a row of them in an all-to-all. */
 static uint32_t blocks_in_buffer(const struct chunks_spec *spec)
 {
 	switch (spec->collective) {
@@ -42,10 +43,10 @@ static uint32_t blocks_in_buffer(const struct chunks_spec *spec)
 	}
 }
 
-/* Buffers with blocks of their own: each node's in an all-to-all. */
+/* Number of buffers with different blocks: each node's in an all-to-all. */
 static uint32_t buffers_apart(const struct chunks_spec *spec)
 {
-	assert(spec->workers > 0); /* check_request() has seen to it */
+	assert(spec->workers > 0); /* checked by check_request() */
 	return spec->collective == PLAN_ALLTOALL ? spec->workers : 1;
 }
 
@@ -65,7 +66,7 @@ static enum esp_status allocate_counts(struct plan_setup *setup, struct error *e
 	                                 (unsigned long long)count);
 }
 
-/* A buffer that does not divide by its blocks: the first ones get a byte more. */
+/* Divides a buffer into blocks; if it does not divide evenly, the first ones get one byte more. */
 static enum esp_status share_bytes(struct plan_setup *setup, uint64_t bytes, struct error *err)
 {
 	uint64_t blocks = blocks_in_buffer(&setup->spec.chunks), all = blocks_in_all(&setup->spec.chunks);
@@ -88,7 +89,7 @@ static enum esp_status size_buffer(struct plan_setup *setup, const struct plan_r
 	uint64_t count = request->chunks, bytes = request->bytes;
 
 	if (!count)
-		count = blocks > 1 ? blocks : habitual_chunks(planner, chunks->workers);
+		count = blocks > 1 ? blocks : default_chunks(planner, chunks->workers);
 	if (!request->given[PLAN_OPTION_BYTES])
 		bytes = chunks->collective == PLAN_BARRIER ? 0 : count * CHUNK_BYTES;
 	chunks->chunk_bytes = bytes ? (bytes - 1) / count + 1 : 0;
@@ -102,11 +103,11 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-/* Sizes with blanks or a comma between them; nothing may stand between two commas. */
+/* Sizes separated by blanks or commas; two commas must have a size between them. */
 struct counts_list {
 	uint64_t *counts;
 	uint64_t wanted, found;
-	bool awaited; /* a comma says that one more comes */
+	bool awaited; /* a comma was read, so another size must follow */
 	struct error *err;
 };
 
@@ -152,11 +153,11 @@ static enum esp_status parse_counts(struct plan_setup *setup, const char *text, 
 			status = take_comma(&list);
 	}
 	if (status == ESP_OK && list.awaited)
-		status = take_comma(&list); /* the last one is missing */
+		status = take_comma(&list); /* the size after the last comma is missing */
 	if (status != ESP_OK || list.found == list.wanted)
 		return status;
 	return error_set(err, ESP_EINVAL, "--counts: %llu size%s for %llu block%s", (unsigned long long)list.found,
-	                 cli_plural(list.found), (unsigned long long)list.wanted, cli_plural(list.wanted));
+	                 plural(list.found), (unsigned long long)list.wanted, plural(list.wanted));
 }
 
 static enum esp_status read_counts(struct plan_setup *setup, const char *list, struct error *err)
@@ -216,8 +217,8 @@ static enum esp_status fill_groups(struct plan_setup *setup, const struct plan_r
 		return ESP_OK;
 	if (request->racks > nodes)
 		return error_set(err, ESP_EINVAL, "--racks: %llu racks are too many for %u node%s",
-		                 (unsigned long long)request->racks, nodes, cli_plural(nodes));
-	assert(nodes > 0); /* check_request() has seen to it */
+		                 (unsigned long long)request->racks, nodes, plural(nodes));
+	assert(nodes > 0); /* checked by check_request() */
 	setup->group_of = malloc(nodes * sizeof(*setup->group_of));
 	if (!setup->group_of)
 		return error_set(err, ESP_ENOMEM, "no memory for the groups of %u nodes", nodes);
@@ -228,7 +229,7 @@ static enum esp_status fill_groups(struct plan_setup *setup, const struct plan_r
 	return ESP_OK;
 }
 
-/* Group by group, by rank within each. */
+/* The order of nodes: group by group, by rank within each. */
 static enum esp_status fill_order(struct plan_setup *setup, struct error *err)
 {
 	uint32_t nodes = setup->spec.chunks.workers, at = 0;
@@ -257,8 +258,8 @@ static enum esp_status fill_zones(struct plan_setup *setup, uint64_t zones, stru
 	for (uint32_t i = 0; i < setup->spec.chunks.workers; i++)
 		groups = setup->group_of[i] >= groups ? setup->group_of[i] + 1 : groups;
 	if (zones > groups)
-		return error_set(err, ESP_EINVAL, "--zones: %llu zones are too many for %u group%s", (unsigned long long)zones, groups,
-		                 cli_plural(groups));
+		return error_set(err, ESP_EINVAL, "--zones: %llu zones are too many for %u group%s", (unsigned long long)zones,
+		                 groups, plural(groups));
 	setup->zone_of = calloc(groups, sizeof(*setup->zone_of));
 	if (!setup->zone_of)
 		return error_set(err, ESP_ENOMEM, "no memory for the zones of %u groups", groups);
@@ -279,10 +280,9 @@ static unsigned log2_above(uint64_t value)
 }
 
 /*
- * The most bytes in a buffer of which the checker can count every message in 64 bits, as a
- * power of two. A byte travels to every node and back at most, over at most two hops each
- * where a tree has extra nodes; a butterfly sends it log N times, an exchange N times; in an
- * all-to-all each of N buffers may go once around.
+ * The most bytes of a buffer, as a power of two, for which the checker's counts of all messages fit into 64 bits. A
+ * byte travels to every node and back at most, over at most two hops each if a tree has extra nodes; a butterfly
+ * sends it log N times, an exchange N times; in an all-to-all each of N buffers may go once around.
  */
 static uint64_t countable_bytes(const struct chunks_spec *spec, const struct planner *planner)
 {
@@ -295,7 +295,7 @@ static uint64_t countable_bytes(const struct chunks_spec *spec, const struct pla
 	return (uint64_t)1 << (63 - nodes - times);
 }
 
-/* Do the counts add up to at most `left`? */
+/* True if the counts add up to at most `left`. */
 static bool counts_fit(const uint64_t *counts, uint64_t blocks, uint64_t left)
 {
 	for (uint64_t b = 0; b < blocks; b++) {
@@ -319,7 +319,7 @@ static enum esp_status check_size(const struct plan_setup *setup, const struct p
 	                  : spec->bytes <= most / parts)
 		return ESP_OK;
 	return error_set(err, ESP_EINVAL, "--%s: so many bytes cannot be counted on %u node%s: at most %s",
-	                 request->counts ? "counts" : "bytes", spec->workers, cli_plural(spec->workers),
+	                 request->counts ? "counts" : "bytes", spec->workers, plural(spec->workers),
 	                 number_format_bytes(most, text));
 }
 

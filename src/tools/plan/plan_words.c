@@ -8,7 +8,7 @@
 
 /* ---- cells ---- */
 
-/* How many of the steps from here on send from the same place: one word for a reader. */
+/* The number of consecutive steps that send from the same place: printed as one "send". */
 static uint32_t sends_together(const struct plan_step *steps, uint32_t count)
 {
 	uint32_t used = 1;

@@ -1,5 +1,5 @@
 /*
- * plan_words.h - the row of a node in words: as cells of a table, or as sentences.
+ * plan_words.h - the row of a node in words: as cells of a table, or as sentences. Pure but for the FILE; any thread.
  */
 #ifndef TOOLS_PLAN_PLAN_WORDS_H
 #define TOOLS_PLAN_PLAN_WORDS_H
@@ -8,10 +8,10 @@
 
 #include "plan/plan.h"
 
-/* Owned texts; "-" where there is nothing to say. */
+/* Owned texts; "-" if empty. */
 struct plan_words {
-	char *waits; /* nodes, in order     */
-	char *sends; /* nodes, in order     */
+	char *waits; /* nodes that it waits for, in order */
+	char *sends; /* nodes that it sends to, in order */
 	char *steps; /* as in the text form */
 };
 
@@ -19,7 +19,7 @@ struct plan_words {
 ESP_CHECKED enum esp_status plan_words_init(struct plan_words *words, const struct plan_row *row);
 void plan_words_fini(struct plan_words *words);
 
-/* A sentence about what begins at step `at`; returns how many steps it covers. */
+/* Prints a sentence about the steps from step `at` on; returns the number of steps that it covers. */
 uint32_t plan_explain(const struct plan_row *row, uint32_t at, FILE *out);
 
 #endif

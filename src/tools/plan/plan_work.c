@@ -9,11 +9,11 @@
 
 #define LONG_SECONDS 4.0
 
-/* Measured with `espalier plan check` at 512 to 2,048 nodes. */
+/* Time of a row; these were measured with `espalier plan check` at 512 to 2,048 nodes. */
 #define ROW_NS 220.0
 #define BUTTERFLY_ROUND_NS 160.0 /* a row of a butterfly has a message for each of log N rounds */
 #define EXCHANGE_PEER_NS 350.0   /* a row of an exchange has a message from every other node */
-#define IDLE_ROW_NS 30.0         /* in an all-to-all of flat or exchange, nearly all nodes have no part in a chunk */
+#define IDLE_ROW_NS 30.0         /* in an all-to-all of flat or exchange, nearly all nodes take no part in a chunk */
 
 static double row_ns(const struct planner *planner, enum plan_collective collective, uint32_t workers)
 {
@@ -76,11 +76,11 @@ void plan_work_announce(struct plan_work *work, const char *command)
 	if (work->seconds < LONG_SECONDS)
 		return;
 	work->shows = isatty(STDERR_FILENO) == 1;
-	cli_note("%s: %.0f rows (what a node does with a chunk) will take about %s", command, work->rows,
-	         duration(work->seconds, text));
+	complain_note("%s: %.0f rows (what a node does with a chunk) will take about %s", command, work->rows,
+	              duration(work->seconds, text));
 }
 
-/* ---- how far it is ---- */
+/* ---- progress ---- */
 
 static void on_message(void *context, uint64_t chunk, uint32_t from, uint32_t to, uint32_t round, uint64_t bytes,
                        bool reduced)

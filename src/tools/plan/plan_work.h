@@ -1,15 +1,15 @@
 /*
- * plan_work.h - how long it will take to walk plans, said before it begins, and how far it is.
+ * plan_work.h - estimates how long walking plans will take, announces it, and shows progress. Main thread; stderr
+ * only.
  *
- * What takes longer than a few seconds is announced on stderr; a person at a terminal is
- * shown a percentage there as well. Estimates are rough: a row is a chunk on a node, and a
- * row costs what was measured on one machine.
+ * Work of more than a few seconds is announced on stderr; on a terminal a percentage follows. Estimates are rough: a
+ * row is a chunk on a node, and its cost was measured on one machine.
  *
- *     struct plan_work work = {0};
- *     plan_work_add(&work, planner, &setup);        for each plan
- *     plan_work_announce(&work, "plan check");
- *     plan_work_check(&work, plan, &report, ...);   in place of plan_check(), for each
- *     plan_work_end(&work);
+ *       struct plan_work work = {0};
+ *       plan_work_add(&work, planner, &setup);        for each plan
+ *       plan_work_announce(&work, "plan check");
+ *       plan_work_check(&work, plan, &report, ...);   in place of plan_check(), for each
+ *       plan_work_end(&work);
  */
 #ifndef TOOLS_PLAN_PLAN_WORK_H
 #define TOOLS_PLAN_PLAN_WORK_H
@@ -18,25 +18,25 @@
 #include "tools/plan/plan_setup.h"
 
 struct plan_work {
-	double rows;    /* of all plans                                */
-	double seconds; /* that they take, roughly                     */
-	double done;    /* of those seconds: the plans checked before  */
-	double now;     /* seconds of the plan that is being checked   */
-	uint64_t chunks; /* of that plan                               */
+	double rows;    /* of all plans */
+	double seconds; /* estimated time of all of them */
+	double done;    /* part of that time, of plans that were checked */
+	double now;     /* part of that time, of the plan that is being checked */
+	uint64_t chunks; /* of that plan */
 	const char *command;
-	bool shows;  /* a percentage stands on the terminal as it goes */
-	int percent; /* the last one shown                             */
+	bool shows;  /* progress is shown on the terminal */
+	int percent; /* the last one shown */
 };
 
 void plan_work_add(struct plan_work *work, const struct planner *planner, const struct plan_setup *setup);
 void plan_work_add_plan(struct plan_work *work, const struct plan *plan);
 void plan_work_announce(struct plan_work *work, const char *command);
 
-/* plan_check(), with the same result. */
+/* plan_check() with progress; the same result. */
 ESP_CHECKED enum esp_status plan_work_check(struct plan_work *work, const struct plan *plan,
                                             struct plan_report *out_report, struct plan_fault *out_fault,
                                             struct error *err);
-/* Takes the percentage away, before anything else is said. */
+/* Removes the percentage; before any further output. */
 void plan_work_end(struct plan_work *work);
 
 #endif

@@ -8,13 +8,13 @@
 #include "report/complain.h"
 
 #define MARK '\x1e'
-#define PIECE 4000u /* bytes on a line, each as two digits: far below RUN_LINE_MAX */
+#define PIECE 4000u /* bytes per line, two digits each: far below RUN_LINE_MAX */
 
-#define BAR_MOST 79u /* bytes: one that is longer does not stay on its line */
+#define BAR_MOST 79u /* columns: a longer bar would not stay on its line */
 
 static const char digits[] = "0123456789abcdef";
 
-/* ---- the rank's end ---- */
+/* ---- the sending end: a rank ---- */
 
 void home_send(enum home_file which, const char *text, size_t length, FILE *to)
 {
@@ -44,7 +44,7 @@ void home_send_progress(const char *line, FILE *to)
 	fflush(to);
 }
 
-/* ---- the end that has started it ---- */
+/* ---- the receiving end: the process that started the ranks ---- */
 
 void home_open(struct home *home, const struct probe_options *options, int terminal)
 {
@@ -95,7 +95,8 @@ static void draw_bar(struct home *home, const char *line, size_t length)
 	if (length > BAR_MOST)
 		return;
 	for (size_t i = 0; i < length; i++)
-		if (line[i] < ' ' || line[i] > '~') /* from another host, and to a terminal */
+		/* the line comes from another host and goes to a terminal: no control characters */
+		if (line[i] < ' ' || line[i] > '~')
 			return;
 	home->has_bar = length > 0;
 	if (home->has_bar)
@@ -110,7 +111,7 @@ static int digit_of(char character)
 
 static void add_piece(struct home_part *part, const char *text, size_t length)
 {
-	if (!part->file) /* it has not begun, or is over */
+	if (!part->file) /* the file was not begun, or has ended */
 		return;
 	part->taken += length / 2;
 	if (part->taken > HOME_FILE_MOST) {
@@ -163,7 +164,7 @@ bool home_take(struct home *home, const char *head, size_t head_length, const ch
 	}
 	char *line = malloc(length);
 	if (!line)
-		return true; /* and its file will not be whole */
+		return true; /* the file will be incomplete */
 	memcpy(line, head, head_length);
 	memcpy(line + head_length, tail, tail_length);
 	if (line[1] == 'P') {
@@ -184,9 +185,9 @@ static int write_part(const struct home_part *part, const char *path)
 	struct error err = {0};
 
 	if (outfile_open(&file, path, &err) != ESP_OK)
-		return cli_fail("probe: %s", err.text);
+		return complain("probe: %s", err.text);
 	fwrite(part->text, 1, part->length, file.file);
-	return outfile_commit(&file, &err) == ESP_OK ? CLI_EXIT_OK : cli_fail("probe: %s", err.text);
+	return outfile_commit(&file, &err) == ESP_OK ? EXIT_OK : complain("probe: %s", err.text);
 }
 
 static int write_one(const struct home_part *part, const char *path, bool is_missed)
@@ -194,17 +195,17 @@ static int write_one(const struct home_part *part, const char *path, bool is_mis
 	if (part->is_whole)
 		return write_part(part, path);
 	if (path && is_missed)
-		return cli_fail("probe: %s is not written: it has not come from the hosts; do they have this release?", path);
-	return CLI_EXIT_OK;
+		return complain("probe: %s is not written: it has not come from the hosts; do they have this release?", path);
+	return EXIT_OK;
 }
 
 int home_write(struct home *home, bool is_all)
 {
-	int status = CLI_EXIT_OK;
+	int status = EXIT_OK;
 
 	clear_bar(home);
 	for (int i = 0; i < HOME_FILES; i++)
-		if (write_one(&home->parts[i], home->paths[i], is_all) != CLI_EXIT_OK)
-			status = CLI_EXIT_NO;
+		if (write_one(&home->parts[i], home->paths[i], is_all) != EXIT_OK)
+			status = EXIT_NO;
 	return status;
 }

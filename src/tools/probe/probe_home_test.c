@@ -1,6 +1,6 @@
 /*
- * probe_home_test.c - files through lines and back: whole or not at all, and only those that were asked for. Hosts send them for real
- * in tests/probe_cli_test.py.
+ * probe_home_test.c - files through lines and back: complete or not at all, and only files that are wanted. Real
+ * hosts send files in tests/probe_cli_test.py.
  */
 #include "tools/probe/probe_home.h"
 
@@ -10,7 +10,7 @@
 
 #include "base/check.h"
 
-/* Gives the text to home line by line, each torn in two. Returns how many were not meant for it. */
+/* Gives the text to home line by line, each split in two. Returns the number of lines that were ordinary output. */
 static uint32_t feed(struct home *home, const char *text, size_t length)
 {
 	uint32_t shown = 0;
@@ -36,7 +36,7 @@ static void test_round_trip(void)
 		bytes[i] = (char)(i * 7);
 	fputs("a line for people\n\n", file);
 	home_send(HOME_TOPOLOGY, "not this", 8, file);
-	home_send(HOME_TOPOLOGY, bytes, sizeof(bytes), file); /* a second try counts */
+	home_send(HOME_TOPOLOGY, bytes, sizeof(bytes), file); /* a second attempt replaces the first */
 	home_send(HOME_REPORT, "", 0, file);
 	home_send(HOME_MATRIX, "not asked for", 13, file);
 	home_send_progress("[##..]", file);
@@ -44,7 +44,7 @@ static void test_round_trip(void)
 	fclose(file);
 	for (size_t i = 0, column = 0; i < length; i++) {
 		column = lines[i] == '\n' ? 0 : column + 1;
-		CHECK(column < 16384); /* so that espalier run does not cut it */
+		CHECK(column < 16384); /* so that espalier run does not cut the line */
 	}
 	home_open(&home, &options, -1);
 	CHECK(feed(&home, lines, length) == 3);
@@ -58,16 +58,23 @@ static void test_round_trip(void)
 
 static void test_nonsense(void)
 {
-	static const char *const texts[] = {"\x1e" "B1\n\x1e" "F16162\n", "\x1e" "F161\n\x1e" "E1\n", "\x1e" "B1\n\x1e" "F1zz\n\x1e" "E1\n",
-	                                    "\x1e" "B9\n\x1e" "F961\n\x1e" "E9\n", "\x1e" "B\n\x1e" "E\n", "\x1e" "x1\n", "\x1e" "P\n\x1e" "P\033[2J\n"};
+	static const char *const texts[] = {
+		"\036B1\n\036F16162\n",
+		"\036F161\n\036E1\n",
+		"\036B1\n\036F1zz\n\036E1\n",
+		"\036B9\n\036F961\n\036E9\n",
+		"\036B\n\036E\n",
+		"\036x1\n",
+		"\036P\n\036P\033[2J\n",
+	};
 	const struct probe_options options = {.out = "/nonexistent/topology"};
 	struct home home;
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		home_open(&home, &options, -1);
 		CHECK(feed(&home, texts[i], strlen(texts[i])) == 0);
-		CHECK(home_write(&home, false) == 0); /* nothing has come whole, so nothing is written */
-		CHECK(home_write(&home, true) == 1);  /* and if all is well, that is not */
+		CHECK(home_write(&home, false) == 0); /* no file is complete, so none is written */
+		CHECK(home_write(&home, true) == 1);  /* and after success a missing file is an error */
 		home_close(&home);
 	}
 	home_open(&home, &options, -1);
@@ -76,7 +83,7 @@ static void test_nonsense(void)
 	home_close(&home);
 }
 
-/* What a try has sent that is not the last one is not written. */
+/* Files of an attempt before the last one are not written. */
 static void test_two_tries(void)
 {
 	const struct probe_options options = {.out = "/nonexistent/topology"};
@@ -90,7 +97,7 @@ static void test_two_tries(void)
 	home_close(&home);
 }
 
-/* That all has been told, and how it went; of this try. */
+/* The end of the report, and whether it was a success; of the last attempt only. */
 static void test_end(void)
 {
 	const struct probe_options options = {0};
@@ -112,7 +119,7 @@ static void test_end(void)
 	}
 }
 
-/* Who sends without end is not listened to. */
+/* A rank that sends too much is ignored. */
 static void test_too_much(void)
 {
 	const struct probe_options options = {.out = "/nonexistent/topology"};
@@ -126,7 +133,7 @@ static void test_too_much(void)
 	home_close(&home);
 }
 
-/* A bar is what a terminal has a line for, and nothing that it obeys. */
+/* A bar fits into one line of a terminal and holds no control characters. */
 static void test_bar(void)
 {
 	static const char *const bad[] = {"\x1e" "P\033[2J\n", "\x1e" "P\x9b" "2J\n", "\x1e" "P\x7f\n",

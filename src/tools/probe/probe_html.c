@@ -1,6 +1,6 @@
 /*
- * probe_html.c - what espalier probe has found, for a browser: the template probe_report.html with the document of --json, and with numbers that only
- * pictures need.
+ * probe_html.c - the outcome of espalier probe for a browser: the template probe_report.html with the document of
+ * --json and numbers that only pictures need.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -9,13 +9,14 @@
 #include "tools/probe/probe_map.h"
 #include "tools/probe/probe_outcome.h"
 
-#define CELLS_MOST 96u /* of a heat map in a row: more hosts share cells, and the page has means in place of matrices */
+/* per row of a heat map: with more hosts, hosts share cells, and the page has means instead of matrices */
+#define CELLS_MOST 96u
 
-extern const char probe_report_page[]; /* made of probe_report.html by scripts/embed */
+extern const char probe_report_page[]; /* made from probe_report.html by scripts/embed */
 
 /* ---- the map ---- */
 
-/* All distances less the shortest: the usual distance of neighbours is none in a picture. */
+/* All distances minus the shortest one: in a picture, the usual distance of neighbours is zero. */
 static enum esp_status beyond_shortest(const struct matrix *matrix, struct matrix *out)
 {
 	size_t count = (size_t)matrix->size * matrix->size;
@@ -24,20 +25,22 @@ static enum esp_status beyond_shortest(const struct matrix *matrix, struct matri
 
 	for (uint32_t i = 0; i < matrix->size; i++)
 		for (uint32_t j = 0; j < i; j++)
-			least = fmin(least, matrix_get(matrix, i, j)); /* passes over NAN */
+			least = fmin(least, matrix_get(matrix, i, j)); /* fmin() ignores NAN */
 	for (size_t i = 0; i < count && status == ESP_OK && isfinite(least); i++)
 		out->at[i] = out->at[i] > least ? out->at[i] - least : isnan(out->at[i]) ? NAN : 0;
 	return status;
 }
 
 /*
- * Where hosts stand in the map. Groups are made of an embedding of many dimensions whose distances are roots of what was measured, which makes much of
- * little in a picture, and racks that are all equally far from each other fall onto each other in it. So latencies are embedded again, in a plane and in proportion.
+ * Where hosts are in the map. The embedding that groups are made of has many dimensions, and its distances are roots
+ * of the measured ones: a picture of it exaggerates small differences, and racks that are all equally far from each
+ * other coincide. So latencies are embedded again, in a plane and in proportion.
  */
 static enum esp_status find_places(const struct probe_outcome *outcome, double *x, double *y)
 {
 	const struct verdict_kind *kind = &outcome->verdict.kinds[outcome->verdict.kind];
-	const struct embed_options options = {.alpha = 1, .dimensions = 2, .no_startup = true, .seed = outcome->options->seed};
+	const struct embed_options options = {
+		.alpha = 1, .dimensions = 2, .no_startup = true, .seed = outcome->options->seed};
 	struct embedding embedding = {0};
 	struct matrix distances = {0};
 
@@ -75,7 +78,7 @@ static enum esp_status put_map(const struct probe_outcome *outcome, struct json 
 
 /* ---- heat maps of many hosts ---- */
 
-/* The mean of the distances between two stretches of hosts; NAN: none is known. */
+/* The mean of the distances between two spans of hosts; NAN: none is known. */
 static double mean_between(const struct matrix *matrix, const uint32_t *order, uint32_t row, uint32_t column)
 {
 	uint32_t n = matrix->size, known = 0;

@@ -1,5 +1,5 @@
 /*
- * probe_json.c - what espalier probe has found, for programs.
+ * probe_json.c - the outcome of espalier probe for programs, as JSON.
  */
 #include <math.h>
 
@@ -12,7 +12,7 @@ static void put_matrix(struct json *json, const struct matrix *matrix)
 	for (uint32_t i = 0; i < matrix->size; i++) {
 		json_array_begin(json);
 		for (uint32_t j = 0; j < matrix->size; j++)
-			json_double(json, matrix_get(matrix, i, j)); /* null where nothing is known */
+			json_double(json, matrix_get(matrix, i, j)); /* null: not known */
 		json_array_end(json);
 	}
 	json_array_end(json);
@@ -73,7 +73,7 @@ static void put_groups(struct json *json, const struct found *found)
 	json_array_end(json);
 }
 
-/* How many groups each kind of distance shows by itself; null: it was not measured. */
+/* The number of groups that each kind of distance shows by itself; null: it was not measured. */
 static void put_groups_by(struct json *json, const struct verdict *verdict)
 {
 	json_key(json, "groups_by");

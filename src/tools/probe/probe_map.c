@@ -43,7 +43,8 @@ static bool scatter_init(struct scatter *scatter, const struct embedding *embedd
 	for (size_t i = 0; i < nodes; i++)
 		for (size_t a = 0; a < dimensions; a++)
 			for (size_t b = 0; b < dimensions; b++)
-				scatter->covariance[a * dimensions + b] += scatter->points[i * dimensions + a] * scatter->points[i * dimensions + b];
+				scatter->covariance[a * dimensions + b] +=
+					scatter->points[i * dimensions + a] * scatter->points[i * dimensions + b];
 	return true;
 }
 
@@ -59,14 +60,14 @@ static double normalise(double *vector, uint32_t count)
 	return length;
 }
 
-/* The direction in which most is left, which is then taken out: power iteration and deflation. */
+/* The direction of the largest remaining variance, which is then removed: power iteration and deflation. */
 static void next_axis(struct scatter *scatter)
 {
 	uint32_t n = scatter->dimensions;
 	double value = 0;
 
 	for (uint32_t d = 0; d < n; d++)
-		scatter->axis[d] = 1 + d * 0.1; /* along no axis of the embedding */
+		scatter->axis[d] = 1 + d * 0.1; /* not parallel to an axis of the embedding */
 	normalise(scatter->axis, n);
 	for (uint32_t i = 0; i < ITERATIONS; i++) {
 		memset(scatter->next, 0, n * sizeof(double));

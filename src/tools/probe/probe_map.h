@@ -1,5 +1,6 @@
 /*
- * probe_map.h - an embedding of many dimensions as a picture: the two in which the points differ the most. Pure.
+ * probe_map.h - an embedding of many dimensions as a picture, of the two directions in which the points differ most.
+ * Pure.
  */
 #ifndef TOOLS_PROBE_PROBE_MAP_H
 #define TOOLS_PROBE_PROBE_MAP_H

@@ -31,10 +31,12 @@ static void test_plane(uint64_t seed)
 		CHECK(x[i] >= -1e-9 && x[i] <= 1 + 1e-9 && y[i] >= -1e-9 && y[i] <= 1 + 1e-9);
 	for (int i = 0; i < NODES; i++)
 		for (int j = 0; j < i; j++)
-			largest = fmax(largest, hypot(flat[i][0] - flat[j][0], flat[i][1] - flat[j][1]) / hypot(x[i] - x[j], y[i] - y[j]));
+			largest = fmax(largest,
+			               hypot(flat[i][0] - flat[j][0], flat[i][1] - flat[j][1]) / hypot(x[i] - x[j], y[i] - y[j]));
 	for (int i = 0; i < NODES; i++)
 		for (int j = 0; j < i; j++) {
-			double real = hypot(flat[i][0] - flat[j][0], flat[i][1] - flat[j][1]), drawn = hypot(x[i] - x[j], y[i] - y[j]);
+			double real = hypot(flat[i][0] - flat[j][0], flat[i][1] - flat[j][1]),
+				   drawn = hypot(x[i] - x[j], y[i] - y[j]);
 			CHECK_MSG(fabs(real - drawn * largest) < 0.05, "%d and %d: %f, drawn %f", i, j, real, drawn * largest);
 		}
 }

@@ -1,5 +1,5 @@
 /*
- * probe_plan.c - what follows from a topology that was found: the plan of a large sum, chosen by the runtime's own code.
+ * probe_plan.c - which plan a large sum would take in a topology that was found, chosen by the runtime's own code.
  */
 #include <stdlib.h>
 
@@ -8,13 +8,14 @@
 #include "rank/comm/plan_cache.h"
 #include "tools/probe/probe_outcome.h"
 
-#define HOSTS_MOST 256u /* walking all plans takes time with the square of the ranks: see docs/topology.md */
+#define HOSTS_MOST 256u /* walking all plans takes time that grows with the square of the ranks: see docs/topology.md */
 #define LANES 2u
 
 static void choose(const struct layout *layout, char *text, size_t size)
 {
 	const uint64_t bytes = (uint64_t)PROBE_PLAN_MIB << 20;
-	const struct call call = {.collective = PLAN_ALLREDUCE, .element_bytes = 4, .block_bytes = bytes, .count = bytes / 4};
+	const struct call call = {
+		.collective = PLAN_ALLREDUCE, .element_bytes = 4, .block_bytes = bytes, .count = bytes / 4};
 	struct failure failure = FAILURE_NONE;
 	struct planned *planned = NULL;
 	struct plan_cache plans = {0};

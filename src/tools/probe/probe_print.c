@@ -1,5 +1,5 @@
 /*
- * probe_print.c - what espalier probe has found, for people.
+ * probe_print.c - the outcome of espalier probe for people.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -9,14 +9,14 @@
 #include "report/table.h"
 #include "tools/probe/probe_outcome.h"
 
-#define MEMBERS_SHOWN 64u /* names of a group; the files have all */
+#define MEMBERS_SHOWN 64u /* names per group; the files have all of them */
 
 static const char *const kind_title[] = {
 	[SURVEY_LATENCY] = "latency there and back, us (one in twenty of the packets is faster)",
 	[SURVEY_INVERSE_BANDWIDTH] = "bandwidth with all hosts sending, Mbit/s (mean of all rounds and both ways)",
 };
 
-/* In the unit of the title, three digits. */
+/* In the unit of the title, with three digits. */
 static void cell(char text[PROBE_NUMBER], enum survey_kind kind, double distance)
 {
 	double value = kind == SURVEY_LATENCY ? distance * 1e6 : 8e-6 / distance;
@@ -48,13 +48,14 @@ static void print_matrix(const struct probe_outcome *outcome, enum survey_kind k
 		fprintf(file, "%*s %2u", widest, survey->names[order[i]], i);
 		for (uint32_t j = 0; j < survey->count; j++) {
 			cell(text, kind, matrix_get(&survey->matrices[kind], order[i], order[j]));
-			fprintf(file, "%s%6s", j > 0 && group_of[order[j]] != group_of[order[j - 1]] ? " |" : "", i == j ? "." : text);
+			fprintf(file, "%s%6s", j > 0 && group_of[order[j]] != group_of[order[j - 1]] ? " |" : "",
+			        i == j ? "." : text);
 		}
 		fputc('\n', file);
 	}
 }
 
-/* ---- large ones ---- */
+/* ---- large matrices ---- */
 
 static int compare(const void *a, const void *b)
 {
@@ -63,7 +64,7 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The distances between two groups, sorted. Returns how many are known. */
+/* The known distances between two groups, sorted. Returns their number. */
 static uint32_t between(const struct probe_outcome *outcome, enum survey_kind kind, uint32_t a, uint32_t b, double *out)
 {
 	const struct matrix *matrix = &outcome->found.survey.matrices[kind];
@@ -119,9 +120,10 @@ static void print_group(const struct probe_outcome *outcome, uint32_t group, FIL
 
 	for (uint32_t i = 0; i < found->survey.count; i++)
 		size += found->grouping.group_of[i] == group;
-	fprintf(file, "\ngroup %u: %u host%s", group, size, cli_plural(size));
+	fprintf(file, "\ngroup %u: %u host%s", group, size, plural(size));
 	if (found->grouping.count > 1 && outcome->has_rates)
-		fprintf(file, ", %s out together, %s in", probe_rate_text(found->uplink_out[group], out), probe_rate_text(found->uplink_in[group], in));
+		fprintf(file, ", %s out together, %s in", probe_rate_text(found->uplink_out[group], out),
+		        probe_rate_text(found->uplink_in[group], in));
 	fputs("\n ", file);
 	for (uint32_t i = 0; i < found->survey.count; i++) {
 		if (found->grouping.group_of[i] != group)
@@ -165,8 +167,10 @@ static void print_next(const struct probe_outcome *outcome, FILE *file)
 	if (!outcome->has_rates)
 		fprintf(file, "no topology: %s\n", outcome->rates_missing);
 	else if (outcome->has_out)
-		fprintf(file, "next: espalier run --topology %s ... (or ESP_TOPOLOGY=%s), espalier sim run --collective allreduce --topology %s\n", options->out,
-		        options->out, options->out);
+		fprintf(file,
+		        "next: espalier run --topology %s ... (or ESP_TOPOLOGY=%s), espalier sim run --collective allreduce "
+		        "--topology %s\n",
+		        options->out, options->out, options->out);
 	else
 		fputs("next: the same with --out topology.txt, then espalier run --topology topology.txt ...\n", file);
 	if (outcome->has_html)

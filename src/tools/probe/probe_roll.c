@@ -18,13 +18,13 @@
 #include "tools/launcher/run_shell.h"
 
 #define SIDE_BY_SIDE 64u /* hosts that are asked at a time: each takes two descriptors */
-#define HEARD 2048u      /* bytes of what a shell prints that are kept, the last ones  */
+#define HEARD 2048u      /* bytes of a shell's output that are kept, the last ones */
 
-/* A remote shell that has been asked. */
-struct caller {
+/* A remote shell that asks a host. */
+struct remote {
 	struct run_child child;
 	struct run_control control;
-	int from; /* what it prints; -1: this caller is free */
+	int from; /* its output; -1: this entry is free */
 	uint64_t until_ns;
 	uint32_t host;
 	bool is_silent; /* it has closed its output */
@@ -35,17 +35,17 @@ struct caller {
 struct roll {
 	const struct roll_question *question;
 	struct roll_answer *answers;
-	struct caller *callers; /* SIDE_BY_SIDE */
-	uint32_t next, running; /* the host that is asked next; callers that are not free */
+	struct remote *remotes; /* SIDE_BY_SIDE of them */
+	uint32_t next, running; /* the next host to ask; entries in use */
 	int signals;            /* signalfd of SIGCHLD */
-	char **words;           /* the remote shell */
+	char **words;           /* command line of the remote shell */
 	size_t words_host;
 	char *here;
 };
 
-/* ---- what an answer says ---- */
+/* ---- the answer of a host ---- */
 
-/* The last line that says something, without what a terminal would take for more than text. */
+/* The last line that is not blank, without control characters. */
 static void last_line(const char *heard, char *out, size_t size)
 {
 	size_t end = strlen(heard), length = 0;
@@ -71,7 +71,8 @@ void roll_judge(int wait_status, const char *heard, const char *shell, struct ro
 		return;
 	const char *colon = line[0] ? line : "it said nothing";
 	if (wait_status == 0)
-		snprintf(out->why, sizeof(out->why), "asked for its version, it does not say espalier %.30s: %s", esp_version(), colon);
+		snprintf(out->why, sizeof(out->why), "asked for its version, it does not say espalier %.30s: %s", esp_version(),
+		         colon);
 	else if (WIFSIGNALED(wait_status))
 		snprintf(out->why, sizeof(out->why), "%s (%.40s was killed by signal %d)", colon, shell, WTERMSIG(wait_status));
 	else
@@ -92,7 +93,8 @@ static enum esp_status open_pipes(int to[2], int from[2], struct error *err)
 	return ESP_EIO;
 }
 
-static enum esp_status write_question(const struct roll *roll, const char *host, char **out, size_t *out_length, struct error *err)
+static enum esp_status write_question(const struct roll *roll, const char *host, char **out, size_t *out_length,
+                                      struct error *err)
 {
 	char version[] = "--version", *none[] = {NULL};
 	char *command[] = {(char *)(uintptr_t)roll->question->program, version, NULL};
@@ -101,8 +103,8 @@ static enum esp_status write_question(const struct roll *roll, const char *host,
 	return run_shell_script(&job, out, out_length, err);
 }
 
-/* A shell that cannot even be started here is an answer, too: that of this host. */
-static enum esp_status ask(struct roll *roll, struct caller *caller, uint32_t host, struct error *err)
+/* Asks a host. If its shell cannot be started here, that is the answer of this host. */
+static enum esp_status ask(struct roll *roll, struct remote *remote, uint32_t host, struct error *err)
 {
 	char *name = roll->question->hosts->list[host].name, *text = NULL;
 	struct error why = {0};
@@ -119,7 +121,7 @@ static enum esp_status ask(struct roll *roll, struct caller *caller, uint32_t ho
 	roll->words[roll->words_host] = name;
 	const struct run_start start = {.argv = roll->words, .in = to[0], .out = from[1], .err = from[1]};
 	uint64_t now_ns = clock_now_ns();
-	int failed = run_child_start(&caller->child, &start, now_ns, &why);
+	int failed = run_child_start(&remote->child, &start, now_ns, &why);
 	close(to[0]);
 	close(from[1]);
 	if (failed) {
@@ -130,14 +132,14 @@ static enum esp_status ask(struct roll *roll, struct caller *caller, uint32_t ho
 		return ESP_OK;
 	}
 	fcntl(from[0], F_SETFL, O_NONBLOCK);
-	run_control_open(&caller->control, to[1], text, length);
-	run_control_flush(&caller->control);
-	caller->from = from[0];
-	caller->until_ns = now_ns + roll->question->patience_ns;
-	caller->host = host;
-	caller->is_silent = false;
-	caller->length = 0;
-	caller->heard[0] = '\0';
+	run_control_open(&remote->control, to[1], text, length);
+	run_control_flush(&remote->control);
+	remote->from = from[0];
+	remote->until_ns = now_ns + roll->question->patience_ns;
+	remote->host = host;
+	remote->is_silent = false;
+	remote->length = 0;
+	remote->heard[0] = '\0';
 	roll->running++;
 	return ESP_OK;
 }
@@ -148,71 +150,72 @@ static enum esp_status ask_more(struct roll *roll, struct error *err)
 	enum esp_status status = ESP_OK;
 
 	for (uint32_t i = 0; i < SIDE_BY_SIDE && status == ESP_OK;) {
-		if (roll->callers[i].from >= 0 || roll->next == hosts->count)
-			i++; /* else it is still free if a shell could not be started */
+		if (roll->remotes[i].from >= 0 || roll->next == hosts->count)
+			i++; /* otherwise the shell could not be started, and the entry is still free */
 		else if (hosts->list[roll->next].slots == 0)
 			roll->next++;
 		else
-			status = ask(roll, &roll->callers[i], roll->next++, err);
+			status = ask(roll, &roll->remotes[i], roll->next++, err);
 	}
 	return status;
 }
 
-/* ---- listening ---- */
+/* ---- reading ---- */
 
-/* Of more than there is room for, the newer half stays. False: there is nothing more for now. */
-static bool listen_to(struct caller *caller)
+/* Reads output. If the buffer is full, the older half is dropped. False: no more output for now. */
+static bool listen_to(struct remote *remote)
 {
-	if (caller->length == HEARD) {
-		memmove(caller->heard, caller->heard + HEARD / 2, HEARD / 2);
-		caller->length = HEARD / 2;
+	if (remote->length == HEARD) {
+		memmove(remote->heard, remote->heard + HEARD / 2, HEARD / 2);
+		remote->length = HEARD / 2;
 	}
-	ssize_t got = read(caller->from, caller->heard + caller->length, HEARD - caller->length);
+	ssize_t got = read(remote->from, remote->heard + remote->length, HEARD - remote->length);
 	for (ssize_t i = 0; i < got; i++)
-		if (caller->heard[caller->length + (size_t)i] == '\0')
-			caller->heard[caller->length + (size_t)i] = ' ';
-	caller->is_silent = got == 0;
-	caller->length += got > 0 ? (size_t)got : 0;
-	caller->heard[caller->length] = '\0';
+		if (remote->heard[remote->length + (size_t)i] == '\0')
+			remote->heard[remote->length + (size_t)i] = ' ';
+	remote->is_silent = got == 0;
+	remote->length += got > 0 ? (size_t)got : 0;
+	remote->heard[remote->length] = '\0';
 	return got > 0;
 }
 
-static void let_go(struct roll *roll, struct caller *caller)
+static void let_go(struct roll *roll, struct remote *remote)
 {
-	close(caller->from);
-	caller->from = -1;
-	run_control_close(&caller->control);
+	close(remote->from);
+	remote->from = -1;
+	run_control_close(&remote->control);
 	roll->running--;
 }
 
-/* Before it is reaped, so that its number is still its own. */
-static void end_shell(const struct caller *caller)
+/* Kills the shell before it is reaped, while its process number is still its own. */
+static void end_shell(const struct remote *remote)
 {
-	(void)run_child_signal(&caller->child, SIGKILL);
-	while (waitpid(caller->child.pid, NULL, 0) < 0 && errno == EINTR)
+	(void)run_child_signal(&remote->child, SIGKILL);
+	while (waitpid(remote->child.pid, NULL, 0) < 0 && errno == EINTR)
 		;
 }
 
-static void look_at(struct roll *roll, struct caller *caller, uint64_t now_ns)
+static void look_at(struct roll *roll, struct remote *remote, uint64_t now_ns)
 {
 	int wait_status;
-	bool has_ended = waitpid(caller->child.pid, &wait_status, WNOHANG) == caller->child.pid; /* first: then all is in the pipe */
+	/* before the output is read: then all of it is in the pipe */
+	bool has_ended = waitpid(remote->child.pid, &wait_status, WNOHANG) == remote->child.pid;
 
-	if (run_control_pending(&caller->control))
-		run_control_flush(&caller->control);
-	while (listen_to(caller))
+	if (run_control_pending(&remote->control))
+		run_control_flush(&remote->control);
+	while (listen_to(remote))
 		;
-	if (!has_ended && now_ns < caller->until_ns)
+	if (!has_ended && now_ns < remote->until_ns)
 		return;
-	struct roll_answer *answer = &roll->answers[caller->host];
+	struct roll_answer *answer = &roll->answers[remote->host];
 	if (has_ended) {
-		roll_judge(wait_status, caller->heard, roll->words[0], answer);
+		roll_judge(wait_status, remote->heard, roll->words[0], answer);
 	} else {
-		end_shell(caller);
+		end_shell(remote);
 		snprintf(answer->why, sizeof(answer->why), "no answer through %.100s within %.15g s", roll->words[0],
 		         (double)roll->question->patience_ns / (double)NS_PER_S);
 	}
-	let_go(roll, caller);
+	let_go(roll, remote);
 }
 
 static void await(const struct roll *roll)
@@ -222,12 +225,12 @@ static void await(const struct roll *roll)
 	uint64_t until = UINT64_MAX, now_ns = clock_now_ns();
 
 	for (uint32_t i = 0; i < SIDE_BY_SIDE; i++) {
-		const struct caller *caller = &roll->callers[i];
-		bool writes = caller->from >= 0 && run_control_pending(&caller->control);
-		polls[1 + 2 * i] = (struct pollfd){caller->from >= 0 && !caller->is_silent ? caller->from : -1, POLLIN, 0};
-		polls[2 + 2 * i] = (struct pollfd){writes ? caller->control.fd : -1, POLLOUT, 0};
-		if (caller->from >= 0 && caller->until_ns < until)
-			until = caller->until_ns;
+		const struct remote *remote = &roll->remotes[i];
+		bool writes = remote->from >= 0 && run_control_pending(&remote->control);
+		polls[1 + 2 * i] = (struct pollfd){remote->from >= 0 && !remote->is_silent ? remote->from : -1, POLLIN, 0};
+		polls[2 + 2 * i] = (struct pollfd){writes ? remote->control.fd : -1, POLLOUT, 0};
+		if (remote->from >= 0 && remote->until_ns < until)
+			until = remote->until_ns;
 	}
 	uint64_t wait_ms = until > now_ns ? (until - now_ns) / NS_PER_MS + 1 : 0;
 	(void)poll(polls, 1 + 2 * SIDE_BY_SIDE, wait_ms < 3600000 ? (int)wait_ms : 3600000);
@@ -244,12 +247,12 @@ static enum esp_status open_roll(struct roll *roll, struct error *err)
 	enum esp_status status = run_shell_words(roll->question->rsh, &roll->words, &roll->words_host, err);
 	if (status != ESP_OK)
 		return status;
-	roll->callers = calloc(SIDE_BY_SIDE, sizeof(*roll->callers));
-	if (!roll->callers)
+	roll->remotes = calloc(SIDE_BY_SIDE, sizeof(*roll->remotes));
+	if (!roll->remotes)
 		return error_set(err, ESP_ENOMEM, "no memory to ask the hosts");
 	for (uint32_t i = 0; i < SIDE_BY_SIDE; i++) {
-		roll->callers[i].from = -1;
-		roll->callers[i].control = RUN_CONTROL_CLOSED;
+		roll->remotes[i].from = -1;
+		roll->remotes[i].control = RUN_CONTROL_CLOSED;
 	}
 	roll->here = getcwd(NULL, 0);
 	if (!roll->here)
@@ -265,15 +268,15 @@ static enum esp_status open_roll(struct roll *roll, struct error *err)
 
 static void close_roll(struct roll *roll)
 {
-	for (uint32_t i = 0; roll->callers && i < SIDE_BY_SIDE; i++)
-		if (roll->callers[i].from >= 0) {
-			end_shell(&roll->callers[i]);
-			let_go(roll, &roll->callers[i]);
+	for (uint32_t i = 0; roll->remotes && i < SIDE_BY_SIDE; i++)
+		if (roll->remotes[i].from >= 0) {
+			end_shell(&roll->remotes[i]);
+			let_go(roll, &roll->remotes[i]);
 		}
 	if (roll->signals >= 0)
 		close(roll->signals);
 	run_shell_words_free(roll->words, roll->words_host);
-	free(roll->callers);
+	free(roll->remotes);
 	free(roll->here);
 }
 
@@ -289,8 +292,8 @@ enum esp_status roll_call(const struct roll_question *question, struct roll_answ
 		await(&roll);
 		uint64_t now_ns = clock_now_ns();
 		for (uint32_t i = 0; i < SIDE_BY_SIDE; i++)
-			if (roll.callers[i].from >= 0)
-				look_at(&roll, &roll.callers[i], now_ns);
+			if (roll.remotes[i].from >= 0)
+				look_at(&roll, &roll.remotes[i], now_ns);
 		status = ask_more(&roll, err);
 	}
 	close_roll(&roll);

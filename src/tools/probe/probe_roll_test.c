@@ -1,6 +1,6 @@
 /*
- * probe_roll_test.c - how the end of a remote shell is read, and shells that do not start, or only fail: hosts are asked for real in
- * tests/probe_cli_test.py.
+ * probe_roll_test.c - answers from the end of a remote shell, and shells that do not start or fail. Real hosts are
+ * asked in tests/probe_cli_test.py.
  */
 #include "tools/probe/probe_roll.h"
 
@@ -11,7 +11,7 @@
 #include "espalier/espalier.h"
 
 #define HOSTS 150u
-#define RETURNED(status) ((status) << 8) /* as wait(2) has it */
+#define RETURNED(status) ((status) << 8) /* as wait(2) reports it */
 
 static struct roll_answer judge(int wait_status, const char *format)
 {
@@ -23,7 +23,7 @@ static struct roll_answer judge(int wait_status, const char *format)
 	return answer;
 }
 
-/* Every host gets its answer, with a reason that has these words: more of them than are asked at a time. */
+/* Asks more hosts than are asked at a time; each gets an answer with a reason that contains `why`. */
 static void call(const char *rsh, uint64_t patience_ns, const char *why)
 {
 	char list[HOSTS * 8] = "";
@@ -38,7 +38,7 @@ static void call(const char *rsh, uint64_t patience_ns, const char *why)
 	CHECK_MSG(roll_call(&question, answers, &err) == ESP_OK, "%s", err.text);
 	for (uint32_t i = 0; i < HOSTS - 1; i++)
 		CHECK_MSG(!answers[i].is_present && strstr(answers[i].why, why), "host %u: '%s'", i, answers[i].why);
-	CHECK(!answers[HOSTS - 1].is_present && !answers[HOSTS - 1].why[0]); /* it has no place for a rank, and is not asked */
+	CHECK(!answers[HOSTS - 1].is_present && !answers[HOSTS - 1].why[0]); /* it has no slot, and is not asked */
 	run_hosts_fini(&hosts);
 }
 

@@ -1,5 +1,5 @@
 /*
- * probe_words.c - the sentences and numbers that all reports of espalier probe have in common.
+ * probe_words.c - sentences and numbers that all reports of espalier probe have in common.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -44,11 +44,14 @@ static const char *kind_noun(enum survey_kind kind)
 static const char *say_told(const struct probe_outcome *outcome, char text[PROBE_SENTENCE])
 {
 	snprintf(text, PROBE_SENTENCE, "%u group%s, as you asked for: the best cut by %s", outcome->verdict.grouping.count,
-	         cli_plural(outcome->verdict.grouping.count), kind_noun(outcome->verdict.kind));
+	         plural(outcome->verdict.grouping.count), kind_noun(outcome->verdict.kind));
 	return text;
 }
 
-/* What the other kind of distance says: that it shows no groups, or not these, is no reason to doubt those that the first shows. */
+/*
+ * A clause about the other kind of distance. If it shows no groups, or other ones, that is no reason to doubt the
+ * groups that the first kind shows.
+ */
 static void say_other_kind(const struct verdict *verdict, char *text, size_t size)
 {
 	enum survey_kind other = verdict->kind == SURVEY_LATENCY ? SURVEY_INVERSE_BANDWIDTH : SURVEY_LATENCY;
@@ -57,7 +60,8 @@ static void say_other_kind(const struct verdict *verdict, char *text, size_t siz
 	if (groups == 1)
 		snprintf(text, size, "; %s alone shows no groups", kind_noun(other));
 	else if (groups > 1 && isfinite(verdict->kinds_agree) && verdict->kinds_agree < 0.999)
-		snprintf(text, size, "; %s alone, which shows groups less clearly, would make %u others", kind_noun(other), groups);
+		snprintf(text, size, "; %s alone, which shows groups less clearly, would make %u others", kind_noun(other),
+		         groups);
 }
 
 const char *probe_say_sure(const struct probe_outcome *outcome, char text[PROBE_SENTENCE])
@@ -69,13 +73,14 @@ const char *probe_say_sure(const struct probe_outcome *outcome, char text[PROBE_
 		return say_told(outcome, text);
 	if (verdict->word == VERDICT_NONE) {
 		snprintf(text, PROBE_SENTENCE,
-		         "no groups: all hosts are about as far from each other, so they are taken as standing behind one switch");
+		         "no groups: all hosts are about as far from each other, so they are taken as standing behind one "
+		         "switch");
 		return text;
 	}
 	probe_distance_text(verdict->kind, verdict->within, within);
 	probe_distance_text(verdict->kind, verdict->across, across);
-	int written = snprintf(text, PROBE_SENTENCE, "%s: %s is %s within groups and %s between them (medians)", verdict_word_text(verdict->word),
-	                       kind_noun(verdict->kind), within, across);
+	int written = snprintf(text, PROBE_SENTENCE, "%s: %s is %s within groups and %s between them (medians)",
+	                       verdict_word_text(verdict->word), kind_noun(verdict->kind), within, across);
 	if (written > 0 && (size_t)written < PROBE_SENTENCE)
 		say_other_kind(verdict, text + written, PROBE_SENTENCE - (size_t)written);
 	return text;
@@ -89,7 +94,7 @@ const char *probe_say_lost(const struct probe_outcome *outcome, uint32_t i, char
 	return text;
 }
 
-/* Of how many of its hosts at full rate a group's way out is worth. */
+/* The hosts' rates together, as a multiple of the rate of the group's uplink. */
 static double oversubscription(const struct probe_outcome *outcome, uint32_t group)
 {
 	const struct found *found = &outcome->found;
@@ -106,15 +111,16 @@ const char *probe_say_uplinks(const struct probe_outcome *outcome, char text[PRO
 	int written = 0;
 
 	text[0] = '\0';
-	for (uint32_t g = 0; outcome->has_rates && g < outcome->found.grouping.count && outcome->found.grouping.count > 1; g++)
+	for (uint32_t g = 0; outcome->has_rates && g < outcome->found.grouping.count && outcome->found.grouping.count > 1;
+	     g++)
 		worst = fmax(worst, oversubscription(outcome, g));
 	if (worst >= 1.3)
 		written = snprintf(text, PROBE_SENTENCE, "the ways between groups are oversubscribed %.1f to 1", worst);
 	else if (worst > 0)
 		written = snprintf(text, PROBE_SENTENCE, "the ways between groups carry nearly all that the hosts can send");
 	if (written > 0 && outcome->plan[0])
-		snprintf(text + written, PROBE_SENTENCE - (size_t)written, ": with one rank on each host a job sums %u MiB by the plan %s", PROBE_PLAN_MIB,
-		         outcome->plan);
+		snprintf(text + written, PROBE_SENTENCE - (size_t)written,
+		         ": with one rank on each host a job sums %u MiB by the plan %s", PROBE_PLAN_MIB, outcome->plan);
 	return text;
 }
 

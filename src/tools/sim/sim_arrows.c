@@ -6,14 +6,14 @@
 #include <string.h>
 
 #define NONE UINT32_MAX
-#define TRACE_MOST_S 9e6 /* more picoseconds are no 64-bit number */
+#define TRACE_MOST_S 9e6 /* more picoseconds do not fit into 64 bits */
 
-/* Something of a chunk that is at a switch. */
+/* A message of a chunk that a host has sent to a switch. */
 struct sim_departure {
 	uint32_t stream;
 	uint64_t call, chunk;
 	struct trace_spot from;
-	uint32_t next; /* of the same bucket */
+	uint32_t next; /* in the same bucket */
 };
 
 int64_t sim_ticks(double seconds)
@@ -22,14 +22,16 @@ int64_t sim_ticks(double seconds)
 	return llround(fmin(seconds, TRACE_MOST_S) * 1e12);
 }
 
-void sim_arrow_draw(struct sim_arrows *arrows, struct trace_events *events, struct trace_spot from, struct trace_spot to)
+void sim_arrow_draw(struct sim_arrows *arrows, struct trace_events *events, struct trace_spot from,
+                    struct trace_spot to)
 {
 	trace_flow(events, arrows->drawn++, "message", "message", from, to);
 }
 
 static uint32_t bucket_of(const struct sim_arrows *arrows, uint32_t stream, uint64_t call, uint64_t chunk)
 {
-	uint64_t hash = (call * UINT64_C(0x9e3779b97f4a7c15) + stream) * UINT64_C(0xbf58476d1ce4e5b9) + chunk * UINT64_C(0x94d049bb133111eb);
+	uint64_t hash = (call * UINT64_C(0x9e3779b97f4a7c15) + stream) * UINT64_C(0xbf58476d1ce4e5b9) +
+	                chunk * UINT64_C(0x94d049bb133111eb);
 
 	return (uint32_t)(hash >> 32) & (arrows->head_count - 1);
 }
@@ -72,15 +74,17 @@ void sim_arrows_leave(struct sim_arrows *arrows, const struct cluster_message *m
 	link_in(arrows, arrows->count++);
 }
 
-void sim_arrows_arrive(struct sim_arrows *arrows, struct trace_events *events, const struct cluster_message *message, struct trace_spot to)
+void sim_arrows_arrive(struct sim_arrows *arrows, struct trace_events *events, const struct cluster_message *message,
+                       struct trace_spot to)
 {
-	uint32_t at = arrows->head_count ? arrows->heads[bucket_of(arrows, message->stream, message->call, message->chunk)] : NONE;
+	uint32_t at =
+		arrows->head_count ? arrows->heads[bucket_of(arrows, message->stream, message->call, message->chunk)] : NONE;
 
 	for (; at != NONE; at = arrows->departures[at].next) {
 		const struct sim_departure *departure = &arrows->departures[at];
 
-		if (departure->stream == message->stream && departure->call == message->call && departure->chunk == message->chunk &&
-		    departure->from.pid != to.pid)
+        if (departure->stream == message->stream && departure->call == message->call &&
+            departure->chunk == message->chunk && departure->from.pid != to.pid)
 			sim_arrow_draw(arrows, events, departure->from, to);
 	}
 }

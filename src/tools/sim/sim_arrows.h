@@ -1,8 +1,9 @@
 /*
- * sim_arrows.h - arrows from where a message left to where it arrived, in a trace in Chrome's form.
+ * sim_arrows.h - arrows from where a message leaves to where it arrives, in a trace in Chrome's format. One thread;
+ * no I/O but the trace's FILE.
  *
- * What goes straight from host to host has one arrow. What goes through switches, which are not drawn, has one from each host
- * that sent something of the chunk to them to each host that got it from them.
+ * A message from host to host has one arrow. Switches are not drawn: of a chunk that goes through them, an arrow
+ * leads from each host that sent a part of it to each host that received it.
  */
 #ifndef TOOLS_SIM_SIM_ARROWS_H
 #define TOOLS_SIM_SIM_ARROWS_H
@@ -10,26 +11,28 @@
 #include "report/trace_event.h"
 #include "sim/cluster.h"
 
-/* Virtual time in ticks of a trace: picoseconds. */
+/* Virtual time in ticks of the trace: picoseconds. */
 int64_t sim_ticks(double seconds);
 
 struct sim_departure;
 
-/* Zeroed is empty. */
+/* Zeroed: empty. */
 struct sim_arrows {
 	struct sim_departure *departures;
-	uint32_t *heads; /* by what was sent */
+	uint32_t *heads; /* hash buckets, by stream, call and chunk */
 	uint32_t count, room, head_count;
 	uint64_t drawn;
 };
 
-/* The spots belong to slices that begin there. */
-void sim_arrow_draw(struct sim_arrows *arrows, struct trace_events *events, struct trace_spot from, struct trace_spot to);
+/* Draws an arrow; slices must begin at both spots. */
+void sim_arrow_draw(struct sim_arrows *arrows, struct trace_events *events, struct trace_spot from,
+                    struct trace_spot to);
 
-/* A host sent the message to a switch; when memory runs out its arrows are missing. */
+/* A host has sent the message to a switch. If memory runs out, its arrows are missing. */
 void sim_arrows_leave(struct sim_arrows *arrows, const struct cluster_message *message, struct trace_spot from);
-/* A host got the message from a switch. */
-void sim_arrows_arrive(struct sim_arrows *arrows, struct trace_events *events, const struct cluster_message *message, struct trace_spot to);
+/* A host has received the message from a switch. */
+void sim_arrows_arrive(struct sim_arrows *arrows, struct trace_events *events, const struct cluster_message *message,
+                       struct trace_spot to);
 
 void sim_arrows_fini(struct sim_arrows *arrows);
 

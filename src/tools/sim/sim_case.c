@@ -24,7 +24,7 @@ static bool is_rate(double gbps)
 	return gbps >= 1e-6 && gbps <= 1e6;
 }
 
-/* The first option of those that a topology takes the place of; NULL: none was given. */
+/* The first given option that contradicts --topology; NULL: none was given. */
 static const char *made_network(const struct sim_case *c)
 {
 	return c->gbps_given          ? "--gbps"
@@ -40,36 +40,43 @@ int sim_case_check(struct sim_case *c)
 	double flops;
 	struct error err = {0};
 	if (!c->model == !c->traces)
-		return cli_usage_error("%s: name a model with --model (espalier sim models lists them), or a folder with --traces", c->command);
+		return complain_usage(
+			"%s: name a model with --model (espalier sim models lists them), or a folder with --traces", c->command);
 	if (c->traces && (c->set_given || c->accelerator || c->batch || c->value_bytes))
-		return cli_usage_error("%s: --set, --accelerator, --batch and --value-bytes are for models; espalier sim traces scale changes traces", c->command);
+		return complain_usage("%s: --set, --accelerator, --batch and --value-bytes are for models; espalier sim traces "
+		                      "scale changes traces",
+		                      c->command);
 	if (!is_rate(c->gbps))
-		return cli_usage_error("%s: --gbps is a rate from 0.000001 to 1000000", c->command);
+		return complain_usage("%s: --gbps is a rate from 0.000001 to 1000000", c->command);
 	if (c->server_gbps != 0 && !is_rate(c->server_gbps))
-		return cli_usage_error("%s: --server-gbps is a rate from 0.000001 to 1000000", c->command);
+		return complain_usage("%s: --server-gbps is a rate from 0.000001 to 1000000", c->command);
 	if (!is_positive(c->compute) || !is_positive(c->oversubscribe))
-		return cli_usage_error("%s: --compute and --oversubscribe must be above 0", c->command);
+		return complain_usage("%s: --compute and --oversubscribe must be above 0", c->command);
 	if (!units_parse_delay(c->delay, &c->delay_ns))
-		return cli_usage_error("%s: --delay is a time such as 5us, up to an hour; a number alone counts microseconds", c->command);
+		return complain_usage("%s: --delay is a time such as 5us, up to an hour; a number alone counts microseconds",
+		                      c->command);
 	if (c->topology && made_network(c))
-		return cli_usage_error("%s: --topology FILE says what the network is; %s is for one that is made", c->command, made_network(c));
+		return complain_usage("%s: --topology FILE says what the network is; %s is for one that is made", c->command,
+		                      made_network(c));
 	if (!(c->jitter >= 0 && c->jitter <= 1e3))
-		return cli_usage_error("%s: --jitter is a share such as 0.1, from 0 to 1000", c->command);
+		return complain_usage("%s: --jitter is a share such as 0.1, from 0 to 1000", c->command);
 	if (c->traces && c->jitter > 0)
-		return cli_usage_error("%s: --jitter is for models; traces have the times that were recorded", c->command);
+		return complain_usage("%s: --jitter is for models; traces have the times that were recorded", c->command);
 	if (c->no_barrier && c->iterations == 1)
-		return cli_usage_error("%s: --no-barrier needs at least two iterations: what is measured lies between them", c->command);
+		return complain_usage("%s: --no-barrier needs at least two iterations: what is measured lies between them",
+		                      c->command);
 	if (c->accelerator && accelerator_rate(c->accelerator, &flops, &err) != ESP_OK)
-		return cli_usage_error("%s: --accelerator: %s", c->command, err.text);
+		return complain_usage("%s: --accelerator: %s", c->command, err.text);
 	return GO_ON;
 }
 
 /* ---- reading ---- */
 
-/* Of the set that was asked for, or of the last one that the model has. */
+/* Opens the set of values that was asked for, or the last one that the model has. */
 static enum esp_status open_model(const struct sim_case *c, struct model *model, struct error *err)
 {
-	struct model_options options = {.set = (enum model_set)c->set, .batch = (uint32_t)c->batch, .value_bytes = (uint32_t)c->value_bytes};
+	struct model_options options = {
+		.set = (enum model_set)c->set, .batch = (uint32_t)c->batch, .value_bytes = (uint32_t)c->value_bytes};
 	enum esp_status status = c->accelerator ? accelerator_rate(c->accelerator, &options.flops, err) : ESP_OK;
 	if (status != ESP_OK || c->set_given)
 		return status == ESP_OK ? sim_model_open(model, c->model, &options, err) : status;
@@ -120,7 +127,8 @@ void sim_source_close(struct sim_source *source)
 	*source = (struct sim_source){0};
 }
 
-enum esp_status sim_source_load(const struct sim_source *source, const struct sim_case *c, struct load *load, struct error *err)
+enum esp_status sim_source_load(const struct sim_source *source, const struct sim_case *c, struct load *load,
+                                struct error *err)
 {
 	uint32_t workers = (uint32_t)c->workers;
 	if (source->is_replay)
@@ -131,9 +139,10 @@ enum esp_status sim_source_load(const struct sim_source *source, const struct si
 	return status;
 }
 
-/* ---- running and saying ---- */
+/* ---- running and describing ---- */
 
-struct trial sim_case_trial(const struct sim_case *c, const struct sim_source *source, const struct load *load, const struct mechanism *mechanism)
+struct trial sim_case_trial(const struct sim_case *c, const struct sim_source *source, const struct load *load,
+                            const struct mechanism *mechanism)
 {
 	return (struct trial){
 		.train = {.load = load,
@@ -171,7 +180,7 @@ static bool is_varied(const char *varied, const char *option)
 	return varied && strcmp(varied, option) == 0;
 }
 
-/* What was asked for and changes a result. */
+/* Adds the options that change a result and are not at their defaults. */
 static void add_unusual(const struct sim_case *c, const char *varied, char text[SIM_CASE_TEXT])
 {
 	if (!c->topology && c->server_gbps > 0)
@@ -189,31 +198,33 @@ static void add_unusual(const struct sim_case *c, const char *varied, char text[
 	if (c->batch)
 		add(text, ", batch %llu", (unsigned long long)c->batch);
 	if (c->value_bytes)
-		add(text, ", %llu byte%s a value", (unsigned long long)c->value_bytes, cli_plural(c->value_bytes));
+		add(text, ", %llu byte%s a value", (unsigned long long)c->value_bytes, plural(c->value_bytes));
 	if (c->compute != 1 && !is_varied(varied, "compute"))
 		add(text, ", computing %gx", c->compute);
 	if (c->split)
-		add(text, ", %llu message%s a parameter", (unsigned long long)c->split, cli_plural(c->split));
-	add(text, "%s%s%s%s%s", c->even_split ? ", even split" : "", c->block ? ", block" : "", c->no_barrier ? ", no barrier" : "", c->fluid ? ", fluid" : "",
-	    c->cut_through ? ", cut through" : "");
+		add(text, ", %llu message%s a parameter", (unsigned long long)c->split, plural(c->split));
+	add(text, "%s%s%s%s%s", c->even_split ? ", even split" : "", c->block ? ", block" : "",
+	    c->no_barrier ? ", no barrier" : "", c->fluid ? ", fluid" : "", c->cut_through ? ", cut through" : "");
 	if (c->iterations)
-		add(text, ", %llu iteration%s", (unsigned long long)c->iterations, cli_plural(c->iterations));
+		add(text, ", %llu iteration%s", (unsigned long long)c->iterations, plural(c->iterations));
 	if (c->jitter > 0)
 		add(text, ", jitter %g", c->jitter);
 	if (c->seed)
 		add(text, ", seed %llu", (unsigned long long)c->seed);
 }
 
-const char *sim_case_text(const struct sim_case *c, const struct sim_source *source, const char *varied, char text[SIM_CASE_TEXT])
+const char *sim_case_text(const struct sim_case *c, const struct sim_source *source, const char *varied,
+                          char text[SIM_CASE_TEXT])
 {
 	const struct model *model = &source->replay.model;
 	text[0] = '\0';
 	if (source->is_replay)
 		add(text, "traces of %.60s in %.100s", model->name[0] ? model->name : "a training", c->traces);
 	else
-		add(text, "%.100s (%s values%s)", model->name, model_set_names[model->set], model->times_assumed ? ", times assumed" : "");
+		add(text, "%.100s (%s values%s)", model->name, model_set_names[model->set],
+		    model->times_assumed ? ", times assumed" : "");
 	if (!is_varied(varied, "workers"))
-		add(text, ", %llu worker%s", (unsigned long long)c->workers, cli_plural(c->workers));
+		add(text, ", %llu worker%s", (unsigned long long)c->workers, plural(c->workers));
 	if (c->topology)
 		add(text, ", %.150s", c->topology);
 	else if (!is_varied(varied, "gbps"))
@@ -222,7 +233,7 @@ const char *sim_case_text(const struct sim_case *c, const struct sim_source *sou
 	return text;
 }
 
-/* ---- what is to be known about it ---- */
+/* ---- notes ---- */
 
 static uint32_t iterations_of(const struct sim_case *c)
 {
@@ -234,9 +245,11 @@ static void note_coverage(const struct sim_case *c, const struct sim_source *sou
 	uint32_t iterations = iterations_of(c);
 	struct replay_coverage found = replay_coverage(&source->replay, (uint32_t)c->workers, iterations);
 	if (found.drawn > 0)
-		add(text, "Recorded are %u of %llu worker%s and %u of %u iteration%s; %llu of %llu iterations of a worker are drawn from these.", found.workers,
-		    (unsigned long long)c->workers, cli_plural(c->workers), found.iterations, iterations, cli_plural(iterations), (unsigned long long)found.drawn,
-		    (unsigned long long)c->workers * iterations);
+		add(text,
+		    "Recorded are %u of %llu worker%s and %u of %u iteration%s; %llu of %llu iterations of a worker are drawn "
+		    "from these.",
+		    found.workers, (unsigned long long)c->workers, plural(c->workers), found.iterations, iterations,
+		    plural(iterations), (unsigned long long)found.drawn, (unsigned long long)c->workers * iterations);
 	else if (c->seed)
 		add(text, "The seed changes nothing: every worker and iteration was recorded.");
 }
@@ -247,14 +260,17 @@ const char *sim_case_notes(const struct sim_case *c, const struct sim_source *so
 	text[0] = '\0';
 	if (source->is_replay)
 		note_coverage(c, source, text);
-	else if (c->seed && c->jitter == 0 && !model->distribution_order && model->slowest_factor == 1 && model->worker_factor_count == 0)
-		add(text, "The seed changes nothing: the model has neither an order of sending nor speeds of workers to draw; --jitter X makes some.");
+	else if (c->seed && c->jitter == 0 && !model->distribution_order && model->slowest_factor == 1 &&
+	         model->worker_factor_count == 0)
+		add(text, "The seed changes nothing: the model has neither an order of sending nor speeds of workers to draw; "
+		          "--jitter X makes some.");
 	if (!c->topology && c->oversubscribe != 1 && c->racks == 1)
-		add(text, "%sThe oversubscription changes nothing: there is one rack, and so no uplink; --racks N makes more.", text[0] ? "\n" : "");
+		add(text, "%sThe oversubscription changes nothing: there is one rack, and so no uplink; --racks N makes more.",
+		    text[0] ? "\n" : "");
 	return text;
 }
 
-/* What the network is, or what it was made of. */
+/* Puts the network: the topology, or the options that it was made from. */
 static void put_network(struct json *json, const struct sim_case *c, bool with_gbps)
 {
 	if (c->topology) {
@@ -327,8 +343,8 @@ int sim_case_mechanism(const struct sim_case *c, const char *name, const struct 
 	if (*out)
 		return GO_ON;
 	const char *near = word_nearest(name, mechanism_name, NULL);
-	return near ? cli_usage_error("%s: there is no mechanism '%s'; did you mean '%s'?", c->command, name, near)
-	            : cli_usage_error("%s: there is no mechanism '%s'; see espalier sim run --help", c->command, name);
+	return near ? complain_usage("%s: there is no mechanism '%s'; did you mean '%s'?", c->command, name, near)
+	            : complain_usage("%s: there is no mechanism '%s'; see espalier sim run --help", c->command, name);
 }
 
 static int choose(const struct sim_case *c, struct sim_choice *choice)
@@ -341,10 +357,10 @@ static int choose(const struct sim_case *c, struct sim_choice *choice)
 		return GO_ON;
 	}
 	if ((size_t)snprintf(text, sizeof text, "%s", choice->names) >= sizeof text)
-		return cli_usage_error("%s: --mechanism: too many names", c->command);
+		return complain_usage("%s: --mechanism: too many names", c->command);
 	while (rest) {
 		if (choice->count == SIM_MECHANISMS_MAX)
-			return cli_usage_error("%s: --mechanism: too many names", c->command);
+			return complain_usage("%s: --mechanism: too many names", c->command);
 		int status = sim_case_mechanism(c, strsep(&rest, ","), &choice->list[choice->count++]);
 		if (status != GO_ON)
 			return status;
@@ -352,15 +368,17 @@ static int choose(const struct sim_case *c, struct sim_choice *choice)
 	return GO_ON;
 }
 
-int sim_case_parse(const struct cli_usage *usage, int *argc, char **argv, struct sim_case *c, struct sim_choice *choice)
+int sim_case_parse(const struct options_usage *usage, int *argc, char **argv, struct sim_case *c,
+                   struct sim_choice *choice)
 {
-	int status = cli_parse(usage, argc, argv);
+	int status = options_parse(usage, argc, argv);
 	if (status == GO_ON)
 		status = sim_case_check(c);
 	return status == GO_ON ? choose(c, choice) : status;
 }
 
-enum esp_status sim_case_try(const struct trial *trial, struct sim_choice *choice, struct train_result *out, struct error *err)
+enum esp_status sim_case_try(const struct trial *trial, struct sim_choice *choice, struct train_result *out,
+                             struct error *err)
 {
 	enum esp_status status = trial_run(trial, out, err);
 	if (status != ESP_EINVAL)
@@ -372,9 +390,10 @@ enum esp_status sim_case_try(const struct trial *trial, struct sim_choice *choic
 	return ESP_OK;
 }
 
-int sim_case_end(const struct sim_case *c, const struct sim_choice *choice, enum esp_status status, const struct error *err)
+int sim_case_end(const struct sim_case *c, const struct sim_choice *choice, enum esp_status status,
+                 const struct error *err)
 {
 	if (status == ESP_OK && choice->left_out[0])
-		cli_note("%s: some are left out; %s", c->command, choice->left_out);
-	return cli_end(c->command, status, err);
+		complain_note("%s: some are left out; %s", c->command, choice->left_out);
+	return complain_end(c->command, status, err);
 }

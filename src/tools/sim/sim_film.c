@@ -3,11 +3,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define TRACKS 64u /* each way; what has no room shares the last one */
-#define TRACK_IN 100u /* the first of those that come in */
+#define TRACKS 64u /* in each direction; further messages share the last one */
+#define TRACK_IN 100u /* the first track of incoming messages */
 
 struct film_node {
-	double out_until[TRACKS], in_until[TRACKS]; /* when a track is free again */
+	double out_until[TRACKS], in_until[TRACKS]; /* the time until which a track is in use */
 	uint32_t out_count, in_count;
 };
 
@@ -36,8 +36,9 @@ enum esp_status sim_film_open(struct sim_film *film, const char *path, const str
 	return ESP_OK;
 }
 
-/* The first track that is free; a new one gets its name. */
-static uint32_t take_track(struct trace_events *events, uint32_t node, const char *way, uint32_t base, double *until, uint32_t *count, double from, double to)
+/* The first free track; names it when it is used for the first time. */
+static uint32_t take_track(struct trace_events *events, uint32_t node, const char *way, uint32_t base, double *until,
+                           uint32_t *count, double from, double to)
 {
 	uint32_t track = 0;
 
@@ -54,7 +55,8 @@ static uint32_t take_track(struct trace_events *events, uint32_t node, const cha
 	return base + track;
 }
 
-static void slice(struct trace_events *events, const struct cluster_message *message, struct trace_spot from, double seconds, const char *word, uint32_t peer)
+static void slice(struct trace_events *events, const struct cluster_message *message, struct trace_spot from,
+                  double seconds, const char *word, uint32_t peer)
 {
 	char name[32];
 
@@ -66,7 +68,7 @@ static void slice(struct trace_events *events, const struct cluster_message *mes
 	trace_event_end(events);
 }
 
-/* It takes as long to come in as to go out, and may have waited in between. */
+/* A message takes as long to come in as to go out, and may have waited in between. */
 void sim_film_message(void *user, const struct cluster_message *message)
 {
 	struct sim_film *film = user;
@@ -74,9 +76,12 @@ void sim_film_message(void *user, const struct cluster_message *message)
 	struct film_node *from = &film->nodes[message->from], *to = &film->nodes[message->to];
 	double took = message->left - message->begun, came = message->arrived - took;
 
-	uint32_t out_track = take_track(events, message->from, "out", 0, from->out_until, &from->out_count, message->begun, message->left);
-	uint32_t in_track = take_track(events, message->to, "in", TRACK_IN, to->in_until, &to->in_count, came, message->arrived);
-	const struct trace_spot out = {message->from, out_track, sim_ticks(message->begun)}, in = {message->to, in_track, sim_ticks(came)};
+	uint32_t out_track =
+		take_track(events, message->from, "out", 0, from->out_until, &from->out_count, message->begun, message->left);
+	uint32_t in_track =
+		take_track(events, message->to, "in", TRACK_IN, to->in_until, &to->in_count, came, message->arrived);
+	const struct trace_spot out = {message->from, out_track, sim_ticks(message->begun)},
+	                        in = {message->to, in_track, sim_ticks(came)};
 	slice(events, message, out, took, "to", message->to);
 	slice(events, message, in, took, "from", message->from);
 	sim_arrow_draw(&film->arrows, events, out, in);

@@ -1,8 +1,9 @@
 /*
- * sim_film.h - the messages of a simulated collective as a trace in Chrome's form, for Perfetto and chrome://tracing.
+ * sim_film.h - the messages of a simulated collective as a trace in Chrome's format, for Perfetto and
+ * chrome://tracing. One thread; writes the file.
  *
- * One process per node; its tracks are messages on their way out and in, as many as there are at a time; an arrow leads from
- * where a message leaves to where it arrives.
+ * A process per node; its tracks are outgoing and incoming messages, as many as there are at a time; an arrow leads
+ * from where a message leaves to where it arrives.
  */
 #ifndef TOOLS_SIM_SIM_FILM_H
 #define TOOLS_SIM_SIM_FILM_H
@@ -24,9 +25,9 @@ struct sim_film {
 
 ESP_CHECKED enum esp_status sim_film_open(struct sim_film *film, const char *path, const struct plan *plan,
                                           struct error *err);
-/* user is the film: as once_config.message. */
+/* once_config.message; user: the film. */
 void sim_film_message(void *user, const struct cluster_message *message);
-/* The file has its name now, if it is to be kept. */
+/* keep: the file gets its name; otherwise it is removed. */
 ESP_CHECKED enum esp_status sim_film_close(struct sim_film *film, bool keep, struct error *err);
 
 #endif

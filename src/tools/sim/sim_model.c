@@ -12,7 +12,10 @@
 
 #define SUFFIX ".json"
 
-/* Seen from the folder of the program: espalier and espalier-study in a build folder, and an installed espalier. */
+/*
+ * Relative to the folder of the program: of espalier and espalier-study in a build folder, and of an installed
+ * espalier.
+ */
 static const char *const places[] = {"data/models", "../data/models", "../share/espalier/models"};
 #define PLACE_COUNT (sizeof places / sizeof places[0])
 
@@ -73,22 +76,26 @@ static enum esp_status unknown(const char *name, struct error *err)
 	}
 	quote(name, strlen(name), shown);
 	enum esp_status status =
-		!names  ? error_set(err, ESP_EINVAL, "there is no model %s: none is beside this command nor in %s; name a file", shown, SIM_MODELS)
-		: near  ? error_set(err, ESP_EINVAL, "there is no model %s; did you mean %s?", shown, near)
-		        : error_set(err, ESP_EINVAL, "there is no model %s, but %s; a file has a slash in its name, or .json", shown, all);
+		!names ? error_set(err, ESP_EINVAL, "there is no model %s: none is beside this command nor in %s; name a file",
+		                   shown, SIM_MODELS)
+		: near ? error_set(err, ESP_EINVAL, "there is no model %s; did you mean %s?", shown, near)
+			   : error_set(err, ESP_EINVAL, "there is no model %s, but %s; a file has a slash in its name, or .json",
+			               shown, all);
 	for (size_t i = 0; names && names[i]; i++)
 		free(names[i]);
 	free(names);
 	return status;
 }
 
-enum esp_status sim_model_open(struct model *model, const char *name, const struct model_options *options, struct error *err)
+enum esp_status sim_model_open(struct model *model, const char *name, const struct model_options *options,
+                               struct error *err)
 {
 	char folder[PATH_MAX], path[PATH_MAX];
 	*model = (struct model){0};
 	if (strchr(name, '/') || ends_in_suffix(name))
 		return model_load(model, name, options, err);
-	if (!find_folder(folder) || snprintf(path, sizeof path, "%s/%s%s", folder, name, SUFFIX) >= PATH_MAX || access(path, F_OK) != 0)
+	if (!find_folder(folder) || snprintf(path, sizeof path, "%s/%s%s", folder, name, SUFFIX) >= PATH_MAX ||
+	    access(path, F_OK) != 0)
 		return unknown(name, err);
 	return model_load(model, path, options, err);
 }

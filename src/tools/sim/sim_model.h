@@ -1,5 +1,5 @@
 /*
- * sim_model.h - the models that are shipped, found by their names from the place of this command.
+ * sim_model.h - finds the models that are shipped with Espalier, by name. Reads files; any thread.
  */
 #ifndef TOOLS_SIM_SIM_MODEL_H
 #define TOOLS_SIM_SIM_MODEL_H
@@ -7,12 +7,16 @@
 #include "sim/workload/model.h"
 
 /*
- * A model by its name ("vgg-16"), or a file: what has a slash in it or ends with .json. ESP_EINVAL: no model has that name, err
- * says which there are; otherwise as model_load().
+ * Opens a model by its name ("vgg-16"), or a file: a text with a slash in it or that ends with .json. ESP_EINVAL: no
+ * model has that name, and err lists the names; otherwise errors of model_load().
  */
-ESP_CHECKED enum esp_status sim_model_open(struct model *model, const char *name, const struct model_options *options, struct error *err);
+ESP_CHECKED enum esp_status sim_model_open(struct model *model, const char *name, const struct model_options *options,
+                                           struct error *err);
 
-/* The names of what is shipped, sorted; NULL behind the last. The caller frees each and the list. NULL: none was found. */
+/*
+ * The names of the shipped models, sorted, ending with NULL. The caller frees each and the list. NULL: no models were
+ * found.
+ */
 char **sim_model_names(void);
 
 #endif

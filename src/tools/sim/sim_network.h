@@ -1,13 +1,13 @@
 /*
- * sim_network.h - the options that say what network a plan is run on, shared by the commands that run one, and the way
- * from them to a result.
+ * sim_network.h - the options that describe the network on which a plan is simulated, shared by the commands that
+ * simulate plans, and the way from these options to a result. Main thread; reads files, prints errors on stderr.
  *
- *     struct sim_network network;
- *     size_t count = sim_network_options(&network, options);
- *     ... more options of one's own, cli_parse() ...
- *     int exit_status = sim_network_take(&network, COMMAND);           checks, and reads the topology's file
- *     status = sim_network_run(&network, plan, NULL, NULL, &result, err);
- *     sim_network_fini(&network);
+ *       struct sim_network network;
+ *       size_t count = sim_network_options(&network, options);
+ *       ... the command's own options, options_parse() ...
+ *       int exit_status = sim_network_take(&network, COMMAND);           checks, and reads the topology's file
+ *       status = sim_network_run(&network, plan, NULL, NULL, &result, err);
+ *       sim_network_fini(&network);
  */
 #ifndef TOOLS_SIM_SIM_NETWORK_H
 #define TOOLS_SIM_SIM_NETWORK_H
@@ -19,42 +19,43 @@
 #define SIM_NETWORK_OPTIONS 17u
 
 struct sim_network {
-	/* as it was typed */
+	/* values as given */
 	const char *file, *delay, *uplink_delay, *grain;
 	double gbps, server_gbps, oversubscribe;
 	uint64_t nics, mtu, credits, active_chunks;
 	int model, order, place;
 	bool cut_through;
-	bool gbps_given, server_gbps_given, oversubscribe_given, delay_given, uplink_delay_given, nics_given; /* what a topology says */
-	/* as it was taken */
-	struct topology *topology; /* of the file; NULL: made for each plan */
+	/* options that contradict --topology */
+	bool gbps_given, server_gbps_given, oversubscribe_given, delay_given, uplink_delay_given, nics_given;
+	/* parsed */
+	struct topology *topology; /* from the file; NULL: made for each plan */
 	struct topology_spec spec;
-	uint64_t grain_ns; /* 0: rates are exact */
+	uint64_t grain_ns; /* rates may lag behind changes of flows for this long (sim/network.h); 0: they are exact */
 };
 
-/* Sets the defaults and fills the first options of the table; returns how many. */
-size_t sim_network_options(struct sim_network *network, struct cli_option *options);
+/* Sets the defaults and fills the first options of the table; returns their number. */
+size_t sim_network_options(struct sim_network *network, struct option_spec *options);
 
-/* The first so many of them make a topology. */
+/* The options from this one on, so many of them, describe a topology. */
 #define SIM_TOPOLOGY_FIRST 1u
 #define SIM_TOPOLOGY_COUNT 6u
 
-/* Returns -1 to go on, or the exit status after having said what is wrong. */
+/* Returns -1 to go on; otherwise the exit status, after printing the error. */
 int sim_network_take(struct sim_network *network, const char *command);
 void sim_network_fini(struct sim_network *network);
 
-/* The hosts of so many workers on the topology of the file. */
+/* The hosts of this many workers in the topology of the file. */
 ESP_CHECKED enum esp_status sim_network_place(const struct sim_network *network, uint32_t workers, uint32_t *out_place,
                                               struct error *err);
 
-/* Runs the plan; message (or NULL) is told of every message. */
+/* Simulates the plan; calls message (unless NULL) for every message. */
 ESP_CHECKED enum esp_status sim_network_run(const struct sim_network *network, const struct plan *plan,
-                                            void (*message)(void *user, const struct cluster_message *message), void *user,
-                                            struct once_result *out, struct error *err);
+                                            void (*message)(void *user, const struct cluster_message *message),
+                                            void *user, struct once_result *out, struct error *err);
 
-/* Keys of an object that say what the network was. */
+/* Puts keys that describe the network. */
 void sim_network_json(const struct sim_network *network, struct json *json);
-/* An object: what went over each class of links. */
+/* Puts an object: the bytes on each class of links. */
 void sim_bytes_json(const uint64_t *class_bytes, struct json *json);
 
 #endif

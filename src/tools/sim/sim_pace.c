@@ -7,12 +7,13 @@
 #include "base/clock.h"
 #include "report/complain.h"
 
-#define WORTH_A_LINE 60.0 /* seconds */
-#define KNOWN_AFTER 5.0   /* seconds: what is said before is a guess */
+#define WORTH_A_LINE 60.0 /* seconds: longer work is announced */
+#define KNOWN_AFTER 5.0   /* seconds: earlier estimates are guesses */
 
 void sim_pace_begin(struct sim_pace *pace, const char *command, uint64_t all)
 {
-	*pace = (struct sim_pace){.command = command, .all = all, .begun_ns = clock_now_ns(), .is_terminal = isatty(STDERR_FILENO) == 1};
+	*pace = (struct sim_pace){
+		.command = command, .all = all, .begun_ns = clock_now_ns(), .is_terminal = isatty(STDERR_FILENO) == 1};
 }
 
 const char *sim_pace_text(double seconds, char text[SIM_PACE_TEXT])
@@ -32,14 +33,15 @@ void sim_pace_step(void *user)
 	char text[SIM_PACE_TEXT];
 
 	pace->done++;
-	double taken = 1e-9 * (double)(clock_now_ns() - pace->begun_ns), left = taken / (double)pace->done * ((double)pace->all - (double)pace->done);
+	double taken = 1e-9 * (double)(clock_now_ns() - pace->begun_ns),
+		   left = taken / (double)pace->done * ((double)pace->all - (double)pace->done);
 	if (pace->is_terminal) {
-		fprintf(stderr, "\r\033[K%s: %.0f %% is done, about %s left", pace->command, 100 * (double)pace->done / (double)pace->all,
-		        sim_pace_text(left, text));
+		fprintf(stderr, "\r\033[K%s: %.0f %% is done, about %s left", pace->command,
+		        100 * (double)pace->done / (double)pace->all, sim_pace_text(left, text));
 		fflush(stderr);
-	} else if (!pace->is_told && taken > KNOWN_AFTER && left > WORTH_A_LINE) {
-		cli_note("%s: this will take about %s more", pace->command, sim_pace_text(left, text));
-		pace->is_told = true;
+	} else if (!pace->is_announced && taken > KNOWN_AFTER && left > WORTH_A_LINE) {
+		complain_note("%s: this will take about %s more", pace->command, sim_pace_text(left, text));
+		pace->is_announced = true;
 	}
 }
 

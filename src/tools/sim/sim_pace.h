@@ -1,7 +1,8 @@
 /*
- * sim_pace.h - how far something is that takes long, and how much longer it will take, on the standard error.
+ * sim_pace.h - progress of long work, and an estimate of the time that is left, on stderr. Main thread.
  *
- * A terminal has a line that changes. Where nobody watches there is nothing, unless it turns out that it will take more than a minute: one line says so.
+ * On a terminal a line is updated. Without a terminal nothing is shown, except one line if the work turns out to take
+ * more than a minute.
  */
 #ifndef TOOLS_SIM_SIM_PACE_H
 #define TOOLS_SIM_SIM_PACE_H
@@ -11,18 +12,18 @@
 
 struct sim_pace {
 	const char *command; /* "sim sweep" */
-	uint64_t all, done; /* parts that take about as long as each other */
+	uint64_t all, done; /* parts of about the same duration */
 	uint64_t begun_ns;
-	bool is_terminal, is_told;
+	bool is_terminal, is_announced;
 };
 
 void sim_pace_begin(struct sim_pace *pace, const char *command, uint64_t all);
-/* One more is done. void *: a struct sim_pace, as struct discover_watch has it. */
+/* A part is done. user: a struct sim_pace; the type is that of struct discover_watch. */
 void sim_pace_step(void *user);
-/* The line goes away; also after an error. */
+/* Removes the line; call it after an error, too. */
 void sim_pace_end(const struct sim_pace *pace);
 
-/* "40 s", "12 min", "3.5 h", for that many seconds. Returns text. */
+/* "40 s", "12 min", "3.5 h". Returns text. */
 #define SIM_PACE_TEXT 24
 const char *sim_pace_text(double seconds, char text[SIM_PACE_TEXT]);
 

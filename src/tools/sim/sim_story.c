@@ -1,5 +1,5 @@
 /*
- * sim_story.c - events of a simulated training, written as they happen.
+ * sim_story.c - writes events of a simulated training as they happen.
  */
 #include "tools/sim/sim_story.h"
 
@@ -11,7 +11,7 @@ enum way { WAY_OUT, WAY_IN, WAYS };
 static const char *const way_names[WAYS] = {"out", "in"};
 #define NAME_TEXT 32
 #define CARGO_TEXT 256
-#define TRACK_COMPUTE 0u /* behind it, out and in take turns: 1 and 2, 3 and 4, ... */
+#define TRACK_COMPUTE 0u /* followed by out and in tracks in turn: 1 and 2, 3 and 4, ... */
 
 static const char *kind_of(const struct sim_story_cast *cast, uint32_t node, uint32_t *out_number)
 {
@@ -31,22 +31,22 @@ static bool is_host(const struct sim_story_cast *cast, uint32_t node)
 }
 
 /*
- * What never overlaps, and so has a track of its own: what leaves one NIC where messages go one at a time, what one connection
- * carries where connections share the link.
+ * Messages that never overlap have a track: the ones that leave a NIC that sends one at a time, or the ones of a
+ * connection if connections share links.
  */
-struct lane {
+struct track {
 	uint32_t nic, peer;
-	double until_s; /* in: it is taken so long */
+	double until_s; /* incoming: the track is in use until then */
 };
 
-/* What was written of a node. */
+/* The tracks of a node. */
 struct sim_story_node {
 	bool is_named, computes;
-	struct lane *lanes[WAYS];
-	uint32_t lane_count[WAYS];
+	struct track *tracks[WAYS];
+	uint32_t track_count[WAYS];
 };
 
-/* NULL: no memory, which costs names and tidiness, not the trace. */
+/* NULL: no memory. Then names are missing and slices may overlap, but the trace is complete. */
 static struct sim_story_node *node_at(struct sim_story *story, uint32_t node)
 {
 	if (node >= story->node_count) {
@@ -68,47 +68,51 @@ static struct sim_story_node *node_at(struct sim_story *story, uint32_t node)
 	return &story->nodes[node];
 }
 
-static void name_lane(struct sim_story *story, uint32_t node, enum way way, uint32_t track, const struct lane *lane)
+static void name_track(struct sim_story *story, uint32_t node, enum way way, uint32_t track, const struct track *used)
 {
 	uint32_t number;
-	const char *kind = kind_of(&story->cast, lane->peer, &number);
+	const char *kind = kind_of(&story->cast, used->peer, &number);
 	char nic[NAME_TEXT] = "", peer[NAME_TEXT] = "", name[3 * NAME_TEXT];
 
-	if (lane->nic > 0)
-		snprintf(nic, sizeof(nic), ", NIC %u", lane->nic);
+	if (used->nic > 0)
+		snprintf(nic, sizeof(nic), ", NIC %u", used->nic);
 	if (story->cast.shares_links)
 		snprintf(peer, sizeof(peer), " %s %s %u", way == WAY_OUT ? "to" : "from", kind, number);
 	snprintf(name, sizeof(name), "%s%s%s", way_names[way], nic, peer);
 	trace_name_track(&story->events, node, track, name);
 }
 
-/* The lane of a message, made if it is the first; NULL: no memory. */
-static struct lane *lane_of(struct sim_story *story, const struct cluster_message *message, enum way way, uint32_t *out_track)
+/* The track of a message, made if it is the first; NULL: no memory. */
+static struct track *track_of(struct sim_story *story, const struct cluster_message *message, enum way way,
+                              uint32_t *out_track)
 {
 	uint32_t node = way == WAY_OUT ? message->from : message->to, i = 0;
 	struct sim_story_node *at = node_at(story, node);
-	struct lane wanted = {0};
+	struct track wanted = {0};
 
 	*out_track = way + 1u;
 	if (!at)
 		return NULL;
-	/* Which NIC it comes in at is not told; what comes in one at a time is drawn in the order in which it came. */
+	/*
+	 * The receiving NIC is not known; messages that come in one at a time are drawn in the order in which they
+	 * arrive.
+	 */
 	if (story->cast.shares_links || way == WAY_OUT)
 		wanted.nic = message->nic;
 	if (story->cast.shares_links)
 		wanted.peer = way == WAY_OUT ? message->to : message->from;
-	while (i < at->lane_count[way] && (at->lanes[way][i].nic != wanted.nic || at->lanes[way][i].peer != wanted.peer))
+	while (i < at->track_count[way] && (at->tracks[way][i].nic != wanted.nic || at->tracks[way][i].peer != wanted.peer))
 		i++;
 	*out_track = 2 * i + way + 1u;
-	if (i == at->lane_count[way]) {
-		struct lane *lanes = realloc(at->lanes[way], (i + 1) * sizeof(*lanes));
-		if (!lanes)
+	if (i == at->track_count[way]) {
+		struct track *tracks = realloc(at->tracks[way], (i + 1) * sizeof(*tracks));
+		if (!tracks)
 			return NULL;
-		at->lanes[way] = lanes;
-		lanes[at->lane_count[way]++] = wanted;
-		name_lane(story, node, way, *out_track, &wanted);
+		at->tracks[way] = tracks;
+		tracks[at->track_count[way]++] = wanted;
+		name_track(story, node, way, *out_track, &wanted);
 	}
-	return &at->lanes[way][i];
+	return &at->tracks[way][i];
 }
 
 static void on_computed(void *user, uint32_t worker, bool forward, uint32_t iteration, double from, double to)
@@ -120,7 +124,8 @@ static void on_computed(void *user, uint32_t worker, bool forward, uint32_t iter
 		trace_name_track(&story->events, worker, TRACK_COMPUTE, "compute");
 	if (at)
 		at->computes = true;
-	trace_slice(&story->events, (struct trace_spot){worker, TRACK_COMPUTE, sim_ticks(from)}, sim_ticks(to - from), NULL, forward ? "forward" : "backward");
+	trace_slice(&story->events, (struct trace_spot){worker, TRACK_COMPUTE, sim_ticks(from)}, sim_ticks(to - from), NULL,
+	            forward ? "forward" : "backward");
 	json_put_u64(trace_args(&story->events), "iteration", iteration);
 	trace_event_end(&story->events);
 }
@@ -135,7 +140,8 @@ static void put_node(struct sim_story *story, const char *key, uint32_t node)
 	json_put_string(trace_args(&story->events), key, name);
 }
 
-static void slice(struct sim_story *story, struct trace_spot from, double seconds, const struct cluster_message *message, const struct train_cargo *cargo)
+static void slice(struct sim_story *story, struct trace_spot from, double seconds,
+                  const struct cluster_message *message, const struct train_cargo *cargo)
 {
 	const struct model *model = story->cast.model;
 	const char *kind = cargo->is_gradient ? "gradient" : "parameter";
@@ -154,31 +160,33 @@ static void slice(struct sim_story *story, struct trace_spot from, double second
 	trace_event_end(&story->events);
 }
 
-/* When and how long it left is known, in whichever order messages arrive. */
-static struct trace_spot draw_out(struct sim_story *story, const struct cluster_message *message, const struct train_cargo *cargo)
+/* When a message left, and how long that took, is known, in whichever order messages arrive. */
+static struct trace_spot draw_out(struct sim_story *story, const struct cluster_message *message,
+                                  const struct train_cargo *cargo)
 {
 	uint32_t track;
 
-	(void)lane_of(story, message, WAY_OUT, &track);
+	(void)track_of(story, message, WAY_OUT, &track);
 	const struct trace_spot spot = {message->from, track, sim_ticks(message->begun)};
 	slice(story, spot, message->left - message->begun, message, cargo);
 	return spot;
 }
 
 /*
- * It takes as long to come in as to go out, and may have waited in between. We are told in the order of arrival: what seems to begin
- * before the one before it is there was queueing until then.
+ * A message takes as long to come in as to go out, and may have waited in between. Messages are reported in the order
+ * of arrival: if one seems to begin before the end of the previous one, it was queueing until then.
  */
-static struct trace_spot draw_in(struct sim_story *story, const struct cluster_message *message, const struct train_cargo *cargo)
+static struct trace_spot draw_in(struct sim_story *story, const struct cluster_message *message,
+                                 const struct train_cargo *cargo)
 {
 	uint32_t track;
-	struct lane *lane = lane_of(story, message, WAY_IN, &track);
+	struct track *used = track_of(story, message, WAY_IN, &track);
 	double from = message->arrived - (message->left - message->begun);
 
 	from = from > message->begun ? from : message->begun;
-	if (lane) {
-		from = from > lane->until_s ? from : lane->until_s;
-		lane->until_s = message->arrived;
+	if (used) {
+		from = from > used->until_s ? from : used->until_s;
+		used->until_s = message->arrived;
 	}
 	const struct trace_spot spot = {message->to, track, sim_ticks(from)};
 	slice(story, spot, message->arrived - from, message, cargo);
@@ -203,7 +211,8 @@ static void on_moved(void *user, const struct cluster_message *message, const st
 		sim_arrows_arrive(&story->arrows, &story->events, message, to);
 }
 
-enum esp_status sim_story_open(struct sim_story *story, const char *path, const struct sim_story_cast *cast, struct error *err)
+enum esp_status sim_story_open(struct sim_story *story, const char *path, const struct sim_story_cast *cast,
+                               struct error *err)
 {
 	*story = (struct sim_story){.cast = *cast};
 	enum esp_status status = outfile_open(&story->file, path, err);
@@ -222,8 +231,8 @@ enum esp_status sim_story_close(struct sim_story *story, bool keep, struct error
 	enum esp_status status = ESP_OK;
 
 	for (uint32_t i = 0; i < story->node_count; i++) {
-		free(story->nodes[i].lanes[WAY_OUT]);
-		free(story->nodes[i].lanes[WAY_IN]);
+		free(story->nodes[i].tracks[WAY_OUT]);
+		free(story->nodes[i].tracks[WAY_IN]);
 	}
 	free(story->nodes);
 	sim_arrows_fini(&story->arrows);

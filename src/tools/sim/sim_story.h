@@ -1,10 +1,10 @@
 /*
- * sim_story.h - a simulated training as a trace in Chrome's form: what everybody computes, sends and receives.
+ * sim_story.h - a simulated training as a trace in Chrome's format, for Perfetto and chrome://tracing: computing,
+ * sending and receiving of each node. One thread; writes the file.
  *
- * One process per worker, server and hub; its tracks are "compute", "out" for each NIC, and "in"; where links are
- * shared, one out and one in for each connection. A switch has none: what it passes on stands where it comes from and where it goes.
- * Arrows go from where a message leaves to where it arrives (sim_arrows.h).
- * Opens in Perfetto and chrome://tracing.
+ * A process per worker, server and hub; its tracks are "compute", "out" for each NIC, and "in"; if connections share
+ * links, one out and one in for each connection. Switches are not drawn: messages through them appear at the hosts
+ * where they come from and go to. Arrows lead from where a message leaves to where it arrives (sim_arrows.h).
  */
 #ifndef TOOLS_SIM_SIM_STORY_H
 #define TOOLS_SIM_SIM_STORY_H
@@ -13,12 +13,12 @@
 #include "sim/train.h"
 #include "tools/sim/sim_arrows.h"
 
-/* Who plays: nodes up to workers are workers, then come servers, then hubs or switches. */
+/* The nodes: numbers below `workers` are workers, then come servers, then hubs or switches. */
 struct sim_story_cast {
 	uint32_t workers, servers;
 	bool has_hubs;
 	bool shares_links; /* connections send at the same time; otherwise a NIC sends one message after the other */
-	const struct model *model; /* whose parameters are named; borrowed */
+	const struct model *model; /* for names of parameters; borrowed */
 };
 
 struct sim_story_node;
@@ -32,9 +32,10 @@ struct sim_story {
 	struct sim_arrows arrows;
 };
 
-ESP_CHECKED enum esp_status sim_story_open(struct sim_story *story, const char *path, const struct sim_story_cast *cast, struct error *err);
+ESP_CHECKED enum esp_status sim_story_open(struct sim_story *story, const char *path, const struct sim_story_cast *cast,
+                                           struct error *err);
 struct train_watch sim_story_watch(struct sim_story *story);
-/* The file has its name now, if it is to be kept. */
+/* keep: the file gets its name; otherwise it is removed. */
 ESP_CHECKED enum esp_status sim_story_close(struct sim_story *story, bool keep, struct error *err);
 
 #endif
