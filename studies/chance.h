@@ -1,5 +1,5 @@
 /*
- * chance.h - random numbers of some shapes, for models of noise.
+ * chance.h - random numbers of several distributions, for models of noise.
  */
 #ifndef STUDIES_CHANCE_H
 #define STUDIES_CHANCE_H
@@ -8,7 +8,7 @@
 
 #include "base/rng.h"
 
-/* A sequence of its own for each purpose: the same seed and purpose give the same numbers, whatever else is drawn. */
+/* A separate sequence per purpose: one seed and purpose give the same numbers, whatever else is drawn. */
 static inline void chance_init(struct rng *rng, uint64_t seed, uint64_t purpose)
 {
 	uint64_t mixed = seed;
@@ -17,7 +17,7 @@ static inline void chance_init(struct rng *rng, uint64_t seed, uint64_t purpose)
 	rng_init(rng, rng_splitmix(&mixed));
 }
 
-/* Above 0, at most 1. */
+/* In (0, 1]. */
 static inline double chance_unit(struct rng *rng)
 {
 	return 1 - rng_unit(rng);
@@ -29,7 +29,7 @@ static inline double chance_exponential(struct rng *rng)
 	return -log(chance_unit(rng));
 }
 
-/* Normal, mean 0, variance 1 (Box and Muller; the second number is not kept). */
+/* Normal, mean 0, variance 1 (Box-Muller; the second number is discarded). */
 static inline double chance_normal(struct rng *rng)
 {
 	double radius = sqrt(2 * chance_exponential(rng)), turn = 6.283185307179586 * rng_unit(rng);
@@ -43,7 +43,7 @@ static inline double chance_lognormal(struct rng *rng, double width)
 	return exp(width * chance_normal(rng));
 }
 
-/* At least 1: above y with the chance y^-exponent; cut off at most. */
+/* Pareto: at least 1, above y with probability y^-exponent; clipped at `most`. */
 static inline double chance_pareto(struct rng *rng, double exponent, double most)
 {
 	double value = pow(chance_unit(rng), -1 / exponent);

@@ -1,6 +1,6 @@
 /*
- * Other people's traffic: its median is what docs/discovery-sim.md says, each way by itself, the same from the same seed. And the
- * shapes of the random numbers it is drawn from.
+ * Other traffic: its median is the documented one (docs/discovery-sim.md), independently in each direction, the
+ * same from the same seed. And the distributions that it is drawn from.
  */
 #include "studies/crowd.h"
 
@@ -47,7 +47,7 @@ static void test_shapes(uint64_t seed)
 	CHECK(fabs(median(pareto, COUNT) - 1.587) < 0.02); /* 2^(1/1.5) */
 }
 
-/* What is drawn for one purpose does not depend on what is drawn for another. */
+/* The numbers of one purpose do not depend on another purpose's draws. */
 static void test_purposes(void)
 {
 	struct rng one, two, again;

@@ -10,7 +10,8 @@ static const struct discover_setting settings[] = {
 	{"datacenter", "section 5.5: machines of one datacenter", 1, 2, 8, 40, 20, 64, REGION_SPREAD},
 	{"job", "figures 8 and 9: machines that fill racks unequally", 1, 2, 4, 40, 20, 64, REGION_PACKED},
 	{"hall", "the same, eight times as large", 1, 4, 32, 320, 20, 512, REGION_PACKED},
-	{"corner", "few machines in racks as the lab has them: all groupings can be tried", 1, 1, 1, 3, 4, 8, REGION_SPREAD},
+	{"corner", "few machines in racks as the lab has them: all groupings can be tried", 1, 1, 1, 3, 4, 8,
+	 REGION_SPREAD},
 };
 
 const struct discover_setting *discover_setting_at(size_t index)
@@ -48,7 +49,8 @@ uint32_t discover_root(uint32_t machines)
 	return root > 0 ? root : 1;
 }
 
-enum esp_status discover_open(struct discover_case *made, const struct region_spec *spec, uint64_t place, uint64_t run, struct error *err)
+enum esp_status discover_open(struct discover_case *made, const struct region_spec *spec, uint64_t place, uint64_t run,
+                              struct error *err)
 {
 	*made = (struct discover_case){0};
 	enum esp_status status = region_init(&made->region, spec, place, err);
@@ -66,8 +68,8 @@ void discover_close(struct discover_case *made)
 	region_fini(&made->region);
 }
 
-static enum esp_status raw_of(const struct region_spec *spec, enum reading_noise noise, double level, uint64_t seed, double *out_paia,
-                              struct error *err)
+static enum esp_status raw_of(const struct region_spec *spec, enum reading_noise noise, double level, uint64_t seed,
+                              double *out_paia, struct error *err)
 {
 	struct discover_case made;
 	struct matrix read = {0};
@@ -83,8 +85,8 @@ static enum esp_status raw_of(const struct region_spec *spec, enum reading_noise
 	return status;
 }
 
-enum esp_status discover_raw(const struct region_spec *spec, enum reading_noise noise, double level, uint64_t seed, uint32_t count,
-                             double *out_paia, struct error *err)
+enum esp_status discover_raw(const struct region_spec *spec, enum reading_noise noise, double level, uint64_t seed,
+                             uint32_t count, double *out_paia, struct error *err)
 {
 	double sum = 0, one = 0;
 
@@ -99,13 +101,14 @@ enum esp_status discover_raw(const struct region_spec *spec, enum reading_noise 
 	return ESP_OK;
 }
 
-enum esp_status discover_calibrate(const struct region_spec *spec, enum reading_noise noise, double wanted, uint64_t seed, uint32_t count,
-                                   double *out_level, double *out_paia, struct error *err)
+enum esp_status discover_calibrate(const struct region_spec *spec, enum reading_noise noise, double wanted,
+                                   uint64_t seed, uint32_t count, double *out_level, double *out_paia,
+                                   struct error *err)
 {
 	double low = 0, high = noise == READING_QUIET ? 0 : DISCOVER_LEVEL_MOST, level = high, paia = 0;
 	enum esp_status status = discover_raw(spec, noise, level, seed, count, &paia, err);
 
-	/* Readings get worse as noise grows; thirty halvings leave nothing to choose. */
+	/* Readings get worse as noise grows; thirty bisections are enough. */
 	bool can_reach = paia < wanted && high > 0;
 	for (int i = 0; can_reach && i < 30 && status == ESP_OK; i++) {
 		level = (low + high) / 2;

@@ -12,8 +12,8 @@ static void range_add(struct accuracy_range *range, double value, uint32_t nth)
 	range->most = nth == 0 || value > range->most ? value : range->most;
 }
 
-static enum esp_status embedded_paia(const struct matrix *read, const struct racks *truth, struct embed_options options, double alpha,
-                                     uint64_t seed, double *out_paia, struct error *err)
+static enum esp_status embedded_paia(const struct matrix *read, const struct racks *truth, struct embed_options options,
+                                     double alpha, uint64_t seed, double *out_paia, struct error *err)
 {
 	struct embedding embedding;
 	struct matrix distances = {0};
@@ -31,8 +31,8 @@ static enum esp_status embedded_paia(const struct matrix *read, const struct rac
 	return status;
 }
 
-static enum esp_status run_case(const struct accuracy_config *config, uint32_t nth, const struct discover_case *made, struct matrix *read,
-                                struct accuracy_result *out, struct error *err)
+static enum esp_status run_case(const struct accuracy_config *config, uint32_t nth, const struct discover_case *made,
+                                struct matrix *read, struct accuracy_result *out, struct error *err)
 {
 	const struct racks *truth = &made->region.truth;
 	uint64_t triplets = 0, seed = config->seed + nth;
@@ -54,8 +54,8 @@ static enum esp_status run_case(const struct accuracy_config *config, uint32_t n
 	return status;
 }
 
-static enum esp_status take(const struct accuracy_config *config, const struct discover_case *made, uint64_t seed, struct matrix *out,
-                            struct error *err)
+static enum esp_status take(const struct accuracy_config *config, const struct discover_case *made, uint64_t seed,
+                            struct matrix *out, struct error *err)
 {
 	if (config->probe == ACCURACY_BANDWIDTH)
 		return reading_bandwidth(&made->region, &made->crowd, seed, out, err);

@@ -1,5 +1,6 @@
 /*
- * discover_accuracy.h - how well readings tell what is near, before and after they are embedded: section 5.5 of the paper.
+ * discover_accuracy.h - how well readings show which machines are near, before and after embedding: section 5.5
+ * of the paper.
  */
 #ifndef STUDIES_DISCOVER_ACCURACY_H
 #define STUDIES_DISCOVER_ACCURACY_H
@@ -14,25 +15,26 @@ struct accuracy_config {
 	enum accuracy_probe probe;
 	enum reading_noise noise; /* of latency */
 	double level;
-	struct embed_options embed; /* its alpha and seed are not used */
-	bool keep_outliers;       /* no clean_fence() before the embedding, as equation 1 alone has it */
+	struct embed_options embed; /* its alpha and seed are unused */
+	bool keep_outliers;       /* no clean_fence() before the embedding: equation 1 only */
 	uint64_t seed;            /* cases seed .. seed + count - 1 */
 	uint32_t count;           /* at least 1 */
 	struct discover_watch watch; /* of cases */
 };
 
-/* Over the cases: the mean, and the smallest and largest. */
+/* Over the cases: mean, smallest and largest. */
 struct accuracy_range {
 	double mean, least, most;
 };
 
 struct accuracy_result {
 	struct accuracy_range raw, alpha1, alpha2; /* PAIA, 0 .. 1 */
-	uint32_t alpha1_won, alpha2_won;           /* cases in which the embedding was better than raw */
+	uint32_t alpha1_won, alpha2_won;           /* cases in which the embedding was better than raw readings */
 	double triplets;                           /* mean */
-	double held[REGION_LEVELS];                /* mean: how many of each level hold machines */
+	double held[REGION_LEVELS];                /* mean: how many vertices of each level have machines */
 };
 
-ESP_CHECKED enum esp_status accuracy_run(const struct accuracy_config *config, struct accuracy_result *out, struct error *err);
+ESP_CHECKED enum esp_status accuracy_run(const struct accuracy_config *config, struct accuracy_result *out,
+                                         struct error *err);
 
 #endif

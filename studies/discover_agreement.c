@@ -6,8 +6,8 @@
 #include "network/discover/cluster.h"
 #include "network/discover/quality.h"
 
-static enum esp_status group_once(const struct agreement_config *config, const struct matrix *read, double alpha, uint64_t seed,
-                                  struct grouping *out, struct error *err)
+static enum esp_status group_once(const struct agreement_config *config, const struct matrix *read, double alpha,
+                                  uint64_t seed, struct grouping *out, struct error *err)
 {
 	uint32_t machines = read->size, groups = discover_root(machines);
 	struct embed_options options = config->embed;
@@ -18,15 +18,16 @@ static enum esp_status group_once(const struct agreement_config *config, const s
 	enum esp_status status = embed(read, &options, &embedding, err);
 	if (status != ESP_OK)
 		return status;
-	const struct cluster_options cluster = {.groups = groups, .least = cluster_least(machines, groups, config->elasticity), .seed = seed};
+	const struct cluster_options cluster = {.groups = groups,
+	                                        .least = cluster_least(machines, groups, config->elasticity), .seed = seed};
 	status = cluster_points(embedding.points, machines, embedding.dimensions, &cluster, out, NULL, err);
 	embedding_fini(&embedding);
 	return status;
 }
 
-/* Run number `run`: both exponents on the same readings. */
-static enum esp_status run_once(const struct agreement_config *config, uint32_t run, struct grouping *out_one, struct grouping *out_two,
-                                struct error *err)
+/* One run: both exponents on the same readings. */
+static enum esp_status run_once(const struct agreement_config *config, uint32_t run, struct grouping *out_one,
+                                struct grouping *out_two, struct error *err)
 {
 	uint64_t read_seed = config->seed + (config->fresh ? run : 0);
 	struct discover_case made;
@@ -67,8 +68,8 @@ static double mean_with(const struct grouping *list, uint32_t count, const struc
 	return sum / count;
 }
 
-static enum esp_status judge(const struct agreement_config *config, struct grouping *const found[2], struct agreement_result *out,
-                             struct error *err)
+static enum esp_status judge(const struct agreement_config *config, struct grouping *const found[2],
+                             struct agreement_result *out, struct error *err)
 {
 	struct region region;
 	struct grouping racks = {0}, rows = {0};

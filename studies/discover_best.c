@@ -15,8 +15,8 @@ struct walk {
 };
 
 /*
- * Node by node into the groups that have begun and are not full, or into the next one: each grouping comes once. Sizes are
- * nodes / groups, and one more for as many groups as the division leaves over.
+ * Puts node by node into the groups that have begun and are not full, or into the next one: each grouping
+ * occurs once. Sizes are nodes / groups, and one more for as many groups as the remainder.
  */
 static enum esp_status descend(struct walk *walk, uint32_t node, uint32_t begun)
 {
@@ -40,7 +40,8 @@ static enum esp_status descend(struct walk *walk, uint32_t node, uint32_t begun)
 	return status;
 }
 
-enum esp_status best_each(uint32_t nodes, uint32_t groups, enum esp_status (*each)(void *user, const uint32_t *group_of), void *user)
+enum esp_status best_each(uint32_t nodes, uint32_t groups,
+                          enum esp_status (*each)(void *user, const uint32_t *group_of), void *user)
 {
 	struct walk walk = {.nodes = nodes, .groups = groups, .each = each, .user = user};
 
@@ -56,13 +57,13 @@ struct search {
 	const struct topology *topology;
 	double *seconds;
 	uint32_t count, room;
-	uint32_t groups; /* of those that are run now */
+	uint32_t groups; /* of the current groupings */
 	uint32_t best_groups;
 	double best;
 	struct error *err;
 };
 
-static enum esp_status note(struct search *search, double seconds, uint32_t groups)
+static enum esp_status add_seconds(struct search *search, double seconds, uint32_t groups)
 {
 	if (search->count == search->room) {
 		uint32_t room = search->room ? 2 * search->room : 256;
@@ -87,7 +88,7 @@ static enum esp_status run_grouping(void *user, const uint32_t *group_of)
 	double seconds = 0;
 	enum esp_status status = find_seconds(search->topology, group_of, &search->config->load, &seconds, search->err);
 
-	return status == ESP_OK ? note(search, seconds, search->groups) : status;
+	return status == ESP_OK ? add_seconds(search, seconds, search->groups) : status;
 }
 
 static enum esp_status run_all(struct search *search)
@@ -97,7 +98,7 @@ static enum esp_status run_all(struct search *search)
 	enum esp_status status = find_seconds(search->topology, NULL, &search->config->load, &seconds, search->err);
 
 	if (status == ESP_OK)
-		status = note(search, seconds, 1);
+		status = add_seconds(search, seconds, 1);
 	for (uint32_t groups = 2; groups < machines && status == ESP_OK; groups++) {
 		search->groups = groups;
 		status = best_each(machines, groups, run_grouping, search);
@@ -112,15 +113,16 @@ static int ascending(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static enum esp_status seconds_by(const struct search *search, const struct grouping *groups, double *out, struct error *err)
+static enum esp_status seconds_by(const struct search *search, const struct grouping *groups, double *out,
+                                  struct error *err)
 {
 	bool is_flat = groups->count == 1 || groups->count == groups->nodes;
 
 	return find_seconds(search->topology, is_flat ? NULL : groups->group_of, &search->config->load, out, err);
 }
 
-static enum esp_status compare(struct search *search, const struct discovered *found, const struct grouping *racks, struct best_result *out,
-                               struct error *err)
+static enum esp_status compare(struct search *search, const struct discovered *found, const struct grouping *racks,
+                               struct best_result *out, struct error *err)
 {
 	enum esp_status status = seconds_by(search, &found->chosen, &out->chosen, err);
 	uint32_t longer = 0;
@@ -156,7 +158,8 @@ enum esp_status best_run(const struct best_config *config, struct best_result *o
 
 	*out = (struct best_result){0};
 	if (config->spec.machines > BEST_MACHINES_MOST)
-		return error_set(err, ESP_EINVAL, "%u machines have too many groupings to try them all: %u at most", config->spec.machines, BEST_MACHINES_MOST);
+		return error_set(err, ESP_EINVAL, "%u machines have too many groupings to try them all: %u at most",
+		                 config->spec.machines, BEST_MACHINES_MOST);
 	enum esp_status status = discover_open(&made, &config->spec, config->seed, config->seed, err);
 	if (status == ESP_OK)
 		status = region_topology(&made.region, made.crowd.host_share, made.crowd.flows, &topology, err);

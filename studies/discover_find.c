@@ -11,7 +11,7 @@ void discovered_fini(struct discovered *found)
 	grouping_fini(&found->chosen);
 }
 
-/* The first candidate with so many groups, the tight one, or with the next fewer. */
+/* The first candidate with so many groups, which is the tight one, or with the next fewer. */
 static const struct grouping *with_groups(const struct candidates *candidates, uint32_t groups)
 {
 	const struct grouping *best = &candidates->list[0].grouping;
@@ -42,19 +42,20 @@ static enum esp_status choose(const struct candidates *candidates, const struct 
 	return grouping_from(out, candidates->list[best].grouping.group_of, network->nodes, err);
 }
 
-/* Latency is read in any case: rounds cost it, whatever groups are made by. */
+/* Latency is always read: rounds cost it, whatever the groups are based on. */
 static enum esp_status read_both(const struct discover_case *made, const struct find_config *config, uint64_t seed,
                                  struct matrix *latency, struct matrix *rates, struct error *err)
 {
-	enum esp_status status = reading_latency(&made->region, &made->crowd, config->noise, config->level, seed, latency, err);
+	enum esp_status status = reading_latency(&made->region, &made->crowd, config->noise, config->level, seed, latency,
+	                                         err);
 
 	if (status == ESP_OK && config->by == FIND_BY_BANDWIDTH)
 		status = reading_bandwidth(&made->region, &made->crowd, seed, rates, err);
 	return status;
 }
 
-enum esp_status find_groups(const struct discover_case *made, const struct find_config *config, uint64_t seed, struct discovered *out,
-                            struct error *err)
+enum esp_status find_groups(const struct discover_case *made, const struct find_config *config, uint64_t seed,
+                            struct discovered *out, struct error *err)
 {
 	struct matrix latency = {0}, rates = {0};
 	struct candidates candidates = {0};
@@ -64,7 +65,7 @@ enum esp_status find_groups(const struct discover_case *made, const struct find_
 
 	*out = (struct discovered){0};
 	options.seed = seed;
-	options.ratios = true; /* as espalier probe has it */
+	options.ratios = true; /* as in espalier probe */
 	if (status == ESP_OK)
 		status = candidates_make(config->by == FIND_BY_BANDWIDTH ? &rates : &latency, &options, &candidates, err);
 	if (status == ESP_OK)
@@ -86,11 +87,13 @@ enum esp_status find_seconds(const struct topology *topology, const uint32_t *gr
                              double *out_seconds, struct error *err)
 {
 	const struct plan_spec spec = {
-		.chunks = {.collective = PLAN_ALLREDUCE, .workers = topology->host_count, .bytes = load->bytes, .chunk_bytes = load->chunk_bytes, .align = 4},
+		.chunks = {.collective = PLAN_ALLREDUCE, .workers = topology->host_count, .bytes = load->bytes,
+		           .chunk_bytes = load->chunk_bytes, .align = 4},
 		.in_place = true,
 		.group_of = group_of,
 	};
-	struct once_config config = {.topology = topology, .place = topology->hosts, .model = NETWORK_FLUID, .order = CLUSTER_SHARED, .grain = load->grain, .credits = 16};
+	struct once_config config = {.topology = topology, .place = topology->hosts, .model = NETWORK_FLUID,
+	                             .order = CLUSTER_SHARED, .grain = load->grain, .credits = 16};
 	struct once_result result;
 	struct plan *plan = NULL;
 	enum esp_status status = plan_open(plan_planner_find(group_of ? "two-level" : "flat"), &spec, &plan, err);

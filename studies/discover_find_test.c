@@ -1,6 +1,6 @@
 /*
- * From readings to plans: groups that quiet readings leave no doubt about are found; times are what the links allow; every
- * balanced grouping is tried once; speed and best on small cases, the same each time.
+ * From readings to plans: unambiguous groups are found; times match the links; every balanced grouping is tried
+ * once; speed and best on small cases, the same each time.
  */
 #include "studies/discover_find.h"
 
@@ -13,7 +13,7 @@
 #include "studies/discover_best.h"
 #include "studies/discover_speed.h"
 
-/* Racks of four hosts, all taken. */
+/* Racks of four hosts, all used. */
 static struct region_spec racks_of_four(uint32_t racks)
 {
 	struct region_spec spec = region_defaults();
@@ -40,7 +40,8 @@ static void test_found(void)
 		CHECK(discover_open(&made, &spec, seed, seed, &err) == ESP_OK);
 		CHECK_MSG(find_groups(&made, &config, seed, &found, &err) == ESP_OK, "%s", err.text);
 		CHECK(region_grouping(&made.region, REGION_RACK, &racks, &err) == ESP_OK);
-		CHECK_MSG(grouping_equal(&found.root, &racks), "seed %llu: adjusted mutual information %g", (unsigned long long)seed, quality_ami(&found.root, &racks));
+		CHECK_MSG(grouping_equal(&found.root, &racks), "seed %llu: adjusted mutual information %g",
+		          (unsigned long long)seed, quality_ami(&found.root, &racks));
 		CHECK_U64(found.chosen.nodes, 16);
 		grouping_fini(&racks);
 		discovered_fini(&found);
@@ -49,7 +50,10 @@ static void test_found(void)
 	discovered_fini(&(struct discovered){0});
 }
 
-/* Uplinks of one host's rate: two-level by racks is bound by hosts or uplinks, flat by what crosses; both bounds hold, and nearly are met. */
+/*
+ * Uplinks with one host's rate: two-level by racks is bound by hosts or uplinks, flat by the traffic between
+ * racks; both bounds hold, and are nearly reached.
+ */
 static void test_seconds(void)
 {
 	const struct region_spec spec = racks_of_four(2);
@@ -66,11 +70,18 @@ static void test_seconds(void)
 	CHECK(region_grouping(&made.region, REGION_RACK, &racks, &err) == ESP_OK);
 	CHECK(find_seconds(topology, NULL, &load, &flat, &err) == ESP_OK);
 	CHECK(find_seconds(topology, racks.group_of, &load, &by_racks, &err) == ESP_OK);
-	/* Flat: each host has an eighth of the buffer to sum, half of its peers are across. 4 hosts x 4 peers x S/8, there and back. */
+	/*
+	 * Flat: each host sums an eighth of the buffer, half of its peers are in the other rack. 4 hosts x 4 peers
+	 * x S/8, both ways.
+	 */
 	double crossing = 4 * 4 * (double)bytes / 8 * 2 / spec.host_rate;
 	CHECK_MSG(flat >= crossing * 0.999 && flat < crossing * 1.1, "flat takes %g s, at least %g", flat, crossing);
-	/* Two-level: a rack sends its sum of one half and the total of the other: S. Hosts send 7/4 S and more: the hosts bind. */
-	CHECK_MSG(by_racks >= 1.5 * (double)bytes / spec.host_rate && by_racks < flat / 1.5, "by racks it takes %g s, flat %g", by_racks, flat);
+	/*
+	 * Two-level: a rack sends its sum of one half and the total of the other: S. Hosts send 7/4 S and more: the
+	 * hosts bind.
+	 */
+	CHECK_MSG(by_racks >= 1.5 * (double)bytes / spec.host_rate && by_racks < flat / 1.5,
+	          "by racks it takes %g s, flat %g", by_racks, flat);
 	grouping_fini(&racks);
 	topology_close(topology);
 	discover_close(&made);
@@ -89,7 +100,7 @@ static enum esp_status count_one(void *user, const uint32_t *group_of)
 	uint32_t size[BEST_MACHINES_MOST] = {0}, first = 0;
 
 	for (uint32_t i = 0; i < tally->nodes; i++) {
-		CHECK(group_of[i] <= first && group_of[i] < tally->groups); /* numbered in the order of first members */
+		CHECK(group_of[i] <= first && group_of[i] < tally->groups); /* numbered in the order of their first members */
 		first += group_of[i] == first;
 		size[group_of[i]]++;
 	}
@@ -113,9 +124,10 @@ static int by_bytes(const void *a, const void *b)
 
 static void test_each(void)
 {
-	/* nodes!, divided by the orders within groups and among groups of a size. */
+	/* nodes!, divided by the orders within groups and among groups of one size. */
 	static const struct { uint32_t nodes, groups, count; } known[] = {
-		{4, 2, 3}, {8, 2, 35}, {8, 3, 280}, {8, 4, 105}, {8, 5, 420}, {8, 6, 210}, {8, 7, 28}, {8, 8, 1}, {8, 1, 1}, {9, 3, 280}, {10, 4, 6300}, {7, 3, 105}};
+		{4, 2, 3}, {8, 2, 35}, {8, 3, 280}, {8, 4, 105}, {8, 5, 420}, {8, 6, 210}, {8, 7, 28}, {8, 8, 1}, {8, 1, 1},
+		    {9, 3, 280}, {10, 4, 6300}, {7, 3, 105}};
 	static struct tally tally;
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
@@ -129,13 +141,15 @@ static void test_each(void)
 			CHECK(by_bytes(tally.seen[k - 1], tally.seen[k]) != 0);
 	}
 	CHECK(best_each(8, 2, stop, NULL) == ESP_ELIMIT);
-	CHECK(best_each(0, 1, count_one, &tally) == ESP_EINVAL && best_each(BEST_MACHINES_MOST + 1, 2, count_one, &tally) == ESP_EINVAL);
+	CHECK(best_each(0, 1, count_one, &tally) == ESP_EINVAL &&
+	      best_each(BEST_MACHINES_MOST + 1, 2, count_one, &tally) == ESP_EINVAL);
 	CHECK(best_each(4, 5, count_one, &tally) == ESP_EINVAL && best_each(4, 0, count_one, &tally) == ESP_EINVAL);
 }
 
 static void test_best(void)
 {
-	struct best_config config = {.spec = racks_of_four(2), .find = {.noise = READING_QUIET, .bytes = 4 << 20}, .load = {4 << 20, 128 << 10}, .seed = 4};
+	struct best_config config = {.spec = racks_of_four(2), .find = {.noise = READING_QUIET, .bytes = 4 << 20},
+	                             .load = {4 << 20, 128 << 10}, .seed = 4};
 	struct best_result result = {0}, again = {0};
 	struct error err = {0};
 
@@ -155,30 +169,36 @@ static void test_percentiles(void)
 {
 	const double values[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
 
-	CHECK(speed_percentile(values, 10, 50) == 5 && speed_percentile(values, 10, 95) == 10 && speed_percentile(values, 10, 0) == 1);
+	CHECK(speed_percentile(values, 10, 50) == 5 && speed_percentile(values, 10, 95) == 10 &&
+	      speed_percentile(values, 10, 0) == 1);
 	CHECK(speed_percentile(values, 10, 90) == 9 && speed_percentile(values, 1, 95) == 1);
 }
 
 static void test_speed(void)
 {
-	struct speed_config config = {.spec = racks_of_four(3), .find = {.noise = READING_QUIET, .bytes = 4 << 20}, .load = {4 << 20, 128 << 10}, .seed = 1, .runs = 3};
+	struct speed_config config = {.spec = racks_of_four(3), .find = {.noise = READING_QUIET, .bytes = 4 << 20},
+	                              .load = {4 << 20, 128 << 10}, .seed = 1, .runs = 3};
 	struct speed_result result, again;
 	struct error err = {0};
 
 	CHECK_MSG(speed_run(&config, &result, &err) == ESP_OK, "%s", err.text);
-	CHECK(speed_run(&config, &again, &err) == ESP_OK && test_same_bits(result.seconds, again.seconds, sizeof(double) * 3 * SPEED_WAYS));
+	CHECK(speed_run(&config, &again, &err) == ESP_OK &&
+	      test_same_bits(result.seconds, again.seconds, sizeof(double) * 3 * SPEED_WAYS));
 	/* Several at a time: the same bits. */
 	config.at_once = 3;
 	speed_fini(&again);
-	CHECK(speed_run(&config, &again, &err) == ESP_OK && test_same_bits(result.seconds, again.seconds, sizeof(double) * 3 * SPEED_WAYS));
-	CHECK(test_same_bits(result.groups, again.groups, sizeof(result.groups)) && test_same_bits(result.summary, again.summary, sizeof(result.summary)));
+	CHECK(speed_run(&config, &again, &err) == ESP_OK &&
+	      test_same_bits(result.seconds, again.seconds, sizeof(double) * 3 * SPEED_WAYS));
+	CHECK(test_same_bits(result.groups, again.groups, sizeof(result.groups)) &&
+	      test_same_bits(result.summary, again.summary, sizeof(result.summary)));
 	CHECK(result.groups[SPEED_TRUTH] == 3 && result.ami[SPEED_TRUTH] == 1 && isnan(result.ami[SPEED_FLAT]));
 	CHECK(result.groups[SPEED_ROOT] == 3 && result.ami[SPEED_ROOT] > result.ami[SPEED_RANDOM]);
 	CHECK(result.summary[SPEED_ROOT].mean < result.summary[SPEED_RANDOM].mean);
 	for (unsigned way = 0; way < SPEED_WAYS; way++) {
 		const struct speed_summary *it = &result.summary[way];
 
-		CHECK(it->least > 0 && it->least <= it->p50 && it->p50 <= it->p95 && it->p95 <= it->most && it->mean >= it->least && it->mean <= it->most);
+		CHECK(it->least > 0 && it->least <= it->p50 && it->p50 <= it->p95 && it->p95 <= it->most &&
+		      it->mean >= it->least && it->mean <= it->most);
 	}
 	/* New traffic each run. */
 	CHECK(result.seconds[0] != result.seconds[1]);

@@ -42,12 +42,13 @@ static enum esp_status summarise(const double *seconds, uint32_t runs, struct sp
 	qsort(sorted, runs, sizeof(*sorted), ascending);
 	for (uint32_t i = 0; i < runs; i++)
 		sum += sorted[i];
-	*out = (struct speed_summary){sum / runs, speed_percentile(sorted, runs, 50), speed_percentile(sorted, runs, 95), sorted[0], sorted[runs - 1]};
+	*out = (struct speed_summary){sum / runs, speed_percentile(sorted, runs, 50), speed_percentile(sorted, runs, 95),
+	                              sorted[0], sorted[runs - 1]};
 	free(sorted);
 	return ESP_OK;
 }
 
-/* One run's groupings by way; those of FLAT are not used. */
+/* One run's groupings by way; SPEED_FLAT has none. */
 struct run {
 	struct discover_case made;
 	struct topology *topology;
@@ -64,7 +65,8 @@ static enum esp_status run_open(struct run *run, const struct speed_config *conf
 	if (status == ESP_OK && config->whole_hosts)
 		crowd_clear_hosts(&run->made.crowd);
 	if (status == ESP_OK)
-		status = region_topology(&run->made.region, run->made.crowd.host_share, run->made.crowd.flows, &run->topology, err);
+		status = region_topology(&run->made.region, run->made.crowd.host_share, run->made.crowd.flows, &run->topology,
+		                         err);
 	if (status == ESP_OK)
 		status = find_groups(&run->made, &config->find, seed, &run->found, err);
 	discover_tell(&config->watch);
@@ -89,8 +91,9 @@ static void run_close(struct run *run)
 	discover_close(&run->made);
 }
 
-/* What the job takes once its masters have settled. */
-static enum esp_status measure_tuned(const struct speed_config *config, const struct run *run, double *out_seconds, struct error *err)
+/* The time of an allreduce once the masters have settled. */
+static enum esp_status measure_tuned(const struct speed_config *config, const struct run *run, double *out_seconds,
+                                     struct error *err)
 {
 	const struct grouping *groups = run->by[SPEED_TUNED];
 	struct tuned tuned;
@@ -109,16 +112,16 @@ static enum esp_status measure_tuned(const struct speed_config *config, const st
 
 /* All runs, several at a time. */
 struct race {
-	struct speed_config config; /* as it was given, but for the watch */
+	struct speed_config config; /* as given, but for the watch */
 	const struct discover_watch *watch;
-	pthread_mutex_t lock; /* one run at a time tells */
+	pthread_mutex_t lock; /* only one run at a time reports */
 	struct speed_result *result;
 	struct found_by {
 		double groups, ami;
-	} *found; /* by way and run, as seconds are */
+	} *found; /* by way and run, like seconds */
 };
 
-static void tell(void *user)
+static void report_part(void *user)
 {
 	struct race *race = user;
 
@@ -138,7 +141,8 @@ static enum esp_status measure(const struct race *race, const struct run *run, u
 		double *seconds = &race->result->seconds[at];
 
 		status = way == SPEED_TUNED ? measure_tuned(config, run, seconds, err)
-		                            : find_seconds(run->topology, groups ? groups->group_of : NULL, &config->load, seconds, err);
+		                            : find_seconds(run->topology, groups ? groups->group_of : NULL, &config->load,
+		                                           seconds, err);
 		if (groups)
 			race->found[at] = (struct found_by){groups->count, quality_ami(groups, &run->truth)};
 		discover_tell(&config->watch);
@@ -154,13 +158,14 @@ static enum esp_status run_once(void *user, uint32_t nth, struct error *err)
 
 	if (status == ESP_OK)
 		status = measure(race, &run, nth, err);
-	for (unsigned level = 0; level < REGION_LEVELS && status == ESP_OK && nth == 0; level++) /* machines stay where they are */
+	/* machines stay where they are */
+	for (unsigned level = 0; level < REGION_LEVELS && status == ESP_OK && nth == 0; level++)
 		race->result->held[level] = region_held(&run.made.region, (enum region_level)level);
 	run_close(&run);
 	return status;
 }
 
-/* In the order of the runs, so that the bits do not depend on which ended first. */
+/* In the order of the runs, so that the bits do not depend on which one ended first. */
 static enum esp_status sum_up(const struct race *race, struct error *err)
 {
 	struct speed_result *out = race->result;
@@ -180,10 +185,11 @@ static enum esp_status sum_up(const struct race *race, struct error *err)
 enum esp_status speed_run(const struct speed_config *config, struct speed_result *out, struct error *err)
 {
 	size_t cells = (size_t)config->runs * SPEED_WAYS;
-	struct race race = {.config = *config, .watch = &config->watch, .lock = PTHREAD_MUTEX_INITIALIZER, .result = out, .found = calloc(cells, sizeof(*race.found))};
+	struct race race = {.config = *config, .watch = &config->watch, .lock = PTHREAD_MUTEX_INITIALIZER, .result = out,
+	                    .found = calloc(cells, sizeof(*race.found))};
 	enum esp_status status = ESP_OK;
 
-	race.config.watch = (struct discover_watch){&race, tell};
+	race.config.watch = (struct discover_watch){&race, report_part};
 	*out = (struct speed_result){.runs = config->runs, .seconds = calloc(cells, sizeof(double))};
 	if (!out->seconds || !race.found)
 		status = error_set(err, ESP_ENOMEM, "no memory for %u runs", config->runs);

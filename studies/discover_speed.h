@@ -1,7 +1,9 @@
 /*
- * discover_speed.h - what groups are worth: two-level plans by several groupings against the flat plan. Figures 8 and 9.
+ * discover_speed.h - the value of groups: two-level plans by several groupings against the flat plan. Figures 8
+ * and 9.
  *
- * Machines stay where they are. Each run has traffic and readings of its own; all plans of a run see the same traffic.
+ * Machines stay where they are. Each run has its own traffic and readings; all plans of a run see the same
+ * traffic.
  */
 #ifndef STUDIES_DISCOVER_SPEED_H
 #define STUDIES_DISCOVER_SPEED_H
@@ -10,15 +12,15 @@
 
 enum speed_way {
 	SPEED_FLAT,
-	SPEED_PROBED, /* found groups, as many as the cost model likes */
+	SPEED_PROBED, /* found groups, as many as the cost model chooses */
 	SPEED_TUNED,  /* the same groups, after SPEED_STEPS steps of the tuner */
-	SPEED_ROOT,   /* found groups, round(sqrt(n)) of them: the paper's */
-	SPEED_RANDOM, /* balanced random groups, round(sqrt(n))        */
+	SPEED_ROOT,   /* round(sqrt(n)) found groups: the paper's */
+	SPEED_RANDOM, /* round(sqrt(n)) balanced random groups */
 	SPEED_TRUTH,  /* racks                                         */
 	SPEED_WAYS,
 };
 #define SPEED_STEPS 6u
-/* What a run consists of: finding groups, an allreduce for each way, and one before each step of the tuner. */
+/* The parts of a run: finding groups, an allreduce for each way, and one before each step of the tuner. */
 #define SPEED_PARTS (1u + SPEED_WAYS + SPEED_STEPS)
 const char *speed_way_name(enum speed_way way);
 
@@ -26,8 +28,8 @@ struct speed_config {
 	struct region_spec spec;
 	struct find_config find;
 	struct once_load load;
-	bool whole_hosts; /* nobody takes part of a host's link */
-	uint64_t seed; /* of where machines stand; runs have seeds from here on */
+	bool whole_hosts; /* hosts have their whole links */
+	uint64_t seed; /* of the places of machines; runs have consecutive seeds from here on */
 	uint32_t runs; /* at least one */
 	uint32_t at_once; /* threads; 0: one */
 	struct discover_watch watch; /* of the SPEED_PARTS parts of each run */
@@ -47,9 +49,9 @@ struct speed_result {
 };
 
 ESP_CHECKED enum esp_status speed_run(const struct speed_config *config, struct speed_result *out, struct error *err);
-void speed_fini(struct speed_result *result); /* of zeros: nothing happens */
+void speed_fini(struct speed_result *result); /* accepts a zeroed struct */
 
-/* Of how many seconds so many per cent (0 .. 100) of the values are at most; values are sorted. */
+/* The value that so many per cent (0 .. 100) of the values do not exceed; values are sorted. */
 double speed_percentile(const double *sorted, uint32_t count, double percent);
 
 #endif

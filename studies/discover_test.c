@@ -1,6 +1,6 @@
 /*
- * Settings and calibration: the settings hold what the paper reports, calibration meets its target by raw readings alone and is the
- * same each time; accuracy and agreement on small cases, where what must come out is known.
+ * Settings and calibration: the settings have the paper's numbers, calibration reaches its target with raw
+ * readings only and is the same each time; accuracy and agreement on small cases with known results.
  */
 #include "studies/discover.h"
 
@@ -35,16 +35,22 @@ static void test_settings(void)
 	discover_close(&(struct discover_case){0});
 }
 
-/* Section 5.5: 64 machines in 2 datacenters, 7 clusters, 15 rows, 61 racks; 75.2 thousand triplets in one datacenter. */
+/*
+ * Section 5.5: 64 machines in 2 datacenters, 7 clusters, 15 rows, 61 racks; 75.2 thousand triplets in one
+ * datacenter.
+ */
 static void test_shape(void)
 {
-	const struct accuracy_config region = {.spec = spec_of("region"), .noise = READING_QUIET, .embed = {.dimensions = 2, .restarts = 1, .steps = 1}, .seed = 1, .count = 20};
+	const struct accuracy_config region = {.spec = spec_of("region"), .noise = READING_QUIET,
+	                                       .embed = {.dimensions = 2, .restarts = 1, .steps = 1}, .seed = 1,
+	                                       .count = 20};
 	struct accuracy_config datacenter = region;
 	struct accuracy_result result;
 	struct error err = {0};
 
 	CHECK(accuracy_run(&region, &result, &err) == ESP_OK);
-	CHECK(result.held[REGION_DATACENTER] == 2 && result.held[REGION_CLUSTER] == 7 && fabs(result.held[REGION_ROW] - 15) < 0.5 && fabs(result.held[REGION_RACK] - 61) < 1);
+	CHECK(result.held[REGION_DATACENTER] == 2 && result.held[REGION_CLUSTER] == 7 &&
+	      fabs(result.held[REGION_ROW] - 15) < 0.5 && fabs(result.held[REGION_RACK] - 61) < 1);
 	CHECK(result.raw.mean == 1 && result.raw.least == 1 && result.raw.most == 1);
 	datacenter.spec = spec_of("datacenter");
 	CHECK(accuracy_run(&datacenter, &result, &err) == ESP_OK);
@@ -61,29 +67,34 @@ static void test_calibration(void)
 	CHECK_MSG(fabs(paia - 0.9) < 1e-3 && level > 0 && level < DISCOVER_LEVEL_MOST, "%g at level %g", paia, level);
 	CHECK(discover_raw(&spec, READING_CLOUD, level, 1, 4, &again, &err) == ESP_OK && again == paia);
 	CHECK(discover_calibrate(&spec, READING_CLOUD, 0.9, 1, 4, &same, &paia, &err) == ESP_OK && same == level);
-	/* What cannot be that bad has the highest level; what has no noise has none. */
-	CHECK(discover_calibrate(&spec, READING_HOT, 0.3, 1, 4, &level, &paia, &err) == ESP_OK && level == DISCOVER_LEVEL_MOST && paia > 0.3);
-	CHECK(discover_calibrate(&spec, READING_QUIET, 0.5, 1, 4, &level, &paia, &err) == ESP_OK && level == 0 && paia == 1);
+	/* A target that is out of reach gives the highest level; without noise the level is 0. */
+	CHECK(discover_calibrate(&spec, READING_HOT, 0.3, 1, 4, &level, &paia, &err) == ESP_OK &&
+	      level == DISCOVER_LEVEL_MOST && paia > 0.3);
+	CHECK(discover_calibrate(&spec, READING_QUIET, 0.5, 1, 4, &level, &paia, &err) == ESP_OK && level == 0 &&
+	      paia == 1);
 }
 
-/* Jitter of single pairs is what an embedding averages out; the same case gives the same numbers. */
+/* An embedding averages out the jitter of single pairs; the same case gives the same numbers. */
 static void test_accuracy(void)
 {
-	const struct accuracy_config config = {.spec = spec_of("datacenter"), .noise = READING_JITTER, .level = 8, .seed = 3, .count = 2};
+	const struct accuracy_config config = {.spec = spec_of("datacenter"), .noise = READING_JITTER, .level = 8,
+	                                       .seed = 3, .count = 2};
 	struct accuracy_result one = {0}, two = {0};
 	struct error err = {0};
 
 	CHECK(accuracy_run(&config, &one, &err) == ESP_OK && accuracy_run(&config, &two, &err) == ESP_OK);
 	CHECK(test_same_bits(&one, &two, sizeof one));
-	CHECK_MSG(one.alpha1.mean > one.raw.mean && one.alpha2.mean > one.raw.mean, "raw %g, embedded %g and %g", one.raw.mean, one.alpha1.mean, one.alpha2.mean);
+	CHECK_MSG(one.alpha1.mean > one.raw.mean && one.alpha2.mean > one.raw.mean, "raw %g, embedded %g and %g",
+	          one.raw.mean, one.alpha1.mean, one.alpha2.mean);
 	CHECK_U64(one.alpha1_won, 2);
 	CHECK(one.raw.least <= one.raw.mean && one.raw.mean <= one.raw.most);
 }
 
-/* Machines of two datacenters, two groups asked for... as many as the root: without noise all runs agree, and with the truth. */
+/* Machines of two datacenters, root of n groups: without noise all runs agree, with each other and with the truth. */
 static void test_agreement(void)
 {
-	struct agreement_config config = {.spec = spec_of("region"), .noise = READING_QUIET, .elasticity = 2, .seed = 1, .runs = 4};
+	struct agreement_config config = {.spec = spec_of("region"), .noise = READING_QUIET, .elasticity = 2, .seed = 1,
+	                                  .runs = 4};
 	struct agreement_result result = {0}, again = {0};
 	struct error err = {0};
 
@@ -94,7 +105,8 @@ static void test_agreement(void)
 	CHECK(agreement_run(&config, &result, &err) == ESP_OK);
 	CHECK_U64(result.groups, 4);
 	for (int i = 0; i < 2; i++)
-		CHECK_MSG(result.between[i] > 0.9 && result.truth[i] > 0.9, "alpha %d: %g between runs, %g with the racks", i + 1, result.between[i], result.truth[i]);
+		CHECK_MSG(result.between[i] > 0.9 && result.truth[i] > 0.9, "alpha %d: %g between runs, %g with the racks",
+		          i + 1, result.between[i], result.truth[i]);
 	config.fresh = true;
 	config.noise = READING_CLOUD;
 	config.level = 12;

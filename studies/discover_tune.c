@@ -10,7 +10,7 @@
 
 struct experiment {
 	const struct autotune_config *config;
-	uint32_t *slow_of; /* by rack: its slow machines */
+	uint32_t *slow_of; /* by rack: number of its slow machines */
 	struct tuned tuned;
 	struct plan_masters even;
 };
@@ -20,9 +20,11 @@ static enum esp_status check_config(const struct autotune_config *config, struct
 	if (config->machines < 2 || config->machines > 1024)
 		return error_set(err, ESP_EINVAL, "%u machines: from 2 to 1024 are tuned", config->machines);
 	if (config->racks == 0 || config->racks > config->machines)
-		return error_set(err, ESP_EINVAL, "%u machines in %u racks: each rack needs one", config->machines, config->racks);
+		return error_set(err, ESP_EINVAL, "%u machines in %u racks: each rack needs one", config->machines,
+		                 config->racks);
 	if (!(config->slow > 0 && config->slow <= 1))
-		return error_set(err, ESP_EINVAL, "a slow machine has more than 0 and at most 1 of its rate, not %g", config->slow);
+		return error_set(err, ESP_EINVAL, "a slow machine has more than 0 and at most 1 of its rate, not %g",
+		                 config->slow);
 	if (config->slow_from > config->slow_to)
 		return error_set(err, ESP_EINVAL, "it cannot recover before it is slow");
 	return ESP_OK;
@@ -57,7 +59,7 @@ static void experiment_close(struct experiment *it)
 	free(it->slow_of);
 }
 
-/* The network of a step: the last machine may be slow in it. */
+/* The network of a step, in which the last machine may be slow. */
 static enum esp_status network_of(const struct experiment *it, uint32_t step, struct topology **out, struct error *err)
 {
 	const struct autotune_config *config = it->config;
@@ -65,7 +67,8 @@ static enum esp_status network_of(const struct experiment *it, uint32_t step, st
 	const struct topology_spec spec = {
 		.racks = config->racks, .hosts = config->machines, .rate_bits = (uint64_t)llround(config->rate * 8),
 		.rack_servers = it->slow_of, .server_bits = is_slow ? (uint64_t)llround(config->rate * config->slow * 8) : 0,
-		.oversubscribe = config->oversubscribe, .delay_ns = DELAY_NS, .uplink_delay_ns = config->racks > 1 ? DELAY_NS : 0};
+		.oversubscribe = config->oversubscribe, .delay_ns = DELAY_NS, .uplink_delay_ns = config->racks > 1
+		                 ? DELAY_NS : 0};
 
 	return topology_make(&spec, out, err);
 }

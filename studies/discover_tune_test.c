@@ -1,6 +1,7 @@
 /*
- * Retuning in virtual time: a machine that slows down is relieved within two steps of the trigger, the plan then takes little more
- * than the slow link must, and bytes are even again when it has recovered. Nothing happens where nothing changes.
+ * Retuning in virtual time: a machine that slows down is relieved within two steps of the trigger, the plan
+ * then takes little more than the slow link's minimum, and bytes are even again after it has recovered. Without
+ * changes nothing happens.
  */
 #include "studies/discover_tune.h"
 
@@ -11,7 +12,8 @@
 #define STEPS 26u
 
 static const struct autotune_config usual = {
-	.machines = 8, .racks = 1, .rate = 5e9 / 8, .slow = 0.4, .slow_from = 3, .slow_to = 13, .steps = STEPS, .load = {16 << 20, 32 << 10}};
+	.machines = 8, .racks = 1, .rate = 5e9 / 8, .slow = 0.4, .slow_from = 3, .slow_to = 13, .steps = STEPS,
+	    .load = {16 << 20, 32 << 10}};
 
 static void test_slow(void)
 {
@@ -26,10 +28,11 @@ static void test_slow(void)
 	CHECK(trigger <= usual.slow_from + 2 && steps[trigger].report.act == TUNE_QUICK);
 	CHECK_U64(steps[trigger].report.slowest, 7);
 	for (uint32_t i = trigger + 1; i < usual.slow_to; i++) {
-		/* All that the slow machine gives and takes has to pass its link once each way. */
+		/* All data of the slow machine has to pass its link once each way. */
 		double bound = (double)usual.load.bytes / (usual.rate * usual.slow);
 
-		CHECK_MSG(steps[i].even / steps[i].tuned >= 1.27, "step %u: %g s, even masters %g s", i, steps[i].tuned, steps[i].even);
+		CHECK_MSG(steps[i].even / steps[i].tuned >= 1.27, "step %u: %g s, even masters %g s", i, steps[i].tuned,
+		          steps[i].even);
 		CHECK(steps[i].tuned >= bound && steps[i].tuned <= 1.15 * bound);
 	}
 	CHECK(steps[STEPS - 1].balance < 1.05);
@@ -46,7 +49,8 @@ static void test_steady(void)
 	for (config.racks = 1; config.racks <= 2; config.racks++) {
 		CHECK_MSG(autotune_run(&config, steps, &err) == ESP_OK, "%s", err.text);
 		for (uint32_t i = 0; i < STEPS; i++)
-			CHECK_MSG(steps[i].tuned <= 1.02 * steps[i].even, "%u racks, step %u: %g s, even masters %g s", config.racks, i, steps[i].tuned, steps[i].even);
+			CHECK_MSG(steps[i].tuned <= 1.02 * steps[i].even, "%u racks, step %u: %g s, even masters %g s",
+			          config.racks, i, steps[i].tuned, steps[i].even);
 	}
 }
 

@@ -14,7 +14,8 @@ static const struct cli_command *const commands[] = {
 };
 
 static const struct cli_family family = {
-	.about = "Tables and figures of papers on training over networks, computed by Espalier's planners, checker and simulator.\n",
+	.about = "Tables and figures of papers on training over networks, computed by Espalier's planners, checker and "
+	         "simulator.\n",
 	.more = "exit status: 0 done; 1 the work failed; 2 wrong usage\n",
 	.commands = commands,
 	.count = sizeof(commands) / sizeof(commands[0]),

@@ -51,12 +51,16 @@ static struct paper_case filled(struct paper_case about)
 
 static bool is_same(const struct paper_case *a, const struct paper_case *b)
 {
-	return a->model == b->model && strcmp(a->mechanism, b->mechanism) == 0 && a->workers == b->workers && a->gbps == b->gbps &&
-	       a->servers == b->servers && a->even_split == b->even_split && a->block == b->block && a->no_barrier == b->no_barrier &&
-	       a->compute == b->compute && a->copies == b->copies && (!a->added || !b->added || strcmp(a->added, b->added) == 0);
+	return a->model == b->model && strcmp(a->mechanism, b->mechanism) == 0 && a->workers == b->workers &&
+	       a->gbps == b->gbps &&
+	       a->servers == b->servers && a->even_split == b->even_split && a->block == b->block &&
+	       a->no_barrier == b->no_barrier &&
+	       a->compute == b->compute && a->copies == b->copies &&
+	       (!a->added || !b->added || strcmp(a->added, b->added) == 0);
 }
 
-static enum esp_status run_load(const struct load *load, const struct paper_case *about, double *out_s, struct error *err)
+static enum esp_status run_load(const struct load *load, const struct paper_case *about, double *out_s,
+                                struct error *err)
 {
 	const struct trial trial = {
 		.train = {.load = load,
@@ -76,7 +80,8 @@ static enum esp_status run_load(const struct load *load, const struct paper_case
 	return status;
 }
 
-static enum esp_status run_case(const struct paper *paper, const struct paper_case *about, double *out_s, struct error *err)
+static enum esp_status run_case(const struct paper *paper, const struct paper_case *about, double *out_s,
+                                struct error *err)
 {
 	const struct model *model = &paper->request.models[about->model];
 	struct model grown = {0};
@@ -92,8 +97,8 @@ static enum esp_status run_case(const struct paper *paper, const struct paper_ca
 	return status;
 }
 
-/* Keeps what a run gave. */
-static void remember(struct paper *paper, const struct paper_case *about, double seconds)
+/* Caches the result of a run. */
+static void cache_result(struct paper *paper, const struct paper_case *about, double seconds)
 {
 	if (paper->known_count == paper->known_room) {
 		size_t room = paper->known_room ? paper->known_room * 2 : 64;
@@ -119,7 +124,7 @@ double paper_seconds(struct paper *paper, struct paper_case about)
 	if (paper->status != ESP_OK)
 		return NAN;
 	paper->status = run_case(paper, &about, &seconds, paper->err);
-	remember(paper, &about, seconds);
+	cache_result(paper, &about, seconds);
 	return seconds;
 }
 

@@ -1,5 +1,6 @@
 /*
- * paper_figures.c - the series behind figures 3 to 12. The paper's copy has no numbers of them but the few that its text mentions.
+ * paper_figures.c - the series of figures 3 to 12. The paper's values are known only where its text mentions
+ * them.
  */
 #include <math.h>
 
@@ -8,15 +9,18 @@
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
 
 
-static void tell(struct paper *paper, uint32_t number, double x, const struct paper_case *about, double value, double known, const char *unit)
+static void tell(struct paper *paper, uint32_t number, double x, const struct paper_case *about, double value,
+                 double known, const char *unit)
 {
 	paper_tell(paper, (struct paper_cell){.is_figure = true, .number = number, .model = (enum paper_model)about->model,
-	                                      .column = about->mechanism, .x = x, .value = value, .paper = known, .unit = unit});
+	                                      .column = about->mechanism, .x = x, .value = value, .paper = known,
+	                                      .unit = unit});
 }
 
 /* ---- figures 3 to 8: seconds by bandwidth and by workers ---- */
 
-static const char *const ranked[] = {"server", "aggregation", "multicast", "multicast+aggregation", "ring", "butterfly", "ring+multicast"};
+static const char *const ranked[] = {"server", "aggregation", "multicast", "multicast+aggregation", "ring", "butterfly",
+                                     "ring+multicast"};
 
 static void by_bandwidth(struct paper *paper, uint32_t number, enum paper_model model)
 {
@@ -54,15 +58,16 @@ static void by_layers(struct paper *paper, uint32_t number, const char *module)
 
 	for (size_t m = 0; m < COUNT(faster); m++) {
 		for (size_t i = 0; i < COUNT(copies); i++) {
-			struct paper_case about = {.model = PAPER_INCEPTION, .mechanism = faster[m], .added = module, .copies = copies[i]};
+			struct paper_case about = {.model = PAPER_INCEPTION, .mechanism = faster[m], .added = module,
+			                           .copies = copies[i]};
 
 			tell(paper, number, copies[i], &about, paper_speedup(paper, about), NAN, "x");
 		}
 	}
 }
 
-/* Section 8.6 says of ResNet-200 at three times the speed: butterfly 10x, multicast with aggregation 19.5x. */
-static double said(enum paper_model model, const char *mechanism, double speed)
+/* Section 8.6 has for ResNet-200 at three times the speed: butterfly 10x, multicast with aggregation 19.5x. */
+static double paper_value(enum paper_model model, const char *mechanism, double speed)
 {
 	if (model != PAPER_RESNET_200 || speed < 3)
 		return NAN;
@@ -77,7 +82,8 @@ static void by_speed(struct paper *paper, uint32_t number, enum paper_model mode
 		for (size_t i = 0; i < COUNT(speeds); i++) {
 			struct paper_case about = {.model = model, .mechanism = faster[m], .compute = speeds[i]};
 
-			tell(paper, number, speeds[i], &about, paper_speedup(paper, about), said(model, faster[m], speeds[i]), "x");
+			tell(paper, number, speeds[i], &about, paper_speedup(paper, about),
+			     paper_value(model, faster[m], speeds[i]), "x");
 		}
 	}
 }

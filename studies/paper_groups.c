@@ -76,7 +76,7 @@ double paper_formula(enum paper_row row, enum paper_column column, const struct 
 
 bool paper_same(double counted, double formula)
 {
-	/* Different values of these formulas lie further apart than rounding errors for any number of nodes. */
+	/* Different values of these formulas differ by more than rounding errors for any number of nodes. */
 	return fabs(counted - formula) <= 1e-9 * fmax(1, fabs(formula));
 }
 
@@ -99,13 +99,13 @@ static void say(const struct why *why, const char *format, ...)
 	va_end(args);
 }
 
-/* What is passed once on the way up and once on the way down: edges of a tree, or its levels. */
+/* Half of the count, for quantities that are passed once up and once down: edges of a tree, or its levels. */
 static unsigned long long half(const struct why *why)
 {
 	return (unsigned long long)llround(why->counted / 2);
 }
 
-/* "3 edges join different racks, each passed twice" */
+/* Writes "3 edges join different racks, each passed twice". */
 static const char *crossing(const struct why *why, char text[80])
 {
 	unsigned long long count = half(why);
@@ -231,7 +231,7 @@ void paper_why(enum paper_row row, enum paper_column column, const struct paper_
 	if (tree && why.c == 1)
 		why_undefined(&why);
 	else if (why.all == 1)
-		say(&why, "a single node has nobody to talk to");
+		say(&why, "a single node has no peer");
 	else if (row == PAPER_HALVING_DOUBLING)
 		why_halving(&why, column);
 	else if (row == PAPER_RING)

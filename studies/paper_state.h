@@ -1,5 +1,5 @@
 /*
- * paper_state.h - one set of the paper's results while they are computed. Private to src/sim/paper*.c.
+ * paper_state.h - one set of the paper's results while they are computed. Private to studies/paper*.c.
  */
 #ifndef STUDIES_PAPER_STATE_H
 #define STUDIES_PAPER_STATE_H
@@ -7,7 +7,7 @@
 #include "sim/trial.h"
 #include "studies/paper.h"
 
-/* One run, by everything that distinguishes it; zero is the usual value. */
+/* One run, by all its parameters; zero is the default. */
 struct paper_case {
 	uint32_t model;       /* enum paper_model */
 	const char *mechanism;
@@ -16,7 +16,7 @@ struct paper_case {
 	uint32_t servers;     /* 0: 1  */
 	bool even_split, block, no_barrier;
 	double compute;       /* 0: 1  */
-	const char *added;    /* layers that are copied, or NULL */
+	const char *added;    /* layers to copy, or NULL */
 	uint32_t copies;
 };
 
@@ -28,14 +28,14 @@ struct paper_known {
 struct paper {
 	struct paper_request request;
 	struct error *err;
-	enum esp_status status; /* once it is not ESP_OK nothing more is computed */
-	struct paper_known *known; /* the same runs stand in several tables */
+	enum esp_status status; /* after an error nothing more is computed */
+	struct paper_known *known; /* cache: several tables have the same runs */
 	size_t known_count, known_room;
 };
 
 /* Seconds of an iteration; NAN after a failure. */
 double paper_seconds(struct paper *paper, struct paper_case about);
-/* How many times faster than the servers alone. */
+/* The speedup over servers without help from the network. */
 double paper_speedup(struct paper *paper, struct paper_case about);
 void paper_tell(struct paper *paper, struct paper_cell cell);
 

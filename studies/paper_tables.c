@@ -24,10 +24,12 @@ static void table_1(struct paper *paper)
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		for (uint32_t c = 0; c < 4; c++) {
-			struct paper_case about = {.model = rows[i].model, .mechanism = "server", .workers = 8, .gbps = 5, .servers = 1u << c};
+			struct paper_case about = {.model = rows[i].model, .mechanism = "server", .workers = 8, .gbps = 5,
+			                           .servers = 1u << c};
 
 			paper_tell(paper, (struct paper_cell){.number = 1, .model = rows[i].model, .column = columns[c], .x = NAN,
-			                                      .value = paper_seconds(paper, about), .paper = rows[i].seconds[c], .unit = "s"});
+			                                      .value = paper_seconds(paper, about), .paper = rows[i].seconds[c],
+			                                      .unit = "s"});
 		}
 	}
 }
@@ -39,14 +41,17 @@ struct speedups {
 	double speedup[3];
 };
 
-static void speedup_table(struct paper *paper, uint32_t number, const char *const columns[3], const struct speedups rows[4])
+static void speedup_table(struct paper *paper, uint32_t number, const char *const columns[3],
+                          const struct speedups rows[4])
 {
 	for (size_t i = 0; i < 4; i++) {
 		for (size_t c = 0; c < 3; c++) {
 			struct paper_case about = {.model = rows[i].model, .mechanism = columns[c]};
 
-			paper_tell(paper, (struct paper_cell){.number = number, .model = rows[i].model, .column = columns[c], .x = NAN,
-			                                      .value = paper_speedup(paper, about), .paper = rows[i].speedup[c], .unit = "x"});
+			paper_tell(paper, (struct paper_cell){.number = number, .model = rows[i].model, .column = columns[c],
+			                                      .x = NAN,
+			                                      .value = paper_speedup(paper, about), .paper = rows[i].speedup[c],
+			                                      .unit = "x"});
 		}
 	}
 }
@@ -77,7 +82,7 @@ static void table_6(struct paper *paper)
 	speedup_table(paper, 6, columns, rows);
 }
 
-/* ---- table 7: what stands on which server ---- */
+/* ---- table 7: the shares of the servers ---- */
 
 #define SERVERS_MOST 8
 
@@ -117,18 +122,22 @@ static void table_7(struct paper *paper)
 		double least, most;
 
 		server_shares(&paper->request.models[rows[i].model], rows[i].servers, &least, &most);
-		paper_tell(paper, (struct paper_cell){.number = 7, .model = rows[i].model, .row = row, .column = "least", .x = NAN,
+		paper_tell(paper, (struct paper_cell){.number = 7, .model = rows[i].model, .row = row, .column = "least",
+		                                      .x = NAN,
 		                                      .value = least, .paper = rows[i].least, .unit = "share"});
-		paper_tell(paper, (struct paper_cell){.number = 7, .model = rows[i].model, .row = row, .column = "most", .x = NAN,
+		paper_tell(paper, (struct paper_cell){.number = 7, .model = rows[i].model, .row = row, .column = "most",
+		                                      .x = NAN,
 		                                      .value = most, .paper = rows[i].most, .unit = "share"});
 	}
 }
 
-/* ---- tables 8 to 10: the copy of the paper has no values ---- */
+/* ---- tables 8 to 10: the paper's values are unknown ---- */
 
-static void tell_seconds(struct paper *paper, uint32_t number, const char *row, const char *column, struct paper_case about)
+static void tell_seconds(struct paper *paper, uint32_t number, const char *row, const char *column,
+                         struct paper_case about)
 {
-	paper_tell(paper, (struct paper_cell){.number = number, .model = (enum paper_model)about.model, .row = row, .column = column, .x = NAN,
+	paper_tell(paper, (struct paper_cell){.number = number, .model = (enum paper_model)about.model, .row = row,
+	                                      .column = column, .x = NAN,
 	                                      .value = paper_seconds(paper, about), .paper = NAN, .unit = "s"});
 }
 
@@ -167,7 +176,8 @@ static void table_10(struct paper *paper)
 
 	for (size_t i = 0; i < COUNT(order) * 2; i++) {
 		bool is_fast = i >= COUNT(order);
-		struct paper_case aggregation = {.model = order[i % COUNT(order)], .mechanism = "aggregation", .gbps = is_fast ? 100 : 10};
+		struct paper_case aggregation = {.model = order[i % COUNT(order)], .mechanism = "aggregation",
+		                                 .gbps = is_fast ? 100 : 10};
 		struct paper_case block = aggregation;
 
 		block.mechanism = "server";

@@ -1,5 +1,6 @@
 /*
- * paper_test.c - what the simulator must show of the paper: closed forms, distances from its tables, its ranking and its findings.
+ * paper_test.c - the simulator against the paper: closed forms, deviations from its tables, its ranking and its
+ * findings.
  */
 #include "studies/paper.h"
 
@@ -55,10 +56,11 @@ static bool within(double value, double expected, double share)
 #define CHECK_WITHIN(actual, expected, share) \
 	do { \
 		double actual_ = (actual), expected_ = (expected); \
-		CHECK_MSG(within(actual_, expected_, share), "%s is %.5g, expected %.5g within %g", #actual, actual_, expected_, (double)(share)); \
+		CHECK_MSG(within(actual_, expected_, share), "%s is %.5g, expected %.5g within %g", #actual, actual_, \
+		          expected_, (double)(share)); \
 	} while (0)
 
-/* VGG-16 is nothing but its network: S bytes over links of B, W workers, whatever the order and the speeds. */
+/* VGG-16 is bound by its network only: S bytes over links of B, W workers, whatever the order and the speeds. */
 static void test_closed_forms(void)
 {
 	for (enum model_set set = MODEL_PUBLIC; set <= MODEL_CALIBRATED; set++) {
@@ -71,7 +73,7 @@ static void test_closed_forms(void)
 		CHECK_WITHIN(usual(vgg, "multicast"), (w + 1) * s, 0.01);
 		CHECK_WITHIN(usual(vgg, "ring"), vgg->forward_s + 2 * (w - 1) / w * s, 0.01);
 		CHECK_WITHIN(usual(vgg, "butterfly"), vgg->forward_s + 5 * s, 0.01);
-		/* One parameter has most of the bytes, and its owner holds everybody up. */
+		/* One parameter has most of the bytes, and all wait for its owner. */
 		CHECK_WITHIN(run(vgg, (struct trial){.gbps = 10}, 32, "ring-whole"), 34.0, 0.01);
 		drop_models(models);
 	}
@@ -116,7 +118,7 @@ static void run_tables(const struct model models[PAPER_MODELS], uint64_t seed, s
 	CHECK_MSG(paper_run(&request, &err) == ESP_OK, "%s", err.text);
 }
 
-/* Where the paper has two mechanisms 4 % apart or more, we do not have them the other way round by as much. */
+/* Mechanisms that differ by 4 % or more in the paper are not reversed by as much here. */
 static void check_ranking(const struct sums *sums)
 {
 	for (int m = 0; m < PAPER_MODELS; m++) {
@@ -125,8 +127,8 @@ static void check_ranking(const struct sums *sums)
 				double paper = sums->paper[a / 3][m][a % 3] / sums->paper[b / 3][m][b % 3];
 				double value = sums->value[a / 3][m][a % 3] / sums->value[b / 3][m][b % 3];
 
-				CHECK_MSG(!(paper >= 1.04 && value <= 1 / 1.04), "%s: columns %d and %d: %g in the paper, %g", paper_model_names[m], a, b, paper,
-				          value);
+				CHECK_MSG(!(paper >= 1.04 && value <= 1 / 1.04), "%s: columns %d and %d: %g in the paper, %g",
+				          paper_model_names[m], a, b, paper, value);
 			}
 		}
 	}
@@ -147,7 +149,7 @@ static void test_calibrated(void)
 	drop_models(models);
 }
 
-/* Without the fit, and without the factors, it is as far off as the data's notes say. */
+/* Without the fit, and without the factors, the deviation is the documented one. */
 static void test_other_sets(void)
 {
 	struct model models[PAPER_MODELS];
@@ -159,12 +161,13 @@ static void test_other_sets(void)
 	load_models(MODEL_PUBLIC, models);
 	run_tables(models, 0, &public);
 	drop_models(models);
-	CHECK(factors.mean[4] / 12 < 0.04 && factors.worst[4] < 0.12 && factors.mean[6] / 12 < 0.04 && factors.worst[6] < 0.08);
+	CHECK(factors.mean[4] / 12 < 0.04 && factors.worst[4] < 0.12 && factors.mean[6] / 12 < 0.04 &&
+	      factors.worst[6] < 0.08);
 	CHECK(public.mean[4] / 12 > 0.1 && public.mean[4] / 12 < 0.15 && public.worst[4] < 0.72);
 	CHECK(public.mean[6] / 12 > 0.15 && public.mean[6] / 12 < 0.21 && public.worst[6] < 0.6);
 }
 
-/* An order and speeds that nobody has fitted. */
+/* A new order and new speeds, which were not fitted. */
 static void test_fresh_seeds(void)
 {
 	struct model models[PAPER_MODELS];
@@ -174,14 +177,15 @@ static void test_fresh_seeds(void)
 	for (uint64_t seed = 1; seed <= 10; seed++) {
 		memset(sums.columns, 0, sizeof(sums.columns));
 		for (size_t i = 1; i <= 2; i++) { /* tables 4 and 6 */
-			struct paper_request request = {.models = models, .seed = seed, .only = paper_part_at(i), .fn = add, .user = &sums};
+			struct paper_request request = {.models = models, .seed = seed, .only = paper_part_at(i), .fn = add,
+			                                .user = &sums};
 
 			CHECK(paper_run(&request, NULL) == ESP_OK);
 		}
 		check_ranking(&sums);
 	}
-	printf("ten seeds: table 4 mean %.4f worst %.4f, table 6 mean %.4f worst %.4f\n", sums.mean[4] / sums.count[4], sums.worst[4],
-	       sums.mean[6] / sums.count[6], sums.worst[6]);
+	printf("ten seeds: table 4 mean %.4f worst %.4f, table 6 mean %.4f worst %.4f\n", sums.mean[4] / sums.count[4],
+	       sums.worst[4], sums.mean[6] / sums.count[6], sums.worst[6]);
 	CHECK(sums.count[4] == 120 && sums.count[6] == 120);
 	CHECK(sums.mean[4] / 120 <= 0.03 && sums.mean[6] / 120 <= 0.03);
 	CHECK(sums.worst[4] <= 0.08 && sums.worst[6] <= 0.08);
@@ -192,13 +196,13 @@ static void test_fresh_seeds(void)
 static void check_share(void *user, const struct paper_cell *cell)
 {
 	uint32_t *differ = user;
-	/* The paper gives one to three digits, without saying whether they are rounded. */
+	/* The paper gives one to three digits, and does not tell whether they are rounded. */
 	double unit = cell->paper >= 0.1 ? 0.001 : pow(10, floor(log10(cell->paper)));
 
 	if (fabs(cell->value - cell->paper) < unit * (cell->paper == 0.22 || cell->paper == 0.33 ? 10 : 1))
 		return;
-	CHECK_MSG(strcmp(cell->column, "most") == 0 && (cell->paper == 0.451 || cell->paper == 0.22), "%s %s: %g, in the paper %g",
-	          paper_model_names[cell->model], cell->row, cell->value, cell->paper);
+	CHECK_MSG(strcmp(cell->column, "most") == 0 && (cell->paper == 0.451 || cell->paper == 0.22),
+	          "%s %s: %g, in the paper %g", paper_model_names[cell->model], cell->row, cell->value, cell->paper);
 	++*differ;
 }
 
@@ -214,7 +218,7 @@ static void test_placement(void)
 	drop_models(models);
 }
 
-/* Section 9.2: splitting parameters into messages helps rings, and nothing that goes through a server's link. */
+/* Section 9.2: splitting parameters into messages helps rings, and no mechanism that uses a server's link. */
 static void test_splitting(void)
 {
 	static const char *const through_servers[] = {"server", "multicast", "aggregation"};

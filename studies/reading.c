@@ -6,11 +6,12 @@
 #include "sim/share.h"
 #include "studies/chance.h"
 
-#define PURPOSE_HOSTS UINT64_C(0x686f737473)    /* "hosts": what is fixed for the run */
-#define PURPOSE_ROUNDS UINT64_C(0x726f756e6473) /* "rounds": what is drawn as probes go */
+#define PURPOSE_HOSTS UINT64_C(0x686f737473)    /* "hosts": fixed for the run */
+#define PURPOSE_ROUNDS UINT64_C(0x726f756e6473) /* "rounds": drawn per probe */
 #define PURPOSE_RATES UINT64_C(0x7261746573)    /* "rates" */
 
-static const char *const noise_names[READING_NOISES] = {"cloud", "jitter", "startup", "hot", "outliers", "quiet", "busy"};
+static const char *const noise_names[READING_NOISES] = {"cloud", "jitter", "startup", "hot", "outliers", "quiet",
+                                                        "busy"};
 
 const char *reading_noise_name(enum reading_noise noise)
 {
@@ -34,7 +35,7 @@ uint32_t reading_pairs(uint32_t machines)
 	return players(machines) / 2;
 }
 
-/* The last one stays, the others go around. */
+/* The last one stays, the others rotate. */
 bool reading_pair(uint32_t machines, uint32_t round, uint32_t pair, uint32_t *out_a, uint32_t *out_b)
 {
 	uint32_t turning = players(machines) - 1;
@@ -50,9 +51,9 @@ struct noise {
 	enum reading_noise kind;
 	double level;
 	struct rng rng;
-	double *startup; /* by machine; seconds               */
-	double *wait;    /* by link, in this round; seconds   */
-	bool *hot;       /* by switch: a rack whose way out is */
+	double *startup; /* by machine; seconds */
+	double *wait;    /* by link, in this round; seconds */
+	bool *hot;       /* by switch: a rack with a hot uplink */
 };
 
 static bool is_mixed(const struct noise *noise)
@@ -65,7 +66,7 @@ static bool noise_has(const struct noise *noise, enum reading_noise kind)
 	return noise->kind == kind || is_mixed(noise);
 }
 
-/* What a host costs whoever reaches it; seconds at level 1. */
+/* The start-up cost of a host; seconds at level 1. */
 static double startup_cost(const struct noise *noise, struct rng *rng)
 {
 	switch (noise->kind) {
@@ -78,7 +79,7 @@ static double startup_cost(const struct noise *noise, struct rng *rng)
 	}
 }
 
-/* What stays as it is from the first round to the last. */
+/* The part that is fixed for the run. */
 static void noise_begin(struct noise *noise, const struct region *region, uint64_t seed)
 {
 	struct rng rng;
@@ -91,7 +92,8 @@ static void noise_begin(struct noise *noise, const struct region *region, uint64
 		noise->startup[i] = noise_has(noise, READING_STARTUP) ? noise->level * cost : 0;
 	}
 	for (uint32_t i = 0; i < region->switch_count; i++)
-		noise->hot[i] = region->switches[i].level == REGION_RACK && rng_chance(&rng, 1, 5) && noise->kind == READING_HOT;
+		noise->hot[i] = region->switches[i].level == REGION_RACK && rng_chance(&rng, 1, 5) &&
+		                noise->kind == READING_HOT;
 	chance_init(&noise->rng, seed, PURPOSE_ROUNDS);
 }
 
@@ -105,7 +107,7 @@ static double crowd_wait(const struct crowd *crowd, uint32_t link, struct rng *r
 	return rng_chance(rng, 1, 50) ? wait * chance_pareto(rng, 1.5, 100) : wait;
 }
 
-/* How long each link keeps whoever passes in this round. */
+/* How long each link delays a packet in this round. */
 static void noise_round(struct noise *noise, const struct crowd *crowd)
 {
 	for (uint32_t i = 2; i < crowd->links; i++) {
@@ -117,7 +119,7 @@ static void noise_round(struct noise *noise, const struct crowd *crowd)
 	}
 }
 
-/* What a pair has by itself: paths of other lengths, or jitter. links: of switches, both ways. */
+/* The noise of a single pair: different path lengths, or jitter. links: of switches, both directions. */
 static double own_noise(struct noise *noise, uint32_t links)
 {
 	double sum = 0, each = is_mixed(noise) ? 0.5e-6 : 2e-6;
@@ -127,7 +129,7 @@ static double own_noise(struct noise *noise, uint32_t links)
 	return sum;
 }
 
-static double wrong(struct noise *noise)
+static double outlier(struct noise *noise)
 {
 	double often = is_mixed(noise) ? 0.01 : noise->kind == READING_OUTLIERS ? noise->level / 50 : 0;
 
@@ -146,11 +148,11 @@ static double round_trip(struct noise *noise, const struct region *region, uint3
 	for (uint32_t i = 0; i < count; i++)
 		seconds += noise->wait[there[i]] + noise->wait[back[i]];
 	seconds += own_noise(noise, 2 * count);
-	return seconds * wrong(noise);
+	return seconds * outlier(noise);
 }
 
-enum esp_status reading_latency(const struct region *region, const struct crowd *crowd, enum reading_noise kind, double level,
-                                uint64_t seed, struct matrix *out, struct error *err)
+enum esp_status reading_latency(const struct region *region, const struct crowd *crowd, enum reading_noise kind,
+                                double level, uint64_t seed, struct matrix *out, struct error *err)
 {
 	uint32_t machines = region->spec.machines, a, b;
 	struct noise noise = {
@@ -183,11 +185,11 @@ enum esp_status reading_latency(const struct region *region, const struct crowd 
 
 /* ---- bandwidth ---- */
 
-/* All flows of a round and those of others, on the links of switches and behind them those of hosts. */
+/* All flows of a round and the other traffic; links of switches first, then those of hosts. */
 struct rates {
 	struct share share;
 	struct share_flow *others;
-	struct share_flow *probes; /* two for each pair: there, back */
+	struct share_flow *probes; /* two per pair: there, back */
 };
 
 static uint32_t host_link(const struct region *region, uint32_t machine, bool down)
@@ -195,7 +197,8 @@ static uint32_t host_link(const struct region *region, uint32_t machine, bool do
 	return 2 * region->switch_count + 2 * machine + down;
 }
 
-static enum esp_status rates_init(struct rates *rates, const struct region *region, const struct crowd *crowd, struct error *err)
+static enum esp_status rates_init(struct rates *rates, const struct region *region, const struct crowd *crowd,
+                                  struct error *err)
 {
 	uint32_t machines = region->spec.machines, count = 0, done = 0;
 
@@ -230,7 +233,8 @@ static void rates_fini(struct rates *rates)
 	free(rates->probes);
 }
 
-static void begin_probe(struct rates *rates, const struct region *region, uint32_t from, uint32_t to, struct share_flow *flow)
+static void begin_probe(struct rates *rates, const struct region *region, uint32_t from, uint32_t to,
+                        struct share_flow *flow)
 {
 	*flow = (struct share_flow){.bottleneck = TOPOLOGY_NONE};
 	flow->link[0] = host_link(region, from, false);
@@ -251,7 +255,8 @@ static void rate_changed(void *user, struct share_flow *flow, double before)
 	(void)user, (void)flow, (void)before;
 }
 
-static void rates_round(struct rates *rates, const struct region *region, uint32_t round, struct rng *rng, struct matrix *out)
+static void rates_round(struct rates *rates, const struct region *region, uint32_t round, struct rng *rng,
+                        struct matrix *out)
 {
 	uint32_t machines = region->spec.machines, pairs = reading_pairs(machines), a, b;
 
@@ -273,8 +278,8 @@ static void rates_round(struct rates *rates, const struct region *region, uint32
 	}
 }
 
-enum esp_status reading_bandwidth(const struct region *region, const struct crowd *crowd, uint64_t seed, struct matrix *out,
-                                  struct error *err)
+enum esp_status reading_bandwidth(const struct region *region, const struct crowd *crowd, uint64_t seed,
+                                  struct matrix *out, struct error *err)
 {
 	struct rates rates = {0};
 	struct rng rng;

@@ -1,6 +1,7 @@
 /*
- * Readings: every pair meets once, none shares a machine in a round; without noise latency is the delays; noise only adds, more at
- * higher levels; bandwidth is what max-min shares give, no more than a host has; the same from the same seed.
+ * Readings: every pair meets once, no machine is in two pairs of a round; without noise latency is the sum of
+ * the delays; noise only adds, more at higher levels; bandwidth is the max-min share, at most a host's rate;
+ * the same from the same seed.
  */
 #include "studies/reading.h"
 
@@ -65,7 +66,7 @@ static void test_quiet(void)
 	for (size_t n = 0; n < 3; n++) {
 		struct fixture it;
 
-		take(&it, "datacenter", noises[n], n == 0 ? 5 : 0, 3); /* quiet has no level */
+		take(&it, "datacenter", noises[n], n == 0 ? 5 : 0, 3); /* QUIET ignores the level */
 		for (uint32_t a = 0; a < 64; a++) {
 			for (uint32_t b = 0; b < a; b++)
 				CHECK(matrix_get(&it.read, a, b) == region_round_trip(&it.made.region, a, b));
@@ -97,13 +98,15 @@ static void test_noise(void)
 			release(&it);
 			release(&again);
 		}
-		CHECK_MSG(paia[0] > paia[1] && paia[1] > paia[2], "%s: %g, %g, %g", reading_noise_name((enum reading_noise)noise), paia[0], paia[1], paia[2]);
-		CHECK_MSG(paia[2] > 0.4, "%s is worse than guessing: %g", reading_noise_name((enum reading_noise)noise), paia[2]);
+		CHECK_MSG(paia[0] > paia[1] && paia[1] > paia[2], "%s: %g, %g, %g",
+		          reading_noise_name((enum reading_noise)noise), paia[0], paia[1], paia[2]);
+		CHECK_MSG(paia[2] > 0.4, "%s is worse than guessing: %g", reading_noise_name((enum reading_noise)noise),
+		          paia[2]);
 	}
 	CHECK(reading_noise_name(READING_NOISES) == NULL);
 }
 
-/* Hosts' own costs are fixed for the run: what is left of a triple of readings without them is the delays. */
+/* Start-up costs are fixed for the run: a triple of readings without them is the sum of the delays. */
 static void test_startup(void)
 {
 	struct fixture it;
@@ -125,7 +128,10 @@ static void test_startup(void)
 	release(&it);
 }
 
-/* The way out of a hot rack is hot in every round: a pair reads 4 us for each of its two ends that is in one, unless they share it. */
+/*
+ * The uplink of a hot rack is hot in every round: a pair reads 4 us for each of its ends in one, unless they
+ * share it.
+ */
 static void test_hot(void)
 {
 	struct fixture it;
@@ -165,7 +171,7 @@ static void test_bandwidth(void)
 		for (uint32_t b = 0; b < a; b++) {
 			double rate = 1 / matrix_get(&read, a, b);
 
-			CHECK(rate < spec.host_rate * exp(0.15 * 6)); /* six deviations of the measurement's own */
+			CHECK(rate < spec.host_rate * exp(0.15 * 6)); /* six standard deviations of the measurement */
 			fastest = rate > fastest ? rate : fastest;
 			slowest = rate < slowest ? rate : slowest;
 		}
@@ -176,7 +182,7 @@ static void test_bandwidth(void)
 	discover_close(&made);
 }
 
-/* In one rack, with nobody else there, every pair has its hosts' whole links, in the last round as in the first. */
+/* In one rack without other traffic, every pair has its hosts' whole links, in the last round as in the first. */
 static void test_undisturbed(void)
 {
 	struct region_spec spec = discover_spec(discover_setting_find("corner"));
@@ -192,9 +198,10 @@ static void test_undisturbed(void)
 	CHECK(reading_bandwidth(&made.region, &made.crowd, 1, &read, &err) == ESP_OK);
 	for (uint32_t a = 0; a < 16; a++) {
 		for (uint32_t b = 0; b < a; b++)
-			far += fabs(log(matrix_get(&read, a, b) * spec.host_rate)) > 0.45; /* three deviations of the measurement's own */
+			/* three standard deviations of the measurement */
+			far += fabs(log(matrix_get(&read, a, b) * spec.host_rate)) > 0.45;
 	}
-	CHECK_MSG(far <= 6, "%u of 120 readings are off", far); /* one in fifty has an outlier on one of its ways */
+	CHECK_MSG(far <= 6, "%u of 120 readings are off", far); /* one in fifty has an outlier in one of its directions */
 	matrix_fini(&read);
 	discover_close(&made);
 }

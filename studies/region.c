@@ -20,7 +20,8 @@ struct region_spec region_defaults(void)
 		.count = {[REGION_HOST] = 20},
 		.host_rate = 10e9 / 8,
 		.share = {[REGION_DATACENTER] = 2, [REGION_CLUSTER] = 1.5, [REGION_ROW] = 2, [REGION_RACK] = 4},
-		.delay = {[REGION_DATACENTER] = 150e-6, [REGION_CLUSTER] = 5e-6, [REGION_ROW] = 2e-6, [REGION_RACK] = 1.5e-6, [REGION_HOST] = 4e-6},
+		.delay = {[REGION_DATACENTER] = 150e-6, [REGION_CLUSTER] = 5e-6, [REGION_ROW] = 2e-6, [REGION_RACK] = 1.5e-6,
+		          [REGION_HOST] = 4e-6},
 	};
 }
 
@@ -30,31 +31,35 @@ static enum esp_status check_spec(const struct region_spec *spec, struct error *
 
 	for (uint32_t level = REGION_DATACENTER; level <= REGION_RACK; level++) {
 		if (spec->count[level] < above)
-			return error_set(err, ESP_EINVAL, "%u %ss in %u %ss: each needs one", spec->count[level], level_names[level], above,
-			                 level_names[level - 1]);
+			return error_set(err, ESP_EINVAL, "%u %ss in %u %ss: each needs one", spec->count[level],
+			                 level_names[level], above, level_names[level - 1]);
 		if (spec->count[level] > 1u << 16)
-			return error_set(err, ESP_ELIMIT, "%u %ss: there may be %u at most", spec->count[level], level_names[level], 1u << 16);
+			return error_set(err, ESP_ELIMIT, "%u %ss: there may be %u at most", spec->count[level], level_names[level],
+			                 1u << 16);
 		above = spec->count[level];
 	}
 	if (spec->machines < 2 || spec->machines > REGION_MACHINES_MOST)
 		return error_set(err, ESP_EINVAL, "%u machines: from 2 to %u are placed", spec->machines, REGION_MACHINES_MOST);
-	if (spec->count[REGION_HOST] == 0 || spec->count[REGION_HOST] > 1u << 12 || (uint64_t)above * spec->count[REGION_HOST] < spec->machines)
-		return error_set(err, ESP_EINVAL, "%u racks of %u hosts have no room for %u machines", above, spec->count[REGION_HOST], spec->machines);
+	if (spec->count[REGION_HOST] == 0 || spec->count[REGION_HOST] > 1u << 12 ||
+	    (uint64_t)above * spec->count[REGION_HOST] < spec->machines)
+		return error_set(err, ESP_EINVAL, "%u racks of %u hosts have no room for %u machines", above,
+		                 spec->count[REGION_HOST], spec->machines);
 	return ESP_OK;
 }
 
-/* ---- where things stand ---- */
+/* ---- places ---- */
 
-/* Number `number` of a level that has `count` hangs from this one of the level above: neighbours share it. */
+/* The parent of number `number` of a level with `count` vertices: neighbours share it. */
 static uint32_t parent_of(uint32_t number, uint32_t count, uint32_t above)
 {
 	return (uint32_t)((uint64_t)number * above / count);
 }
 
-/* How many of a level that has `count` hang from number `number` of the level above. */
+/* How many vertices of a level with `count` have the parent `number`. */
 static uint32_t children_of(uint32_t number, uint32_t count, uint32_t above)
 {
-	uint64_t first = ((uint64_t)number * count + above - 1) / above, next = ((uint64_t)(number + 1) * count + above - 1) / above;
+	uint64_t first = ((uint64_t)number * count + above - 1) / above,
+	    next = ((uint64_t)(number + 1) * count + above - 1) / above;
 
 	return (uint32_t)(next - first);
 }
@@ -64,7 +69,7 @@ static uint32_t count_of(const struct region_spec *spec, uint32_t level)
 	return level == REGION_WHOLE ? 1 : spec->count[level];
 }
 
-/* The rate of a switch's link up: that of all that hang from it, whether they hold machines or not, divided. */
+/* The rate of a switch's uplink: the sum of all below it, with machines or not, divided by its share. */
 static double uplink_rate(const struct region_spec *spec, uint32_t level, uint32_t number)
 {
 	double rate;
@@ -72,7 +77,8 @@ static double uplink_rate(const struct region_spec *spec, uint32_t level, uint32
 	if (level == REGION_RACK)
 		return spec->host_rate * spec->count[REGION_HOST] / spec->share[level];
 	uint32_t count = count_of(spec, level + 1), above = count_of(spec, level);
-	uint32_t children = children_of(number, count, above), first = (uint32_t)(((uint64_t)number * count + above - 1) / above);
+	uint32_t children = children_of(number, count, above),
+	    first = (uint32_t)(((uint64_t)number * count + above - 1) / above);
 	rate = 0;
 	for (uint32_t i = 0; i < children; i++)
 		rate += uplink_rate(spec, level + 1, first + i);
@@ -89,8 +95,12 @@ static void shuffle(uint32_t *list, uint32_t count, struct rng *rng)
 	}
 }
 
-/* Racks of the machines, as the cloud gives them; taken is by rack. Who comes back to a rack finds that others have left. */
-static void allocate_packed(const struct region_spec *spec, struct rng *rng, uint32_t *order, uint32_t *taken, uint32_t *out_rack)
+/*
+ * The racks of the machines, as a cloud allocates them; taken: by rack. When the allocation returns to a rack,
+ * other tenants may have left it.
+ */
+static void allocate_packed(const struct region_spec *spec, struct rng *rng, uint32_t *order, uint32_t *taken,
+                            uint32_t *out_rack)
 {
 	uint32_t racks = spec->count[REGION_RACK];
 
@@ -99,7 +109,8 @@ static void allocate_packed(const struct region_spec *spec, struct rng *rng, uin
 		order[i] = i;
 	shuffle(order, racks, rng);
 	for (uint32_t given = 0, i = 0; given < spec->machines; i = (i + 1) % racks) {
-		uint32_t room = spec->count[REGION_HOST] - taken[order[i]], most = room < REGION_FREE_MOST ? room : REGION_FREE_MOST;
+		uint32_t room = spec->count[REGION_HOST] - taken[order[i]], most = room < REGION_FREE_MOST
+		                ? room : REGION_FREE_MOST;
 		uint32_t free_hosts = most > 0 ? 1 + (uint32_t)rng_below(rng, most) : 0;
 
 		taken[order[i]] += free_hosts;
@@ -113,7 +124,7 @@ static void allocate_spread(const struct region_spec *spec, struct rng *rng, uin
 	for (uint32_t given = 0; given < spec->machines;) {
 		uint32_t rack = (uint32_t)rng_below(rng, spec->count[REGION_RACK]);
 
-		/* The chance that the host drawn in it is free. */
+		/* The probability that the drawn host is free. */
 		if (rng_below(rng, spec->count[REGION_HOST]) < taken[rack])
 			continue;
 		taken[rack]++;
@@ -123,7 +134,7 @@ static void allocate_spread(const struct region_spec *spec, struct rng *rng, uin
 
 /* ---- making ---- */
 
-/* The switch of a level and number, made with all above it if it is new. index: by level and number, 0 for none. */
+/* The switch of a level and number, made with all above it if it is new. index: by level and number, 0: none. */
 static uint32_t switch_at(struct region *region, uint32_t *const index[REGION_HOST], uint32_t level, uint32_t number)
 {
 	const struct region_spec *spec = &region->spec;
@@ -132,7 +143,8 @@ static uint32_t switch_at(struct region *region, uint32_t *const index[REGION_HO
 		return 0;
 	if (index[level][number] > 0)
 		return index[level][number];
-	uint32_t above = switch_at(region, index, level - 1, parent_of(number, spec->count[level], count_of(spec, level - 1)));
+	uint32_t above = switch_at(region, index, level - 1,
+	                           parent_of(number, spec->count[level], count_of(spec, level - 1)));
 	region->switches[region->switch_count] = (struct region_switch){
 		above, level, number, uplink_rate(spec, level, number), spec->delay[level]};
 	return index[level][number] = region->switch_count++;
@@ -148,7 +160,8 @@ static void place_machine(struct region *region, uint32_t machine, uint32_t rack
 	place[REGION_WHOLE] = 0;
 }
 
-static void make(struct region *region, uint64_t seed, uint32_t *const index[REGION_HOST], uint32_t *scratch, uint32_t *rack)
+static void make_region(struct region *region, uint64_t seed, uint32_t *const index[REGION_HOST], uint32_t *scratch,
+                        uint32_t *rack)
 {
 	const struct region_spec *spec = &region->spec;
 	struct rng rng;
@@ -159,7 +172,7 @@ static void make(struct region *region, uint64_t seed, uint32_t *const index[REG
 	else
 		allocate_spread(spec, &rng, scratch, rack);
 	shuffle(rack, spec->machines, &rng);
-	region->switch_count = 1; /* the whole */
+	region->switch_count = 1; /* the root */
 	for (uint32_t i = 0; i < spec->machines; i++)
 		place_machine(region, i, switch_at(region, index, REGION_RACK, rack[i]));
 }
@@ -176,14 +189,15 @@ enum esp_status region_init(struct region *region, const struct region_spec *spe
 	region->spec = *spec;
 	region->switches = calloc(switches_most, sizeof(*region->switches));
 	region->rack_of = calloc(spec->machines, sizeof(*region->rack_of));
-	region->truth = (struct racks){.nodes = spec->machines, .levels = REGION_HOST, .place = calloc((size_t)spec->machines * REGION_HOST, sizeof(uint32_t))};
+	region->truth = (struct racks){.nodes = spec->machines, .levels = REGION_HOST,
+	                               .place = calloc((size_t)spec->machines * REGION_HOST, sizeof(uint32_t))};
 	bool has_memory = region->switches && region->rack_of && region->truth.place;
 	for (uint32_t level = REGION_DATACENTER; level <= REGION_RACK; level++)
 		has_memory = (index[level] = calloc(spec->count[level], sizeof(**index))) && has_memory;
 	scratch = calloc(2 * (size_t)spec->count[REGION_RACK], sizeof(*scratch));
 	rack = calloc(spec->machines, sizeof(*rack));
 	if (has_memory && scratch && rack)
-		make(region, seed, index, scratch, rack);
+		make_region(region, seed, index, scratch, rack);
 	else
 		status = error_set(err, ESP_ENOMEM, "no memory for a region of %u machines", spec->machines);
 	for (uint32_t level = REGION_DATACENTER; level <= REGION_RACK; level++)
@@ -203,7 +217,7 @@ void region_fini(struct region *region)
 	*region = (struct region){0};
 }
 
-/* ---- looking ---- */
+/* ---- reading ---- */
 
 uint32_t region_held(const struct region *region, enum region_level level)
 {
@@ -216,7 +230,8 @@ uint32_t region_held(const struct region *region, enum region_level level)
 	return count;
 }
 
-enum esp_status region_grouping(const struct region *region, enum region_level level, struct grouping *out, struct error *err)
+enum esp_status region_grouping(const struct region *region, enum region_level level, struct grouping *out,
+                                struct error *err)
 {
 	uint32_t machines = region->spec.machines;
 	uint32_t *labels = calloc(machines, sizeof(*labels));
@@ -234,7 +249,7 @@ uint32_t region_way(const struct region *region, uint32_t from, uint32_t to, uin
 {
 	uint32_t up = region->rack_of[from], down = region->rack_of[to], count = 0, behind = REGION_WAY_MOST;
 
-	/* Both climb at the same pace, as all racks are equally deep. */
+	/* Both ends are equally deep, as all racks are. */
 	while (up != down) {
 		out_links[count++] = 2 * up;
 		out_links[--behind] = 2 * down + 1;
@@ -264,7 +279,8 @@ static const char *switch_name(const struct region *region, uint32_t number, cha
 	if (it->level == REGION_WHOLE)
 		snprintf(text, TOPOLOGY_NAME, "region");
 	else
-		snprintf(text, TOPOLOGY_NAME, "%s%u", it->level == REGION_DATACENTER ? "dc" : level_names[it->level], it->number);
+		snprintf(text, TOPOLOGY_NAME, "%s%u", it->level == REGION_DATACENTER ? "dc" : level_names[it->level],
+		         it->number);
 	return text;
 }
 
@@ -289,11 +305,12 @@ static void write_topology(const struct region *region, const double *host_share
 	}
 	for (uint32_t i = 0; i < region->spec.machines; i++) {
 		fprintf(file, "host vm%02u", i);
-		write_link(file, switch_name(region, region->rack_of[i], above), region->spec.host_rate * (host_share ? host_share[i] : 1),
-		           region->spec.delay[REGION_HOST]);
+		write_link(file, switch_name(region, region->rack_of[i], above),
+		           region->spec.host_rate * (host_share ? host_share[i] : 1), region->spec.delay[REGION_HOST]);
 	}
 	for (uint32_t i = 2; flows && i < 2 * region->switch_count; i++) {
-		const char *low = switch_name(region, i / 2, name), *high = switch_name(region, region->switches[i / 2].parent, above);
+		const char *low = switch_name(region, i / 2, name),
+		    *high = switch_name(region, region->switches[i / 2].parent, above);
 
 		if (flows[i] > 0)
 			fprintf(file, "from 0s %s > %s flows %u\n", i % 2 == 0 ? low : high, i % 2 == 0 ? high : low, flows[i]);
@@ -312,7 +329,8 @@ enum esp_status region_topology(const struct region *region, const double *host_
 	write_topology(region, host_share, flows, file);
 	bool failed = ferror(file) != 0;
 	failed = fclose(file) != 0 || failed;
-	enum esp_status status = failed ? error_set(err, ESP_ENOMEM, "no memory for a topology") : topology_parse(text, length, out, err);
+	enum esp_status status = failed ? error_set(err, ESP_ENOMEM, "no memory for a topology")
+	                                : topology_parse(text, length, out, err);
 	free(text);
 	return status;
 }

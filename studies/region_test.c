@@ -1,6 +1,6 @@
 /*
- * Made-up regions: as many of everything as asked for, nobody twice on a host, ways that climb and descend, links that add up,
- * and the same region from the same seed.
+ * Synthetic regions: the requested counts, at most one machine per host, paths that go up and down, uplinks
+ * that add up, and the same region from the same seed.
  */
 #include "studies/region.h"
 
@@ -9,8 +9,8 @@
 #include "base/check.h"
 #include "base/rng.h"
 
-static struct region_spec spec_of(uint32_t datacenters, uint32_t clusters, uint32_t rows, uint32_t racks, uint32_t hosts, uint32_t machines,
-                                  enum region_allocation allocation)
+static struct region_spec spec_of(uint32_t datacenters, uint32_t clusters, uint32_t rows, uint32_t racks,
+                                  uint32_t hosts, uint32_t machines, enum region_allocation allocation)
 {
 	struct region_spec spec = region_defaults();
 
@@ -60,7 +60,10 @@ static void check_places(const struct region *region)
 	}
 }
 
-/* As many links up as down; a common beginning of k levels leaves out k switches on each side; back is the mirror of there. */
+/*
+ * As many links up as down; a common prefix of k levels leaves out k switches on each side; the way back is
+ * mirrored.
+ */
 static void check_way(const struct region *region, uint32_t a, uint32_t b)
 {
 	uint32_t there[REGION_WAY_MOST], back[REGION_WAY_MOST];
@@ -104,7 +107,8 @@ static void test_any(uint64_t seed)
 		uint32_t datacenters = 1 + (uint32_t)rng_below(&rng, 3), clusters = datacenters + (uint32_t)rng_below(&rng, 5);
 		uint32_t rows = clusters + (uint32_t)rng_below(&rng, 12), racks = rows + (uint32_t)rng_below(&rng, 40);
 		uint32_t hosts = 1 + (uint32_t)rng_below(&rng, 20), room = racks * hosts < 100 ? racks * hosts : 100;
-		const struct region_spec spec = spec_of(datacenters, clusters, rows, racks, hosts, room < 2 ? 2 : 2 + (uint32_t)rng_below(&rng, room - 1),
+		const struct region_spec spec = spec_of(datacenters, clusters, rows, racks, hosts,
+		                                        room < 2 ? 2 : 2 + (uint32_t)rng_below(&rng, room - 1),
 		                                        rng_chance(&rng, 1, 2) ? REGION_PACKED : REGION_SPREAD);
 
 		if (spec.machines <= racks * hosts)
@@ -112,10 +116,10 @@ static void test_any(uint64_t seed)
 	}
 }
 
-/* Delays of a round trip, level by level, as docs/discovery-sim.md has them. */
+/* Delays of a round trip by level, as documented in docs/discovery-sim.md. */
 static void test_round_trips(void)
 {
-	const struct region_spec spec = spec_of(2, 4, 8, 16, 4, 64, REGION_SPREAD); /* every host is taken */
+	const struct region_spec spec = spec_of(2, 4, 8, 16, 4, 64, REGION_SPREAD); /* every host is used */
 	const double expected[REGION_HOST + 1] = {[1] = 650e-6, [2] = 50e-6, [3] = 30e-6, [4] = 22e-6, [5] = 16e-6};
 	struct region region;
 	uint32_t seen = 0;
@@ -124,18 +128,23 @@ static void test_round_trips(void)
 	for (uint32_t i = 1; i < 64; i++) {
 		uint32_t common = racks_common(&region.truth, 0, i);
 
-		CHECK_MSG(is_near(region_round_trip(&region, 0, i), expected[common]), "%u levels in common: %g s", common, region_round_trip(&region, 0, i));
+		CHECK_MSG(is_near(region_round_trip(&region, 0, i), expected[common]), "%u levels in common: %g s", common,
+		          region_round_trip(&region, 0, i));
 		seen |= 1u << common;
 	}
 	CHECK_U64(seen, 0x3e);
 	region_fini(&region);
 }
 
-/* 16 racks of 4 hosts: a rack's uplink has 1 host rate, a row's 2 racks / 2, a cluster's 2 rows / 1.5, a datacenter's 2 clusters / 2. */
+/*
+ * 16 racks of 4 hosts: uplinks of a rack 1 host rate, a row 2 racks / 2, a cluster 2 rows / 1.5, a datacenter 2
+ * clusters / 2.
+ */
 static void test_uplinks(void)
 {
 	const struct region_spec spec = spec_of(2, 4, 8, 16, 4, 20, REGION_SPREAD);
-	const double rates[REGION_LEVELS] = {[REGION_RACK] = 1, [REGION_ROW] = 1, [REGION_CLUSTER] = 2 / 1.5, [REGION_DATACENTER] = 2 / 1.5};
+	const double rates[REGION_LEVELS] = {[REGION_RACK] = 1, [REGION_ROW] = 1, [REGION_CLUSTER] = 2 / 1.5,
+	                                     [REGION_DATACENTER] = 2 / 1.5};
 	struct region region;
 
 	make(&region, &spec, 7);
@@ -184,14 +193,15 @@ static void test_grouping(void)
 	struct error err = {0};
 
 	make(&region, &spec, 5);
-	CHECK(region_grouping(&region, REGION_RACK, &racks, &err) == ESP_OK && region_grouping(&region, REGION_ROW, &rows, &err) == ESP_OK);
+	CHECK(region_grouping(&region, REGION_RACK, &racks, &err) == ESP_OK &&
+	      region_grouping(&region, REGION_ROW, &rows, &err) == ESP_OK);
 	CHECK_U64(racks.count, region_held(&region, REGION_RACK));
 	CHECK_U64(rows.count, region_held(&region, REGION_ROW));
 	for (uint32_t a = 0; a < 64; a++) {
 		for (uint32_t b = 0; b < a; b++)
 			CHECK_U64(racks.group_of[a] == racks.group_of[b], region.rack_of[a] == region.rack_of[b]);
 	}
-	/* Packed machines are in few racks, of unequal sizes, and their numbers say nothing about them. */
+	/* Packed machines are in few racks of unequal sizes, and their numbers tell nothing about their racks. */
 	CHECK(racks.count <= 25 && racks.count >= 6);
 	grouping_fini(&racks);
 	grouping_fini(&rows);
@@ -204,7 +214,7 @@ static void test_refused(void)
 		spec_of(2, 1, 4, 8, 4, 8, REGION_SPREAD),      /* a datacenter without a cluster */
 		spec_of(0, 1, 4, 8, 4, 8, REGION_SPREAD),
 		spec_of(1, 1, 1, 2, 4, 9, REGION_SPREAD),      /* no room */
-		spec_of(1, 1, 1, 2, 4, 1, REGION_SPREAD),      /* nobody to talk to */
+		spec_of(1, 1, 1, 2, 4, 1, REGION_SPREAD),      /* a single machine */
 		spec_of(1, 1, 1, 2, 0, 2, REGION_SPREAD),
 		spec_of(1, 1, 1, 1 << 20, 4, 8, REGION_SPREAD),
 	};

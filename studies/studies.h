@@ -1,6 +1,6 @@
 /*
- * studies.h - espalier-study: its subcommands, one file each. They reproduce figures and tables of papers and are no part of
- * the product.
+ * studies.h - the subcommands of espalier-study, one file each. They reproduce figures and tables of papers and
+ * are no part of the product.
  */
 #ifndef STUDIES_STUDIES_H
 #define STUDIES_STUDIES_H

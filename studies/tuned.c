@@ -65,7 +65,8 @@ static uint64_t round_trip_ns(const struct topology *topology, uint32_t a, uint3
 	return (uint64_t)llround(2e9 * topology_delay(topology, links, count));
 }
 
-static struct tune_node node_of(const struct tuned *tuned, const struct topology *topology, uint32_t machine, double seconds)
+static struct tune_node node_of(const struct tuned *tuned, const struct topology *topology, uint32_t machine,
+                                double seconds)
 {
 	struct tune_node node = {.time_ns = (uint64_t)llround(seconds * 1e9)};
 
@@ -96,22 +97,27 @@ double tuned_balance(const struct tuned *tuned)
 
 /* ---- running ---- */
 
-static enum esp_status play(const struct tuned *tuned, const struct plan_masters *masters, const struct topology *topology,
-                            const struct once_load *load, struct tuned *watcher, double *out_seconds, struct error *err)
+static enum esp_status play(const struct tuned *tuned, const struct plan_masters *masters,
+                            const struct topology *topology, const struct once_load *load, struct tuned *watcher,
+                            double *out_seconds, struct error *err)
 {
 	const struct plan_spec spec = {
-		.chunks = {.collective = PLAN_ALLREDUCE, .workers = tuned->machines, .bytes = load->bytes, .chunk_bytes = load->chunk_bytes, .align = 4},
+		.chunks = {.collective = PLAN_ALLREDUCE, .workers = tuned->machines, .bytes = load->bytes,
+		           .chunk_bytes = load->chunk_bytes, .align = 4},
 		.in_place = true,
 		.group_of = tuned->group_of,
 		.masters = masters,
 	};
-	const struct once_config once = {.topology = topology, .place = topology->hosts, .model = NETWORK_FLUID, .order = CLUSTER_SHARED,
-	                                 .grain = load->grain, .credits = 16, .user = watcher, .message = watcher ? on_message : NULL};
+	const struct once_config once = {.topology = topology, .place = topology->hosts, .model = NETWORK_FLUID,
+	                                 .order = CLUSTER_SHARED,
+	                                 .grain = load->grain, .credits = 16, .user = watcher,
+	                                 .message = watcher ? on_message : NULL};
 	struct once_result result;
 	struct plan *plan = NULL;
 
 	if (topology->host_count != tuned->machines)
-		return error_set(err, ESP_EINVAL, "a topology of %u hosts for %u machines", topology->host_count, tuned->machines);
+		return error_set(err, ESP_EINVAL, "a topology of %u hosts for %u machines", topology->host_count,
+		                 tuned->machines);
 	enum esp_status status = plan_open(&planner_two_level, &spec, &plan, err);
 	if (status == ESP_OK)
 		status = once_run(plan, &once, &result, err);
@@ -121,13 +127,15 @@ static enum esp_status play(const struct tuned *tuned, const struct plan_masters
 	return status;
 }
 
-enum esp_status tuned_without(const struct tuned *tuned, const struct plan_masters *masters, const struct topology *topology, const struct once_load *load, double *out_seconds, struct error *err)
+enum esp_status tuned_without(const struct tuned *tuned, const struct plan_masters *masters,
+                              const struct topology *topology, const struct once_load *load, double *out_seconds,
+                              struct error *err)
 {
 	return play(tuned, masters, topology, load, NULL, out_seconds, err);
 }
 
-enum esp_status tuned_step(struct tuned *tuned, const struct topology *topology, const struct once_load *load, double *out_seconds,
-                           struct tune_report *out_report, struct error *err)
+enum esp_status tuned_step(struct tuned *tuned, const struct topology *topology, const struct once_load *load,
+                           double *out_seconds, struct tune_report *out_report, struct error *err)
 {
 	size_t pairs = (size_t)tuned->machines * tuned->machines;
 	struct tune_report report = {0};

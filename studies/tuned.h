@@ -1,9 +1,9 @@
 /*
- * tuned.h - a job that retunes itself, step by step in virtual time: an allreduce, what the machines measured of their
- * connections in it, and the tuner's (src/tune) masters for the next one.
+ * tuned.h - a job that retunes itself in virtual time: an allreduce, the machines' measurements of their
+ * connections, and the tuner's (src/tune) masters for the next one.
  *
- * Worker i stands on host i of the topology. The rate of a connection is what was sent over it while it had something to send, as
- * the kernel counts it in a job.
+ * Worker i is on host i of the topology. The rate of a connection is the bytes over the time in which it had
+ * data to send, as the kernel counts it in a job.
  */
 #ifndef STUDIES_TUNED_H
 #define STUDIES_TUNED_H
@@ -19,20 +19,23 @@ struct tuned {
 	struct tune_node *nodes; /* of the last step */
 	/* By sender and receiver: */
 	uint64_t *bytes;
-	double *busy; /* seconds in which a message was on its way out */
+	double *busy; /* seconds in which a message was being sent */
 };
 
 /* group_of is copied: numbered from 0 without gaps; all 0 is the flat plan. ESP_EINVAL, ESP_ENOMEM. */
-ESP_CHECKED enum esp_status tuned_init(struct tuned *tuned, const uint32_t *group_of, uint32_t machines, struct error *err);
-void tuned_fini(struct tuned *tuned); /* of zeros: nothing happens */
+ESP_CHECKED enum esp_status tuned_init(struct tuned *tuned, const uint32_t *group_of, uint32_t machines,
+                                       struct error *err);
+void tuned_fini(struct tuned *tuned); /* accepts a zeroed struct */
 
-/* Runs one allreduce by the masters that there are, measures it, and lets the tuner change them. out_report may be NULL. */
-ESP_CHECKED enum esp_status tuned_step(struct tuned *tuned, const struct topology *topology, const struct once_load *load,
-                                       double *out_seconds, struct tune_report *out_report, struct error *err);
+/* Runs one allreduce with the current masters, measures it, and lets the tuner change them. out_report may be NULL. */
+ESP_CHECKED enum esp_status tuned_step(struct tuned *tuned, const struct topology *topology,
+                                       const struct once_load *load, double *out_seconds,
+                                       struct tune_report *out_report, struct error *err);
 
-/* One allreduce by these masters, which stay as they are. */
-ESP_CHECKED enum esp_status tuned_without(const struct tuned *tuned, const struct plan_masters *masters, const struct topology *topology,
-                                          const struct once_load *load, double *out_seconds, struct error *err);
+/* One allreduce with these masters, without tuning. */
+ESP_CHECKED enum esp_status tuned_without(const struct tuned *tuned, const struct plan_masters *masters,
+                                          const struct topology *topology, const struct once_load *load,
+                                          double *out_seconds, struct error *err);
 
 /* The most that a machine sent in the last step, over the least. */
 double tuned_balance(const struct tuned *tuned);

@@ -6,13 +6,13 @@
 
 #include "network/discover/affinity_parts.h"
 
-#define FILLS 30         /* rounds in which unknown pairs take on what their nodes' own parts say */
-#define SWEEPS 100u      /* of polishing at most; a handful is usual */
-#define PROGRESS 1e-9    /* of what is explained: less is rounding */
+#define FILLS 30         /* rounds in which unknown pairs take the values that the own parts predict */
+#define SWEEPS 100u      /* most passes of polishing; a few are usual */
+#define PROGRESS 1e-9    /* of the explained part: less is rounding */
 
-/* ---- what is left of the pairs ---- */
+/* ---- residuals of pairs ---- */
 
-/* The own parts by least squares. All pairs count: own_i is (row_i - all / (2 (n - 1))) / (n - 2). */
+/* The own parts by least squares over all pairs: own_i is (row_i - all / (2 (n - 1))) / (n - 2). */
 static void fit_own(const struct affinity *affinity, double *own)
 {
 	uint32_t n = affinity->nodes;
@@ -40,7 +40,7 @@ static double mean_known(const struct matrix *matrix)
 	return known > 0 ? sum / (double)known : 0;
 }
 
-static void take_rest(struct affinity *affinity, const struct matrix *matrix, double *own)
+static void compute_residuals(struct affinity *affinity, const struct matrix *matrix, double *own)
 {
 	uint32_t n = affinity->nodes;
 	uint64_t known = matrix_known(matrix);
@@ -80,7 +80,7 @@ enum esp_status affinity_init(struct affinity *affinity, const struct matrix *ma
 		return error_set(err, ESP_ENOMEM, "no memory for the affinity of %u nodes", n);
 	}
 	if (n >= AFFINITY_NODES_LEAST)
-		take_rest(affinity, matrix, affinity->own);
+		compute_residuals(affinity, matrix, affinity->own);
 	enum esp_status status = affinity_judge_one(affinity, err);
 	if (status != ESP_OK)
 		affinity_fini(affinity);
@@ -94,11 +94,12 @@ void affinity_fini(struct affinity *affinity)
 	*affinity = (struct affinity){0};
 }
 
-/* ---- what a grouping explains ---- */
+/* ---- the part that a grouping explains ---- */
 
 /*
- * A grouping's pattern has 1 for each pair inside of a group. Its square, once own parts are taken out of it as well, depends on
- * the sizes alone: with r_i other members for node i, R = sum r_i: R / 2 - (sum r_i^2 - R^2 / (2 (n - 1))) / (n - 2).
+ * A grouping's pattern has 1 for each pair within a group. Its squared length, after own parts are removed from
+ * it as well, depends on the sizes only: with r_i other members for node i, R = sum r_i: R / 2 - (sum r_i^2 -
+ * R^2 / (2 (n - 1))) / (n - 2).
  */
 struct pattern {
 	double others;  /* R           */
@@ -120,7 +121,7 @@ static double pattern_square(const struct pattern *pattern, uint32_t nodes)
 	return pattern->others / 2 - (pattern->squares - pattern->others * pattern->others / (2 * (n - 1))) / (n - 2);
 }
 
-/* The length of the measurement's projection on the pattern; below 0: groups are further inside than outside. */
+/* The length of the measurement's projection on the pattern; negative: groups are further inside than outside. */
 static double explained(double inside, const struct pattern *pattern, uint32_t nodes)
 {
 	double square = pattern_square(pattern, nodes);
@@ -135,7 +136,7 @@ struct polish {
 	struct grouping *grouping;
 	uint32_t least;
 	uint32_t *sizes;
-	double *towards; /* nodes * groups: the affinity of a node to all of a group */
+	double *towards; /* nodes * groups: the summed affinity of a node to the nodes of a group */
 	struct pattern pattern;
 	double inside;
 };
@@ -178,7 +179,7 @@ static void move(struct polish *polish, uint32_t node, uint32_t to)
 	polish->grouping->group_of[node] = to;
 }
 
-/* What would be explained if the node were there. */
+/* The explained part if the node were in group `to`. */
 static double if_moved(const struct polish *polish, uint32_t node, uint32_t to)
 {
 	uint32_t from = polish->grouping->group_of[node];
@@ -188,7 +189,8 @@ static double if_moved(const struct polish *polish, uint32_t node, uint32_t to)
 	add_group(&pattern, polish->sizes[to], -1);
 	add_group(&pattern, polish->sizes[from] - 1, 1);
 	add_group(&pattern, polish->sizes[to] + 1, 1);
-	return explained(polish->inside + towards(polish, node)[to] - towards(polish, node)[from], &pattern, polish->affinity->nodes);
+	return explained(polish->inside + towards(polish, node)[to] - towards(polish, node)[from], &pattern,
+	                 polish->affinity->nodes);
 }
 
 static uint32_t sweep_moves(struct polish *polish)
@@ -196,7 +198,8 @@ static uint32_t sweep_moves(struct polish *polish)
 	uint32_t moves = 0, count = polish->grouping->count;
 
 	for (uint32_t node = 0; node < polish->affinity->nodes; node++) {
-		double now = explained(polish->inside, &polish->pattern, polish->affinity->nodes), best = now + PROGRESS * fabs(now);
+		double now = explained(polish->inside, &polish->pattern, polish->affinity->nodes),
+		    best = now + PROGRESS * fabs(now);
 		uint32_t from = polish->grouping->group_of[node], chosen = from;
 
 		for (uint32_t to = 0; to < count && polish->sizes[from] > polish->least; to++) {
@@ -215,7 +218,7 @@ static uint32_t sweep_moves(struct polish *polish)
 	return moves;
 }
 
-/* Sizes stay, so an exchange is good if there is more affinity inside. */
+/* Sizes stay, so an exchange is good if it increases the affinity inside. */
 static uint32_t sweep_exchanges(struct polish *polish)
 {
 	uint32_t moves = 0, n = polish->affinity->nodes, *group_of = polish->grouping->group_of;
@@ -225,7 +228,8 @@ static uint32_t sweep_exchanges(struct polish *polish)
 			uint32_t a = group_of[i], b = group_of[j];
 			const double *x = towards(polish, i), *y = towards(polish, j);
 
-			if (a == b || !(x[b] - x[a] + y[a] - y[b] - 2 * polish->affinity->of[(size_t)i * n + j] > PROGRESS * fabs(polish->inside)))
+			if (a == b || !(x[b] - x[a] + y[a] - y[b] - 2 * polish->affinity->of[(size_t)i * n + j] > PROGRESS *
+			                fabs(polish->inside)))
 				continue;
 			move(polish, i, b);
 			move(polish, j, a);
@@ -259,8 +263,8 @@ static uint32_t run_polish(struct polish *polish)
 	return moves;
 }
 
-enum esp_status affinity_polish(const struct affinity *affinity, uint32_t least, struct grouping *grouping, uint32_t *out_moves,
-                                struct error *err)
+enum esp_status affinity_polish(const struct affinity *affinity, uint32_t least, struct grouping *grouping,
+                                uint32_t *out_moves, struct error *err)
 {
 	struct polish polish = {.affinity = affinity, .grouping = grouping, .least = least > 0 ? least : 1};
 	bool is_worth = affinity->nodes >= AFFINITY_NODES_LEAST && grouping->count > 1;

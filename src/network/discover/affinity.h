@@ -1,10 +1,12 @@
 /*
- * affinity.h - which nodes are nearer to each other than their own costs explain, and what that says for a grouping.
+ * affinity.h - affinity of nodes: how much nearer two nodes are than their own parts explain, and the evidence
+ * for a grouping.
  *
- * The model behind it has one number for each node and one for all groups: p_ij = own_i + own_j, and gap more if i and j are
- * in different groups. To find groups, the own parts are taken out once, by least squares; what is left of a pair is its affinity (above 0:
- * nearer than expected). A grouping explains the more of what is left, the more affinity there is inside of groups. This
- * looks at all pairs at once, so that it is certain where each single pair is doubtful. Pure.
+ * The model has one number per node and one gap for all groups: p_ij = own_i + own_j, plus the gap if i and j
+ * are in different groups. To find groups, the own parts are removed once, by least squares; the residual of a
+ * pair is its affinity (positive: nearer than expected). A grouping explains more of the residuals, the more
+ * affinity there is inside its groups. It uses all pairs at once, so it is certain even where each single pair
+ * is doubtful. Pure.
  */
 #ifndef NETWORK_DISCOVER_AFFINITY_H
 #define NETWORK_DISCOVER_AFFINITY_H
@@ -15,48 +17,54 @@
 struct affinity {
 	uint32_t nodes;
 	const struct matrix *matrix; /* borrowed */
-	double known;    /* pairs of it that are known, each counted once */
-	double *of;      /* nodes * nodes, 0 on the diagonal and where nothing is known; in the matrix's unit */
-	double *own;     /* what was taken out: the nodes' own parts */
-	double noise;    /* the deviation of single pairs with one group, and the logarithm of the likelihood with it */
+	double known;    /* number of its known pairs, each counted once */
+	double *of;      /* nodes * nodes, 0 on the diagonal and where unknown; in the matrix's unit */
+	double *own;     /* the own parts that were removed, by node */
+	double noise;    /* standard deviation of pairs with one group, and the log-likelihood with it */
 	double likelihood;
 	bool ways;       /* see affinity_init()                      */
 };
 
 /*
- * matrix passes matrix_check() and outlives it. ways: for what was measured on a network that others use. Every group has a way out of its own then,
- * and the gap between two groups is the sum of their ways: where others fill the uplink of one rack, all is far from it. And noise
- * is not the same in both directions: what is disturbed looks further than it is, and hardly anything looks nearer, so that two nodes that are
- * near each other weigh more than two that are far; what is as far as anything may have been cut off there, and be further. ESP_ENOMEM.
+ * matrix passes matrix_check() and outlives *affinity. ways: for measurements on a network with other traffic.
+ * Then every group has a term of its own, its way, and the gap between two groups is the sum of their ways: if
+ * other traffic fills the uplink of one rack, all nodes are far from it. And noise is asymmetric: disturbance
+ * makes pairs look further, and hardly anything makes them look nearer, so near pairs count more than far ones.
+ * A pair at the largest distance may have been clipped there, and be further. ESP_ENOMEM.
  */
-ESP_CHECKED enum esp_status affinity_init(struct affinity *affinity, const struct matrix *matrix, bool ways, struct error *err);
-void affinity_fini(struct affinity *affinity); /* of zeros: nothing happens */
+ESP_CHECKED enum esp_status affinity_init(struct affinity *affinity, const struct matrix *matrix, bool ways,
+                                          struct error *err);
+void affinity_fini(struct affinity *affinity); /* accepts a zeroed struct */
 
 struct affinity_verdict {
-	double gap;      /* how much further other groups are, in the mean; 0 for one group                               */
-	double noise;    /* the deviation of single pairs that is left                                                    */
-	double evidence; /* how much shorter the description of the measurement becomes by the grouping, in nats (the natural
-	                  * logarithm of odds), its own description paid for; 0 for one group, below 0: it is not worth it */
+	double gap;      /* mean additional distance to other groups; 0 for one group */
+	double noise;    /* remaining standard deviation of pairs */
+	/*
+	 * By how much the grouping shortens the description of the measurement, in nats (natural logarithm of
+	 * odds), the description of the grouping itself included; 0 for one group, negative: it does not pay.
+	 */
+	double evidence;
 };
 
 /*
- * Fits the model to the grouping anew, with noise that has long tails (Student's, with 3 degrees of freedom), so that a few pairs
- * that were disturbed decide nothing. ESP_ENOMEM.
+ * Fits the model to the grouping, with long-tailed noise (Student's t, 3 degrees of freedom), so that a few
+ * disturbed pairs do not decide. ESP_ENOMEM.
  */
 ESP_CHECKED enum esp_status affinity_judge(const struct affinity *affinity, const struct grouping *grouping,
                                            struct affinity_verdict *out, struct error *err);
 
 /*
- * What speaks for other groupings, those in which one node is somewhere else: in another group, or alone. *out_odds: the sum of their odds
- * against this one, by the own parts, gaps and noise that fit this one: 0 if every node is certain, more than 1 if some are likely to be
- * wrong; 0 for one group. ESP_ENOMEM.
+ * The evidence for rivals: groupings in which one node is in another group, or alone. *out_odds: the sum of
+ * their odds against this grouping, with the own parts, gaps and noise fitted to it: 0 if every node is
+ * certain, above 1 if some nodes are likely to be misplaced; 0 for one group. ESP_ENOMEM.
  */
-ESP_CHECKED enum esp_status affinity_rivals(const struct affinity *affinity, const struct grouping *grouping, double *out_odds,
-                                            struct error *err);
+ESP_CHECKED enum esp_status affinity_rivals(const struct affinity *affinity, const struct grouping *grouping,
+                                            double *out_odds, struct error *err);
 
 /*
- * Moves single nodes to other groups, and exchanges two, as long as that explains more and no group gets fewer than least
- * members. *out_moves (may be NULL): how often. The number of groups stays. ESP_ENOMEM.
+ * Moves single nodes to other groups, and exchanges pairs, as long as that explains more and no group gets
+ * fewer than `least` members. *out_moves (may be NULL): number of moves. The number of groups stays.
+ * ESP_ENOMEM.
  */
 ESP_CHECKED enum esp_status affinity_polish(const struct affinity *affinity, uint32_t least, struct grouping *grouping,
                                             uint32_t *out_moves, struct error *err);

@@ -1,5 +1,6 @@
 /*
- * affinity_judge.c - what measured distances say for a grouping: the likelihood of one number per node and a gap between groups.
+ * affinity_judge.c - the evidence of measured distances for a grouping: the likelihood of one number per node
+ * and one gap between groups. Pure.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -10,27 +11,28 @@
 #include "network/discover/loops.h"
 #include "network/discover/median.h"
 
-#define TAILS 3.0        /* degrees of freedom of Student's distribution */
-#define ROUNDS 40        /* of fitting; with many nodes fewer do, as each has many pairs */
+#define TAILS 3.0        /* degrees of freedom of Student's t distribution */
+#define ROUNDS 40        /* of fitting; with many nodes fewer suffice, as each has many pairs */
 #define ROUNDS_MANY 8
 #define MANY_NODES 128u
-#define NORMAL 1.4826    /* the deviation of normal noise, for one unit of its median */
-#define EXACT 1e-3       /* of the deviation with one group: less noise than that is none */
-#define SETTLED 1e-4     /* of the noise: what is still moving by less changes no likelihood by a hundredth, which is flat at its top */
-#define SAMPLE 16384u    /* pairs: as many tell where the fit may begin */
+#define NORMAL 1.4826    /* standard deviation of normal noise per unit of its median */
+#define EXACT 1e-3       /* of the deviation with one group: smaller noise counts as none */
+/* of the noise: smaller changes do not change the likelihood by a hundredth, as it is flat at its maximum */
+#define SETTLED 1e-4
+#define SAMPLE 16384u    /* pairs: enough to choose where the fit begins */
 
 /* One fit. */
 struct model {
 	const struct matrix *matrix;
 	double *own;
-	double *group;   /* by node: its number */
+	double *group;   /* by node: its group as a number */
 	double gap;
 	double noise;
 	double *left, *counts, *apart; /* of one row */
 	double *scratch; /* for medians: SAMPLE, or all pairs if there are fewer */
 };
 
-/* Of the first count nodes, seen from node i. */
+/* The row of node i with the first `count` nodes. */
 static struct loops_row row_of(const struct model *model, uint32_t i, uint32_t count)
 {
 	return (struct loops_row){
@@ -46,7 +48,7 @@ static double left_of(const struct model *model, uint32_t i, uint32_t j)
 	return matrix_get(model->matrix, i, j) - model->own[i] - model->own[j] - (is_apart ? model->gap : 0);
 }
 
-/* Where the fit begins; of many pairs, of some that chance picks. */
+/* The median residual, where the fit begins; of many pairs, that of a random sample. */
 static double median_left(const struct model *model)
 {
 	uint32_t n = model->matrix->size;
@@ -83,7 +85,7 @@ static void fit_own(struct model *model)
 		struct loops_row row = row_of(model, i, n);
 
 		loops_left(&row, model->left);
-		model->left[i] = NAN; /* nobody is known to itself */
+		model->left[i] = NAN; /* a node has no distance to itself */
 		loops_weigh(model->left, n, TAILS, 1 / model->noise, model->counts);
 		double weights = loops_sum(model->counts, n);
 		model->own[i] += weights > 0 ? loops_dot(model->counts, model->left, n) / weights : 0;
@@ -126,7 +128,7 @@ static double likelihood(const struct model *model, double known)
 	return -(TAILS + 1) / 2 * sum - known * log(model->noise);
 }
 
-/* Expectation and maximisation by turns; least is the noise that is none. Returns the logarithm of the likelihood. */
+/* Alternates expectation and maximisation; smaller noise than `least` counts as none. Returns the log-likelihood. */
 static double fit(struct model *model, double least)
 {
 	int rounds = model->matrix->size > MANY_NODES ? ROUNDS_MANY : ROUNDS;
@@ -146,7 +148,8 @@ static double fit(struct model *model, double least)
 }
 
 /* group_of NULL: one group. */
-static enum esp_status model_init(struct model *model, const struct affinity *affinity, const uint32_t *group_of, struct error *err)
+static enum esp_status model_init(struct model *model, const struct affinity *affinity, const uint32_t *group_of,
+                                  struct error *err)
 {
 	uint32_t n = affinity->nodes;
 	size_t pairs = (size_t)n * n / 2 + 1;
@@ -202,10 +205,12 @@ double affinity_description(uint32_t count, uint32_t nodes)
 }
 
 /*
- * The pattern of pairs apart has own parts, too: with r_i nodes in other groups than node i's, R = sum r_i, they are
- * (r_i - R / (2 (n - 1))) / (n - 2), and without them the pattern's square is R / 2 - sum r_i own_i.
+ * The pattern of pairs across groups has own parts, too: with r_i nodes in other groups than node i's, R = sum
+ * r_i, they are (r_i - R / (2 (n - 1))) / (n - 2), and without them the pattern's squared length is R / 2 - sum
+ * r_i own_i.
  */
-enum esp_status affinity_begin(const struct affinity *affinity, const struct grouping *grouping, double *own, double *out_gap, struct error *err)
+enum esp_status affinity_begin(const struct affinity *affinity, const struct grouping *grouping, double *own,
+                               double *out_gap, struct error *err)
 {
 	uint32_t *sizes = calloc(grouping->count, sizeof(*sizes));
 	double n = affinity->nodes, all = 0, apart = 0;
@@ -230,8 +235,8 @@ enum esp_status affinity_begin(const struct affinity *affinity, const struct gro
 	return ESP_OK;
 }
 
-enum esp_status affinity_judge(const struct affinity *affinity, const struct grouping *grouping, struct affinity_verdict *out,
-                               struct error *err)
+enum esp_status affinity_judge(const struct affinity *affinity, const struct grouping *grouping,
+                               struct affinity_verdict *out, struct error *err)
 {
 	struct model model;
 	double known = affinity->known, freedom = known - affinity->nodes;
@@ -249,8 +254,9 @@ enum esp_status affinity_judge(const struct affinity *affinity, const struct gro
 		return status;
 	}
 	double gained = fit(&model, EXACT * affinity->noise) - affinity->likelihood;
-	/* the nodes' own parts are fitted as well, and take their share; the gap costs a number */
-	out->evidence = (model.gap > 0 ? gained * freedom / known : 0) - log(known) / 2 - affinity_description(grouping->count, affinity->nodes);
+	/* the own parts are fitted as well, and take their share; the gap costs one parameter */
+	out->evidence = (model.gap > 0 ? gained * freedom / known : 0) - log(known) / 2 -
+	                affinity_description(grouping->count, affinity->nodes);
 	out->gap = model.gap;
 	out->noise = model.noise;
 	model_fini(&model);

@@ -16,7 +16,8 @@ static void make(struct rng *rng, uint32_t racks, double gap, double jitter, str
 	for (uint32_t i = 0; i < NODES; i++) {
 		own[i] = rng_unit(rng) * 10;
 		for (uint32_t j = 0; j < i; j++)
-			matrix_set(matrix, i, j, 30 + (i % racks == j % racks ? 0 : gap) + own[i] + own[j] + rng_unit(rng) * jitter);
+			matrix_set(matrix, i, j, 30 + (i % racks == j % racks ? 0 : gap) + own[i] + own[j] + rng_unit(rng) *
+			           jitter);
 	}
 }
 
@@ -31,7 +32,7 @@ static struct grouping racks_of(uint32_t racks)
 	return grouping;
 }
 
-/* The truth has the most evidence, also with disturbed and unknown pairs, and its gap is the one that was put in. */
+/* The true grouping has the most evidence, also with disturbed and unknown pairs, and its gap is the planted one. */
 static void test_judge(struct rng *rng)
 {
 	struct affinity_verdict verdicts[NODES + 1];
@@ -55,8 +56,9 @@ static void test_judge(struct rng *rng)
 		}
 		CHECK(verdicts[1].evidence == 0 && verdicts[1].gap == 0);
 		for (uint32_t count = 1; count <= 8; count *= 2)
-			CHECK_MSG(count == racks || verdicts[count].evidence < verdicts[racks].evidence, "turn %d: %g for %u racks, %g for %u", turn,
-			          verdicts[count].evidence, count, verdicts[racks].evidence, racks);
+			CHECK_MSG(count == racks || verdicts[count].evidence < verdicts[racks].evidence,
+			          "turn %d: %g for %u racks, %g for %u", turn, verdicts[count].evidence, count,
+			          verdicts[racks].evidence, racks);
 		CHECK_MSG(racks == 1 || fabs(verdicts[racks].gap - 6) < 1.5, "a gap of %g", verdicts[racks].gap);
 		CHECK(verdicts[racks].noise > 0 && verdicts[racks].noise < 3);
 		affinity_fini(&affinity);
@@ -64,7 +66,7 @@ static void test_judge(struct rng *rng)
 	}
 }
 
-/* Without any noise, the evidence is large and finite. */
+/* Without noise the evidence is large and finite. */
 static void test_exact(struct rng *rng)
 {
 	struct grouping grouping = racks_of(4);
@@ -74,22 +76,24 @@ static void test_exact(struct rng *rng)
 	struct error err;
 
 	make(rng, 4, 6, 0, &matrix);
-	CHECK(affinity_init(&affinity, &matrix, false, &err) == ESP_OK && affinity_judge(&affinity, &grouping, &verdict, &err) == ESP_OK);
-	CHECK_MSG(isfinite(verdict.evidence) && verdict.evidence > 100 && fabs(verdict.gap - 6) < 0.1, "evidence %g, gap %g", verdict.evidence,
-	          verdict.gap);
+	CHECK(affinity_init(&affinity, &matrix, false, &err) == ESP_OK &&
+	      affinity_judge(&affinity, &grouping, &verdict, &err) == ESP_OK);
+	CHECK_MSG(isfinite(verdict.evidence) && verdict.evidence > 100 && fabs(verdict.gap - 6) < 0.1,
+	          "evidence %g, gap %g", verdict.evidence, verdict.gap);
 	affinity_fini(&affinity);
 	for (uint32_t i = 0; i < NODES; i++) {
 		for (uint32_t j = 0; j < i; j++)
-			matrix_set(&matrix, i, j, 7); /* all the same */
+			matrix_set(&matrix, i, j, 7); /* all equal */
 	}
-	CHECK(affinity_init(&affinity, &matrix, false, &err) == ESP_OK && affinity_judge(&affinity, &grouping, &verdict, &err) == ESP_OK);
+	CHECK(affinity_init(&affinity, &matrix, false, &err) == ESP_OK &&
+	      affinity_judge(&affinity, &grouping, &verdict, &err) == ESP_OK);
 	CHECK_MSG(verdict.evidence < 0, "%g", verdict.evidence);
 	affinity_fini(&affinity);
 	matrix_fini(&matrix);
 	grouping_fini(&grouping);
 }
 
-/* Wrong groupings are repaired, as far as the minimum size lets them. */
+/* Wrong groupings are repaired, as far as the minimum size permits. */
 static void test_polish(struct rng *rng, uint64_t seed)
 {
 	struct affinity affinity;
@@ -108,9 +112,10 @@ static void test_polish(struct rng *rng, uint64_t seed)
 		found += grouping_equal(&grouping, &truth);
 		grouping_fini(&grouping);
 		grouping = racks_of(racks);
-		CHECK(affinity_polish(&affinity, 1, &grouping, &moves, &err) == ESP_OK && moves == 0 && grouping_equal(&grouping, &truth));
+		CHECK(affinity_polish(&affinity, 1, &grouping, &moves, &err) == ESP_OK && moves == 0 &&
+		      grouping_equal(&grouping, &truth));
 		grouping_fini(&grouping);
-		uint32_t labels[NODES] = {0}; /* sizes that a minimum of 2 keeps from reaching 4 each */
+		uint32_t labels[NODES] = {0}; /* a minimum of 2 keeps these from reaching sizes of 4 */
 		for (uint32_t i = 0; i < racks; i++)
 			labels[i] = labels[i + 8] = i;
 		CHECK(grouping_from(&grouping, labels, NODES, &err) == ESP_OK);
@@ -127,8 +132,8 @@ static void test_polish(struct rng *rng, uint64_t seed)
 }
 
 /*
- * How much of the measurement a grouping explains, from its definition: the pattern of pairs inside of groups, less what own
- * parts of it explain (found by turns, not by the formula), is what the affinities are projected on.
+ * The part that a grouping explains, from the definition: the affinities are projected on the pattern of pairs
+ * within groups, after the own parts of that pattern (found by iteration, not by the formula) are removed.
  */
 static double projection(const struct affinity *affinity, const uint32_t *group_of)
 {
@@ -155,7 +160,10 @@ static double projection(const struct affinity *affinity, const uint32_t *group_
 	return length > 1e-9 ? sum / sqrt(length) : 0;
 }
 
-/* Distances without any structure, too: polishing explains more than before, and no exchange, nor a move that sizes allow, would explain more still. */
+/*
+ * Also for distances without structure: polishing explains more than before, and no exchange, nor a permitted
+ * move, would explain more still.
+ */
 static void test_polish_climbs(struct rng *rng, uint64_t seed)
 {
 	struct affinity affinity;
@@ -172,14 +180,16 @@ static void test_polish_climbs(struct rng *rng, uint64_t seed)
 		double before = projection(&affinity, grouping.group_of);
 		CHECK(affinity_polish(&affinity, 2, &grouping, &moves, &err) == ESP_OK);
 		double after = projection(&affinity, grouping.group_of);
-		CHECK_MSG(moves == 0 ? after == before : after > before, "turn %llu: %u moves from %g to %g", (unsigned long long)turn, moves, before, after);
+		CHECK_MSG(moves == 0 ? after == before : after > before, "turn %llu: %u moves from %g to %g",
+		          (unsigned long long)turn, moves, before, after);
 		grouping_sizes(&grouping, sizes);
 		for (uint32_t i = 0; i < NODES; i++) {
 			uint32_t from = grouping.group_of[i];
 
 			for (uint32_t to = 0; to < grouping.count && sizes[from] > 2; to++) {
 				grouping.group_of[i] = to;
-				CHECK_MSG(projection(&affinity, grouping.group_of) < after + 1e-6 * fabs(after), "turn %llu: node %u to group %u", (unsigned long long)turn, i, to);
+				CHECK_MSG(projection(&affinity, grouping.group_of) < after + 1e-6 * fabs(after),
+				          "turn %llu: node %u to group %u", (unsigned long long)turn, i, to);
 			}
 			grouping.group_of[i] = from;
 			for (uint32_t j = 0; j < i; j++) {
@@ -187,7 +197,8 @@ static void test_polish_climbs(struct rng *rng, uint64_t seed)
 
 				grouping.group_of[i] = other;
 				grouping.group_of[j] = from;
-				CHECK_MSG(projection(&affinity, grouping.group_of) < after + 1e-6 * fabs(after), "turn %llu: %u and %u", (unsigned long long)turn, i, j);
+				CHECK_MSG(projection(&affinity, grouping.group_of) < after + 1e-6 * fabs(after), "turn %llu: %u and %u",
+				          (unsigned long long)turn, i, j);
 				grouping.group_of[i] = from;
 				grouping.group_of[j] = other;
 			}
@@ -198,7 +209,7 @@ static void test_polish_climbs(struct rng *rng, uint64_t seed)
 	}
 }
 
-/* Too few nodes to say anything. */
+/* Too few nodes for any evidence. */
 static void test_few(void)
 {
 	for (uint32_t nodes = 1; nodes < 5; nodes++) {
@@ -208,8 +219,10 @@ static void test_few(void)
 		struct matrix matrix;
 		struct error err;
 
-		CHECK(matrix_init(&matrix, nodes, &err) == ESP_OK && grouping_random(&grouping, nodes, nodes > 1 ? 2 : 1, 1, &err) == ESP_OK);
-		CHECK(affinity_init(&affinity, &matrix, false, &err) == ESP_OK && affinity_judge(&affinity, &grouping, &verdict, &err) == ESP_OK);
+		CHECK(matrix_init(&matrix, nodes, &err) == ESP_OK &&
+		      grouping_random(&grouping, nodes, nodes > 1 ? 2 : 1, 1, &err) == ESP_OK);
+		CHECK(affinity_init(&affinity, &matrix, false, &err) == ESP_OK &&
+		      affinity_judge(&affinity, &grouping, &verdict, &err) == ESP_OK);
 		CHECK(verdict.evidence <= 0 && affinity_polish(&affinity, 1, &grouping, NULL, &err) == ESP_OK);
 		grouping_fini(&grouping);
 		affinity_fini(&affinity);

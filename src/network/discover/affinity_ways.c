@@ -1,7 +1,7 @@
 /*
- * affinity_ways.c - what distances that were measured on a network which others use say for a grouping: the likelihood of one number
- * per node and a gap between groups, or of one number per node and one per group, with noise that lengthens. And what
- * speaks for other groupings.
+ * affinity_ways.c - the evidence of distances measured on a network with other traffic: the likelihood of one
+ * number per node and a gap between groups, or of one number per node and one per group, with asymmetric noise.
+ * And the evidence for rivals. Pure.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -12,16 +12,16 @@
 #include "network/discover/loops.h"
 #include "network/discover/median.h"
 
-#define TAILS 3.0        /* degrees of freedom of Student's distribution */
-#define TAILS_NEAR 10.0  /* and of its nearer side, where that is another */
-#define ROUNDS 40        /* of fitting; with many nodes fewer do, as each has many pairs */
+#define TAILS 3.0        /* degrees of freedom of Student's t distribution */
+#define TAILS_NEAR 10.0  /* and on the nearer side, if that has its own */
+#define ROUNDS 40        /* of fitting; with many nodes fewer suffice, as each has many pairs */
 #define ROUNDS_MANY 8
 #define MANY_NODES 128u
-#define NORMAL 1.4826    /* the deviation of normal noise, for one unit of its median */
-#define WAY_LEAST 0.5    /* of the usual one */
-#define FITTED_NODES 32u /* with so many, rivals are fitted anew one by one */
-#define SAMPLE 16384u    /* pairs: as many tell where the fit may begin */
-#define EXACT 1e-3       /* of the deviation with one group: less noise than that is none */
+#define NORMAL 1.4826    /* standard deviation of normal noise per unit of its median */
+#define WAY_LEAST 0.5    /* of the median way */
+#define FITTED_NODES 32u /* up to so many nodes, each rival is fitted by itself */
+#define SAMPLE 16384u    /* pairs: enough to choose where the fit begins */
+#define EXACT 1e-3       /* of the deviation with one group: smaller noise counts as none */
 
 /* One fit. */
 struct model {
@@ -32,9 +32,9 @@ struct model {
 	double gap;
 	double *ways; /* by group; NULL: there is one gap. The gap of two groups is the sum of their ways */
 	double noise;
-	double most;       /* what is as far as that may be further: all that is known is that it is not nearer */
-	double tails_near; /* degrees of freedom for what is nearer than the model says */
-	double *group, *way_of; /* by node: the number of its group, and its way (0 without ways) */
+	double most;       /* distances of this length may be longer: they are only lower bounds */
+	double tails_near; /* degrees of freedom for pairs that are nearer than the model predicts */
+	double *group, *way_of; /* by node: its group as a number, and the way of that group (0 without ways) */
 	double *left, *counts, *apart; /* of one row */
 	double *scratch; /* for medians: SAMPLE, or all pairs if there are fewer */
 };
@@ -44,7 +44,7 @@ static double gap_of(const struct model *model, uint32_t a, uint32_t b)
 	return a == b ? 0 : model->ways ? model->ways[a] + model->ways[b] : model->gap;
 }
 
-/* What the model leaves of a pair, if that is the gap. */
+/* The residual of a pair with this gap. */
 static double left_beside(const struct model *model, uint32_t i, uint32_t j, double gap)
 {
 	double value = matrix_get(model->matrix, i, j), left = value - model->own[i] - model->own[j] - gap;
@@ -59,7 +59,7 @@ static double left_of(const struct model *model, uint32_t i, uint32_t j)
 	return left_beside(model, i, j, gap);
 }
 
-/* How much a pair counts: about 1 if it is as the model says, less the further it is off. */
+/* The weight of a pair: about 1 if the model fits, less the larger the residual. */
 static double weight(const struct model *model, double left)
 {
 	double off = left / model->noise, tails = left < 0 ? model->tails_near : TAILS;
@@ -67,7 +67,7 @@ static double weight(const struct model *model, double left)
 	return (tails + 1) / (tails + off * off);
 }
 
-/* How unlikely it is, in nats, to be so many deviations off. */
+/* The surprise of a residual, in nats, given as a number of deviations. */
 static double surprise(const struct model *model, double off)
 {
 	double tails = off < 0 ? model->tails_near : TAILS;
@@ -75,7 +75,7 @@ static double surprise(const struct model *model, double off)
 	return (tails + 1) / 2 * log(1 + off * off / tails);
 }
 
-/* Where the fit begins; of many pairs, of some that chance picks. */
+/* The median residual, where the fit begins; of many pairs, that of a random sample. */
 static double median_left(const struct model *model)
 {
 	uint32_t n = model->matrix->size;
@@ -102,12 +102,14 @@ static double median_left(const struct model *model)
 	return count > 0 ? median(model->scratch, count) : 0;
 }
 
-/* What is left of the pairs of node i with the first count nodes, into model->left. */
+/* The residuals of node i with the first `count` nodes, into model->left. */
 static void leave_row(const struct model *model, uint32_t i, uint32_t count)
 {
 	const struct loops_way_row row = {
-		.values = model->matrix->at + (size_t)i * model->matrix->size, .own = model->own, .group = model->group, .way = model->way_of,
-		.own_here = model->own[i], .group_here = model->group[i], .gap = model->ways ? model->way_of[i] : model->gap, .most = model->most, .count = count,
+		.values = model->matrix->at + (size_t)i * model->matrix->size, .own = model->own, .group = model->group,
+		    .way = model->way_of,
+		.own_here = model->own[i], .group_here = model->group[i], .gap = model->ways ? model->way_of[i] : model->gap,
+		    .most = model->most, .count = count,
 	};
 
 	loops_way_left(&row, model->left);
@@ -118,7 +120,7 @@ static struct loops_tails tails_of(const struct model *model)
 	return (struct loops_tails){model->tails_near, TAILS, 1 / model->noise};
 }
 
-/* The same, and how much each counts; what is not known does not, nor does i itself. */
+/* The same with weights; unknown pairs and i itself have weight 0. */
 static void weigh_row(const struct model *model, uint32_t i, uint32_t count)
 {
 	const struct loops_tails tails = tails_of(model);
@@ -129,7 +131,7 @@ static void weigh_row(const struct model *model, uint32_t i, uint32_t count)
 	loops_way_weigh(model->left, count, &tails, model->counts);
 }
 
-/* Of what was weighed, pairs with other groups alone. */
+/* Sets the values of pairs within the group to 0. */
 static void keep_apart(const struct model *model, uint32_t i, uint32_t count, double *values)
 {
 	const struct loops_row row = {.group = model->group, .group_here = model->group[i], .count = count};
@@ -169,7 +171,7 @@ static void fit_rest(struct model *model, double known)
 
 /* ---- ways of groups ---- */
 
-/* The weighted mean of what is left of the pairs of one group with others; 0: none is known. */
+/* The weighted mean residual of a group's pairs with other groups; 0: none is known. */
 static double mean_across(const struct model *model, uint32_t group)
 {
 	uint32_t n = model->matrix->size;
@@ -186,7 +188,7 @@ static double mean_across(const struct model *model, uint32_t group)
 	return weights > 0 ? sum / weights : 0;
 }
 
-/* The same of the pairs within; *out_weights of them. */
+/* The weighted mean residual of the pairs within a group; *out_weights: sum of the weights. */
 static double mean_within(const struct model *model, uint32_t group, double *out_weights)
 {
 	double sum = 0, weights = 0;
@@ -222,9 +224,10 @@ static double usual_way(const struct model *model, uint32_t groups)
 }
 
 /*
- * A way takes what is left of the pairs across. None is much shorter than usual: two nodes that are far from all and from each other would be a group without
- * one otherwise. Then nodes and their group's way exchange what they have too much: that changes pairs within the group alone, and without
- * it the two would need many rounds to find each other.
+ * A way takes the mean residual of the pairs across groups. None is much shorter than the median: two nodes
+ * that are far from all nodes and from each other would otherwise be a group without a way. Then the nodes and
+ * the way of their group exchange a common amount, which only changes pairs within the group; without that step
+ * they would converge slowly.
  */
 static void fit_ways(struct model *model, uint32_t groups)
 {
@@ -240,7 +243,7 @@ static void fit_ways(struct model *model, uint32_t groups)
 	}
 }
 
-/* The mean gap of all pairs across. */
+/* The mean gap of all pairs across groups. */
 static double mean_gap(const struct model *model)
 {
 	double sum = 0, count = 0;
@@ -270,7 +273,7 @@ static double likelihood(const struct model *model, double known)
 	return -(tails.near + 1) / 2 * near - (tails.far + 1) / 2 * far - known * log(model->noise);
 }
 
-/* Expectation and maximisation by turns; least is the noise that is none. Returns the logarithm of the likelihood. */
+/* Alternates expectation and maximisation; smaller noise than `least` counts as none. Returns the log-likelihood. */
 static double fit(struct model *model, double least)
 {
 	int rounds = model->matrix->size > MANY_NODES ? ROUNDS_MANY : ROUNDS;
@@ -292,7 +295,7 @@ static double furthest(const struct matrix *matrix)
 	double most = 0;
 
 	for (size_t i = 0; i < (size_t)matrix->size * matrix->size; i++)
-		most = fmax(most, matrix->at[i]); /* passes over NAN */
+		most = fmax(most, matrix->at[i]); /* ignores NAN */
 	return most;
 }
 
@@ -301,7 +304,8 @@ static enum esp_status model_init(struct model *model, const struct affinity *af
 	uint32_t n = affinity->nodes;
 	size_t pairs = (size_t)n * n / 2 + 1;
 
-	*model = (struct model){.matrix = affinity->matrix, .most = INFINITY, .tails_near = affinity->ways ? TAILS_NEAR : TAILS};
+	*model = (struct model){.matrix = affinity->matrix, .most = INFINITY, .tails_near = affinity->ways
+	                        ? TAILS_NEAR : TAILS};
 	if (affinity->ways)
 		model->most = furthest(affinity->matrix);
 	model->own = calloc(n, sizeof(*model->own));
@@ -311,7 +315,8 @@ static enum esp_status model_init(struct model *model, const struct affinity *af
 	model->counts = calloc(n, sizeof(*model->counts));
 	model->apart = calloc(n, sizeof(*model->apart));
 	model->scratch = calloc(pairs < SAMPLE ? pairs : SAMPLE, sizeof(*model->scratch));
-	if (!model->own || !model->group || !model->way_of || !model->left || !model->counts || !model->apart || !model->scratch)
+	if (!model->own || !model->group || !model->way_of || !model->left || !model->counts || !model->apart ||
+	    !model->scratch)
 		return error_set(err, ESP_ENOMEM, "no memory for the affinity of %u nodes", n);
 	memcpy(model->own, affinity->own, n * sizeof(*model->own));
 	return ESP_OK;
@@ -342,7 +347,10 @@ enum esp_status affinity_ways_one(struct affinity *affinity, struct error *err)
 	return status;
 }
 
-/* What counts of a gain: what else is fitted takes its share, the nodes' own parts above all. 0: there is too little to go by. */
+/*
+ * The share of a gain that counts: other fitted parameters, mostly the own parts, take the rest. 0: too little
+ * is known.
+ */
 static double share_of_gain(const struct affinity *affinity, uint32_t ways)
 {
 	double known = affinity->known, freedom = known - affinity->nodes - ways;
@@ -350,15 +358,15 @@ static double share_of_gain(const struct affinity *affinity, uint32_t ways)
 	return affinity->nodes < AFFINITY_NODES_LEAST || freedom <= 1 ? 0 : freedom / known;
 }
 
-/* Of all that is fitted to a grouping: a gap, or ways, cost a number each. */
+/* The description length of the parameters of a grouping: one gap, or a way per group, and the grouping itself. */
 static double price(const struct affinity *affinity, bool ways, uint32_t groups)
 {
 	return (ways ? groups : 1) * log(affinity->known) / 2 + affinity_description(groups, affinity->nodes);
 }
 
-/* Fits one of the two kinds of model to the grouping; *out_evidence: what it says for it. */
-static enum esp_status fit_kind(struct model *model, const struct affinity *affinity, const struct grouping *grouping, bool ways,
-                                double *out_evidence, struct error *err)
+/* Fits one of the two kinds of model to the grouping; *out_evidence: for the grouping. */
+static enum esp_status fit_kind(struct model *model, const struct affinity *affinity, const struct grouping *grouping,
+                                bool ways, double *out_evidence, struct error *err)
 {
 	enum esp_status status = model_init(model, affinity, err);
 
@@ -379,13 +387,14 @@ static enum esp_status fit_kind(struct model *model, const struct affinity *affi
 	double gained = fit(model, EXACT * affinity->noise) - affinity->likelihood;
 	if (model->ways)
 		model->gap = mean_gap(model);
-	*out_evidence = (model->gap > 0 ? gained * share_of_gain(affinity, ways ? grouping->count : 0) : 0) - price(affinity, ways, grouping->count);
+	*out_evidence = (model->gap > 0 ? gained * share_of_gain(affinity, ways ? grouping->count : 0) : 0) -
+	                price(affinity, ways, grouping->count);
 	return ESP_OK;
 }
 
-/* One gap, or ways if they say more. */
-static enum esp_status fit_grouping(struct model *model, const struct affinity *affinity, const struct grouping *grouping,
-                                    double *out_evidence, struct error *err)
+/* Fits one gap, or ways if they have more evidence. */
+static enum esp_status fit_grouping(struct model *model, const struct affinity *affinity,
+                                    const struct grouping *grouping, double *out_evidence, struct error *err)
 {
 	struct model other;
 	double evidence;
@@ -408,8 +417,8 @@ static enum esp_status fit_grouping(struct model *model, const struct affinity *
 	return ESP_OK;
 }
 
-enum esp_status affinity_ways_judge(const struct affinity *affinity, const struct grouping *grouping, struct affinity_verdict *out,
-                               struct error *err)
+enum esp_status affinity_ways_judge(const struct affinity *affinity, const struct grouping *grouping,
+                                    struct affinity_verdict *out, struct error *err)
 {
 	struct model model;
 
@@ -427,7 +436,10 @@ enum esp_status affinity_ways_judge(const struct affinity *affinity, const struc
 
 /* ---- rivals ---- */
 
-/* How likely all that was measured of node i is, if it is in that group; UINT32_MAX: alone, with the way of the group that it is in. */
+/*
+ * The likelihood of the measurements of node i if it is in that group; UINT32_MAX: alone, with the way of its
+ * current group.
+ */
 static double likelihood_in(const struct model *model, uint32_t i, uint32_t group)
 {
 	uint32_t own = group == UINT32_MAX ? model->group_of[i] : group;
@@ -435,24 +447,27 @@ static double likelihood_in(const struct model *model, uint32_t i, uint32_t grou
 
 	for (uint32_t j = 0; j < model->matrix->size; j++) {
 		uint32_t other = model->group_of[j];
-		double gap = group == UINT32_MAX && other == own ? (model->ways ? 2 * model->ways[own] : model->gap) : gap_of(model, own, other);
+		double gap = group == UINT32_MAX && other == own ? (model->ways ? 2 * model->ways[own] : model->gap)
+		                                                 : gap_of(model, own, other);
 		double off = left_beside(model, i, j, gap) / model->noise;
 		sum -= i == j || isnan(off) ? 0 : surprise(model, off);
 	}
 	return sum;
 }
 
-/* The odds of a grouping with node i in that group (UINT32_MAX: alone), by the model of this one. */
-static double odds_by_model(const struct affinity *affinity, const struct model *model, uint32_t i, uint32_t group, uint32_t groups)
+/* The odds of the grouping with node i in that group (UINT32_MAX: alone), by the model of this one. */
+static double odds_by_model(const struct affinity *affinity, const struct model *model, uint32_t i, uint32_t group,
+                            uint32_t groups)
 {
-	double gained = share_of_gain(affinity, model->ways ? model->groups : 0) * (likelihood_in(model, i, group) - likelihood_in(model, i, model->group_of[i]));
+	double gained = share_of_gain(affinity, model->ways ? model->groups : 0) *
+	                (likelihood_in(model, i, group) - likelihood_in(model, i, model->group_of[i]));
 
 	return exp(gained - price(affinity, model->ways, groups) + price(affinity, model->ways, model->groups));
 }
 
-/* The same by a model of its own, which takes longer. */
-static enum esp_status odds_by_fit(const struct affinity *affinity, const struct grouping *grouping, double evidence, uint32_t i,
-                                   uint32_t group, double *out, struct error *err)
+/* The same by a model fitted to it, which takes longer. */
+static enum esp_status odds_by_fit(const struct affinity *affinity, const struct grouping *grouping, double evidence,
+                                   uint32_t i, uint32_t group, double *out, struct error *err)
 {
 	struct affinity_verdict verdict = {0};
 	struct grouping moved = {0};
@@ -473,7 +488,8 @@ static enum esp_status odds_by_fit(const struct affinity *affinity, const struct
 	return status;
 }
 
-enum esp_status affinity_rivals(const struct affinity *affinity, const struct grouping *grouping, double *out_odds, struct error *err)
+enum esp_status affinity_rivals(const struct affinity *affinity, const struct grouping *grouping, double *out_odds,
+                                struct error *err)
 {
 	struct model model;
 	double evidence;

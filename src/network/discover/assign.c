@@ -6,11 +6,11 @@
 #include <string.h>
 
 #define NONE UINT32_MAX
-#define SLACK 1e-12 /* of the largest cost: rounding makes no chain of moves cheaper by more */
+#define SLACK 1e-12 /* of the largest cost: smaller improvements of a chain are rounding */
 
 /* The cheapest move from one group to another. */
 struct move {
-	double cost;   /* what it adds to the sum; INFINITY: the group is empty */
+	double cost;   /* added to the sum; INFINITY: the group is empty */
 	uint32_t node;
 };
 
@@ -22,11 +22,11 @@ struct assignment {
 	uint32_t *sizes;
 	struct move *moves; /* groups * groups */
 	uint32_t *members;  /* all nodes, group by group         */
-	uint32_t *end;      /* where those of each group end     */
-	double *cheapest;   /* of each node: the cost of where it is */
-	double *reach;      /* what the cheapest chain to each group adds */
-	bool *changed;      /* groups that the last chain went through    */
-	uint32_t *before;   /* the group before it in that chain; NONE: it begins there */
+	uint32_t *end;      /* where the members of each group end */
+	double *cheapest;   /* by node: the cost of its current group */
+	double *reach;      /* by group: cost of the cheapest chain to it */
+	bool *changed;      /* groups that the last chain changed */
+	uint32_t *before;   /* the previous group in that chain; NONE: the chain begins there */
 };
 
 static const double *costs_of(const struct assignment *all, uint32_t group)
@@ -34,7 +34,7 @@ static const double *costs_of(const struct assignment *all, uint32_t group)
 	return all->cost + (size_t)group * all->nodes;
 }
 
-static void go_to_cheapest(struct assignment *all)
+static void assign_cheapest(struct assignment *all)
 {
 	double most = 0;
 
@@ -66,7 +66,7 @@ static void list_members(struct assignment *all)
 		all->members[all->end[all->group_of[node]]++] = node;
 }
 
-/* The cheapest moves out of the groups that changed, NULL: all. */
+/* The cheapest moves out of the changed groups; NULL: of all groups. */
 static void find_moves(struct assignment *all, const bool *changed)
 {
 	list_members(all);
@@ -90,8 +90,9 @@ static void find_moves(struct assignment *all, const bool *changed)
 }
 
 /*
- * Bellman and Ford's: from all groups that can spare a member to everywhere. Moves may be worth something (below 0), but
- * no ring of them is, as the assignment is the cheapest for its sizes. Returns the group in need with the cheapest chain.
+ * Bellman-Ford: from all groups that can spare a member to all groups. Moves may have negative costs, but no
+ * cycle has, as the assignment is optimal for its sizes. Returns the group below the minimum with the cheapest
+ * chain.
  */
 static uint32_t find_chain(struct assignment *all)
 {
@@ -123,7 +124,7 @@ static uint32_t find_chain(struct assignment *all)
 	return best;
 }
 
-/* Moves one node along each link of the chain that ends in group to. */
+/* Moves one node along each link of the chain that ends in group `to`. */
 static void follow_chain(struct assignment *all, uint32_t to)
 {
 	memset(all->changed, 0, all->groups * sizeof(*all->changed));
@@ -157,7 +158,8 @@ static enum esp_status assignment_init(struct assignment *all)
 	all->changed = calloc(all->groups, sizeof(*all->changed));
 	all->members = calloc(all->nodes, sizeof(*all->members));
 	all->cheapest = calloc(all->nodes, sizeof(*all->cheapest));
-	return all->sizes && all->before && all->reach && all->end && all->changed && all->members && all->cheapest ? ESP_OK : ESP_ENOMEM;
+	return all->sizes && all->before && all->reach && all->end && all->changed && all->members &&
+	       all->cheapest ? ESP_OK : ESP_ENOMEM;
 }
 
 static void assignment_fini(struct assignment *all)
@@ -172,7 +174,7 @@ static void assignment_fini(struct assignment *all)
 	free(all->moves);
 }
 
-/* As long as a group has too few. */
+/* Until no group is below the minimum. */
 static enum esp_status fill(struct assignment *all)
 {
 	all->moves = calloc((size_t)all->groups * all->groups, sizeof(*all->moves));
@@ -195,9 +197,10 @@ enum esp_status assign_least(const double *cost, uint32_t nodes, uint32_t groups
 	enum esp_status status = assignment_init(&all);
 
 	if (status == ESP_OK)
-		go_to_cheapest(&all);
+		assign_cheapest(&all);
 	if (status == ESP_OK && is_short(&all))
 		status = fill(&all);
 	assignment_fini(&all);
-	return status == ESP_OK ? ESP_OK : error_set(err, status, "no memory to assign %u nodes to %u groups", nodes, groups);
+	return status == ESP_OK ? ESP_OK : error_set(err, status, "no memory to assign %u nodes to %u groups", nodes,
+	                                             groups);
 }

@@ -32,7 +32,7 @@ static void check_sizes(const uint32_t *group_of, uint32_t nodes, uint32_t group
 		CHECK(sizes[group] >= least);
 }
 
-/* Over all assignments there are. */
+/* The minimum over all assignments. */
 static double brute_force(const double *cost, uint32_t nodes, uint32_t groups, uint32_t least)
 {
 	uint32_t group_of[NODES_MAX] = {0};
@@ -54,20 +54,20 @@ static double brute_force(const double *cost, uint32_t nodes, uint32_t groups, u
 	}
 }
 
-/* One group, any of them, is cheap for all, so that the others come short. */
+/* One group, any of them, is cheap for all nodes, so that the others are below the minimum. */
 static void fill_crowded(struct rng *rng, double *cost, uint32_t nodes, uint32_t groups, int turn)
 {
 	uint32_t cheap = (uint32_t)rng_below(rng, groups);
-	bool coarse = turn % 2 == 0; /* whole numbers: many are equal */
+	bool coarse = turn % 2 == 0; /* integers: many costs are equal */
 
 	for (uint32_t i = 0; i < nodes * groups; i++)
 		cost[i] = (coarse ? (double)rng_below(rng, 5) : rng_unit(rng)) + (i / nodes != cheap ? turn % 4 : 0);
 }
 
 /*
- * Groups along a street and most nodes at one end of it. What costs the square of a way is cheapest in short steps: a place
- * at the other end is filled by a chain through all groups, of which each hands one on. The groups stand in any order or
- * against their numbers, so that chains run against those, too.
+ * Groups along a line and most nodes at one end of it. With squared distances short steps are cheapest: a group
+ * at the other end is filled by a chain through all groups, each of which passes one node on. The groups are in
+ * random or reversed order, so that chains also run against their numbers.
  */
 static void fill_street(struct rng *rng, double *cost, uint32_t nodes, uint32_t groups, bool backwards)
 {
@@ -105,17 +105,19 @@ static void test_small(struct rng *rng)
 		CHECK(assign_least(cost, nodes, groups, least, group_of, &err) == ESP_OK);
 		check_sizes(group_of, nodes, groups, least, sizes);
 		double sum = sum_of(cost, nodes, group_of), best = brute_force(cost, nodes, groups, least);
-		CHECK_MSG(fabs(sum - best) < 1e-9, "turn %d: %u nodes, %u groups, at least %u: %g, and %g is there", turn, nodes, groups, least, sum,
-		          best);
+		CHECK_MSG(fabs(sum - best) < 1e-9, "turn %d: %u nodes, %u groups, at least %u: %g, and %g is there", turn,
+		          nodes, groups, least, sum, best);
 	}
 }
 
 /*
- * Too many to try all. An assignment is the cheapest if and only if no ring of moves is worth anything, where whoever has more
- * than the least may also just give one away: then sizes change along a chain from one that can spare to any other, which is a ring
- * through a group that costs nothing to leave for all and to enter for those who can spare. All pairs' cheapest chains show it (Floyd, Warshall).
+ * For sizes at which enumeration is impossible. An assignment is optimal if and only if no cycle of moves has a
+ * negative cost; a group above the minimum may also give a node away, which is a cycle through an extra group
+ * that all groups can leave and those above the minimum can enter at no cost. All pairs' shortest chains show
+ * it (Floyd-Warshall).
  */
-static double best_ring(const double *cost, uint32_t nodes, uint32_t groups, const uint32_t *group_of, const uint32_t *sizes, uint32_t least)
+static double best_cycle(const double *cost, uint32_t nodes, uint32_t groups, const uint32_t *group_of,
+                         const uint32_t *sizes, uint32_t least)
 {
 	static double reach[MANY_GROUPS + 1][MANY_GROUPS + 1];
 	double best = 0;
@@ -149,7 +151,8 @@ static void test_many(struct rng *rng)
 
 	for (int turn = 0; turn < 60; turn++) {
 		uint32_t groups = 2 + (uint32_t)rng_below(rng, MANY_GROUPS - 1);
-		uint32_t nodes = 4 * groups + (uint32_t)rng_below(rng, MANY_NODES - 4 * groups + 1), least = nodes / groups - (uint32_t)rng_below(rng, 3);
+		uint32_t nodes = 4 * groups + (uint32_t)rng_below(rng, MANY_NODES - 4 * groups + 1),
+		    least = nodes / groups - (uint32_t)rng_below(rng, 3);
 
 		if (turn % 4 == 0)
 			fill_crowded(rng, cost, nodes, groups, turn / 4);
@@ -157,8 +160,9 @@ static void test_many(struct rng *rng)
 			fill_street(rng, cost, nodes, groups, turn % 4 < 3);
 		CHECK(assign_least(cost, nodes, groups, least, group_of, &err) == ESP_OK);
 		check_sizes(group_of, nodes, groups, least, sizes);
-		double worth = best_ring(cost, nodes, groups, group_of, sizes, least);
-		CHECK_MSG(worth > -1e-9, "turn %d: %u nodes, %u groups, at least %u: a ring of moves is worth %g", turn, nodes, groups, least, -worth);
+		double worth = best_cycle(cost, nodes, groups, group_of, sizes, least);
+		CHECK_MSG(worth > -1e-9, "turn %d: %u nodes, %u groups, at least %u: a ring of moves is worth %g", turn, nodes,
+		          groups, least, -worth);
 	}
 }
 

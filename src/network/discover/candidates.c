@@ -14,10 +14,10 @@
 #define TRIES_DEFAULT_MANY 3u
 #define MANY_NODES 128u
 #define TRIES_MOST 1000u
-#define EVERY_UP_TO 64u      /* groups of not so many nodes; beyond, steps of a sixteenth */
-#define EVERY_UP_TO_MANY 16u /* of many: beyond, steps of an eighth, and then every number around the best */
-#define NEARLY 1.05     /* as tight as the tightest: of its sum of squares */
-#define ROUNDING 1e-9   /* and of the sum with one group, where the tightest is 0 */
+#define EVERY_UP_TO 64u      /* every number of groups up to this one; above, in steps of a sixteenth */
+#define EVERY_UP_TO_MANY 16u /* with many nodes: above, in steps of an eighth, then every number around the best */
+#define NEARLY 1.05     /* nearly as tight as the tightest: ratio of the sums of squares */
+#define ROUNDING 1e-9   /* in case the tightest has 0: relative to the sum with one group */
 
 /* One run of k-means. */
 struct attempt {
@@ -30,16 +30,16 @@ struct search {
 	struct candidates_options options;
 	struct candidates *out;
 	struct matrix distances; /* embedded, without start-up costs */
-	struct matrix cleaned;   /* what was measured, without outliers */
+	struct matrix cleaned;   /* the measurement without outliers */
 	struct affinity affinity;
 	struct attempt *attempts; /* options.tries */
-	double whole; /* the inertia of one group */
-	uint64_t seed; /* goes on from run to run */
+	double whole; /* inertia of one group */
+	uint64_t seed; /* advanced from run to run */
 	struct error *err;
 };
 
-static enum esp_status settle(const struct candidates_options *options, uint32_t nodes, struct candidates_options *out,
-                              struct error *err)
+static enum esp_status set_defaults(const struct candidates_options *options, uint32_t nodes,
+                                    struct candidates_options *out, struct error *err)
 {
 	*out = *options;
 	if (out->elasticity == 0)
@@ -53,7 +53,8 @@ static enum esp_status settle(const struct candidates_options *options, uint32_t
 	if (!(out->elasticity >= 1 && out->elasticity <= 2))
 		return error_set(err, ESP_EINVAL, "a balance elasticity of %g: it is from 1 to 2", out->elasticity);
 	if (out->groups_least == out->groups_most && out->groups_most > nodes)
-		return error_set(err, ESP_EINVAL, "%u groups are asked for, and there are %u hosts to put into them", out->groups_most, nodes);
+		return error_set(err, ESP_EINVAL, "%u groups are asked for, and there are %u hosts to put into them",
+		                 out->groups_most, nodes);
 	if (out->groups_most > nodes || out->groups_least > out->groups_most)
 		return error_set(err, ESP_EINVAL, "%u to %u groups of %u nodes", out->groups_least, out->groups_most, nodes);
 	if (out->tries > TRIES_MOST)
@@ -84,22 +85,23 @@ static void drop_attempts(struct search *search)
 static enum esp_status run_attempts(struct search *search, uint32_t groups)
 {
 	const struct embedding *embedding = &search->out->embedding;
-	struct cluster_options options = {.groups = groups, .least = cluster_least(embedding->nodes, groups, search->options.elasticity)};
+	struct cluster_options options = {.groups = groups,
+	                                  .least = cluster_least(embedding->nodes, groups, search->options.elasticity)};
 	enum esp_status status = ESP_OK;
 
 	for (uint32_t i = 0; i < search->options.tries && status == ESP_OK; i++) {
 		struct attempt *attempt = &search->attempts[i];
 
 		options.seed = rng_splitmix(&search->seed);
-		status = cluster_points(embedding->points, embedding->nodes, embedding->dimensions, &options, &attempt->grouping,
-		                        &attempt->inertia, search->err);
+		status = cluster_points(embedding->points, embedding->nodes, embedding->dimensions, &options,
+		                        &attempt->grouping, &attempt->inertia, search->err);
 		if (status == ESP_OK)
 			attempt->diversity = grouping_diversity(&attempt->grouping);
 	}
 	return status;
 }
 
-/* The most even attempt among those that are not looser than so much; of equals the tightest, then the first. */
+/* The most even attempt with at most this inertia; of equals the tightest, then the first. */
 static const struct attempt *most_even(const struct search *search, double inertia_most)
 {
 	const struct attempt *best = NULL;
@@ -109,7 +111,8 @@ static const struct attempt *most_even(const struct search *search, double inert
 
 		if (attempt->inertia > inertia_most)
 			continue;
-		if (!best || attempt->diversity < best->diversity || (attempt->diversity == best->diversity && attempt->inertia < best->inertia))
+		if (!best || attempt->diversity < best->diversity ||
+		    (attempt->diversity == best->diversity && attempt->inertia < best->inertia))
 			best = attempt;
 	}
 	return best;
@@ -124,7 +127,7 @@ static double tightest(const struct search *search)
 	return least;
 }
 
-/* How alike the attempts are to what is kept. */
+/* The mean agreement of the attempts with the kept one. */
 static double agreement(const struct search *search, const struct grouping *kept)
 {
 	double sum = 0;
@@ -134,7 +137,7 @@ static double agreement(const struct search *search, const struct grouping *kept
 	return sum / search->options.tries;
 }
 
-/* Takes the grouping, unless one like it is there already. */
+/* Adds the grouping, unless an equal one is there already. */
 static enum esp_status keep(struct search *search, struct grouping *grouping, double inertia, double agreeing)
 {
 	struct candidates *out = search->out;
@@ -166,14 +169,16 @@ static enum esp_status keep(struct search *search, struct grouping *grouping, do
 static enum esp_status keep_copy(struct search *search, const struct attempt *attempt, bool polished)
 {
 	struct grouping copy = {0};
-	uint32_t least = cluster_least(attempt->grouping.nodes, attempt->grouping.count, search->options.elasticity), moves = 0;
+	uint32_t least = cluster_least(attempt->grouping.nodes, attempt->grouping.count, search->options.elasticity),
+	    moves = 0;
 	enum esp_status status = grouping_from(&copy, attempt->grouping.group_of, attempt->grouping.nodes, search->err);
 
 	if (status == ESP_OK && polished)
 		status = affinity_polish(&search->affinity, least, &copy, &moves, search->err);
 	if (status == ESP_OK) {
 		const struct embedding *embedding = &search->out->embedding;
-		double inertia = moves > 0 ? cluster_inertia(embedding->points, embedding->dimensions, &copy) : attempt->inertia;
+		double inertia = moves > 0 ? cluster_inertia(embedding->points, embedding->dimensions, &copy)
+		                           : attempt->inertia;
 
 		status = keep(search, &copy, inertia, agreement(search, &copy));
 	}
@@ -200,7 +205,7 @@ static enum esp_status search_count(struct search *search, uint32_t groups)
 	return status;
 }
 
-/* What was found stands by number of groups, and for each as it was found: the first is the tight one. */
+/* Candidates are sorted by number of groups, then in the order in which they were found: the first is the tight one. */
 static int compare_counts(const void *a, const void *b)
 {
 	const struct candidate *x = a, *y = b;
@@ -229,23 +234,25 @@ static bool has_count(const struct candidates *candidates, uint32_t groups)
 }
 
 /*
- * From the first number of groups to the last; of many nodes in steps, and then all numbers between the neighbours of the one with the most
- * evidence, and again if that has moved. The evidence rises towards the racks from both sides: a group too many splits one, a group
- * too few joins two.
+ * From the first number of groups to the last; with many nodes in steps, and then all numbers between the
+ * neighbours of the one with the most evidence, repeated if that has moved. The evidence rises towards the
+ * number of racks from both sides: a group too many splits a rack, a group too few joins two.
  */
 static enum esp_status search_counts(struct search *search)
 {
 	const struct candidates_options *options = &search->options;
 	enum esp_status status = ESP_OK;
 
-	for (uint32_t groups = options->groups_least; status == ESP_OK && groups <= options->groups_most; groups = next_count(search, groups))
+	for (uint32_t groups = options->groups_least; status == ESP_OK && groups <= options->groups_most;
+	     groups = next_count(search, groups))
 		status = search_count(search, groups);
 	for (bool again = is_coarse(search); again && status == ESP_OK;) {
 		uint32_t best = strongest(search->out)->grouping.count, reach = best / 8 > 0 ? best / 8 - 1 : 0;
 		uint32_t first = best - reach > options->groups_least ? best - reach : options->groups_least;
 
 		again = false;
-		for (uint32_t groups = first; status == ESP_OK && groups <= best + reach && groups <= options->groups_most; groups++) {
+		for (uint32_t groups = first; status == ESP_OK && groups <= best + reach && groups <= options->groups_most;
+		     groups++) {
 			if (has_count(search->out, groups))
 				continue;
 			status = search_count(search, groups);
@@ -259,7 +266,7 @@ static enum esp_status search_counts(struct search *search)
 	return status;
 }
 
-/* Logarithms, of which the shortest is 0. A distance of 0 counts as the shortest other one. */
+/* Logarithms relative to the shortest distance. A distance of 0 counts as the shortest other one. */
 static void take_logarithms(struct matrix *matrix)
 {
 	double least = INFINITY;
@@ -270,7 +277,8 @@ static void take_logarithms(struct matrix *matrix)
 		matrix->at[i] = matrix->at[i] > 0 ? log(matrix->at[i] / least) : matrix->at[i]; /* 0 and NAN stay */
 }
 
-enum esp_status candidates_clean(const struct matrix *matrix, const struct candidates_options *options, struct matrix *out, struct error *err)
+enum esp_status candidates_clean(const struct matrix *matrix, const struct candidates_options *options,
+                                 struct matrix *out, struct error *err)
 {
 	enum esp_status status = matrix_copy(out, matrix, err);
 
@@ -281,7 +289,7 @@ enum esp_status candidates_clean(const struct matrix *matrix, const struct candi
 	return status;
 }
 
-/* The distances that are grouped: cleaned, then as affinities and as points. */
+/* Prepares the distances: cleaned, then as affinities and as points. */
 static enum esp_status prepare(struct search *search, const struct matrix *matrix)
 {
 	struct embed_options how = search->options.embed;
@@ -298,15 +306,15 @@ static enum esp_status prepare(struct search *search, const struct matrix *matri
 	return status;
 }
 
-enum esp_status candidates_make(const struct matrix *matrix, const struct candidates_options *options, struct candidates *out,
-                                struct error *err)
+enum esp_status candidates_make(const struct matrix *matrix, const struct candidates_options *options,
+                                struct candidates *out, struct error *err)
 {
 	struct candidates found = {0};
 	struct search search = {.out = &found, .seed = ~options->seed, .err = err};
 	enum esp_status status = matrix_check(matrix, err);
 
 	if (status == ESP_OK)
-		status = settle(options, matrix->size, &search.options, err);
+		status = set_defaults(options, matrix->size, &search.options, err);
 	if (status == ESP_OK)
 		status = prepare(&search, matrix);
 	if (status == ESP_OK && !(search.attempts = calloc(search.options.tries, sizeof(*search.attempts))))

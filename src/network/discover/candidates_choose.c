@@ -1,5 +1,5 @@
 /*
- * candidates_choose.c - which candidate the distances alone speak for, and how surely.
+ * candidates_choose.c - chooses a candidate by the distances alone, and computes its certainty. Pure.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -11,9 +11,12 @@
 #include "network/discover/quality.h"
 
 #define AGREEING_RUNS 4u
-#define AGREEING_RUNS_MANY 2u /* of many nodes: each says more there, and time counts */
+#define AGREEING_RUNS_MANY 2u /* with many nodes each run tells more, and takes longer */
 #define MANY_NODES 256u
-/* Odds of twenty to one: of 300 matrices of one rack of 8, up to 6 have a grouping with evidence above 0, and none above 3. */
+/*
+ * Odds of twenty to one: of 300 matrices of one rack of 8, up to 6 have a grouping with evidence above 0, none
+ * above 3.
+ */
 #define EVIDENCE_LEAST 3.0
 
 static uint32_t strongest(const struct candidates *candidates)
@@ -27,8 +30,8 @@ static uint32_t strongest(const struct candidates *candidates)
 	return candidates->list[best].evidence > EVIDENCE_LEAST ? best : 0;
 }
 
-static enum esp_status weigh_rivals(const struct matrix *matrix, const struct candidates_options *options, const struct grouping *grouping,
-                                    double *out, struct error *err)
+static enum esp_status weigh_rivals(const struct matrix *matrix, const struct candidates_options *options,
+                                    const struct grouping *grouping, double *out, struct error *err)
 {
 	struct affinity affinity = {0};
 	struct matrix cleaned = {0};
@@ -43,9 +46,9 @@ static enum esp_status weigh_rivals(const struct matrix *matrix, const struct ca
 	return status;
 }
 
-/* Odds are powers of the evidence. A rival that is a candidate itself counts twice, which is on the safe side. */
-enum esp_status candidates_sure(const struct matrix *matrix, const struct candidates_options *options, const struct candidates *candidates,
-                                uint32_t index, double *out, struct error *err)
+/* Odds are exponentials of the evidence. A rival that is also a candidate counts twice, which is on the safe side. */
+enum esp_status candidates_sure(const struct matrix *matrix, const struct candidates_options *options,
+                                const struct candidates *candidates, uint32_t index, double *out, struct error *err)
 {
 	double rivals = 0, sum = 0;
 	enum esp_status status = weigh_rivals(matrix, options, &candidates->list[index].grouping, &rivals, err);
@@ -56,9 +59,9 @@ enum esp_status candidates_sure(const struct matrix *matrix, const struct candid
 	return status;
 }
 
-/* Medians of the measured distances, inside groups and between them. */
-static enum esp_status measure_sides(const struct matrix *matrix, const struct grouping *grouping, struct candidates_choice *out,
-                                     struct error *err)
+/* Medians of the measured distances, within groups and between them. */
+static enum esp_status measure_sides(const struct matrix *matrix, const struct grouping *grouping,
+                                     struct candidates_choice *out, struct error *err)
 {
 	double *values = calloc((size_t)matrix->size * matrix->size / 2 + 1, sizeof(*values));
 
@@ -81,7 +84,7 @@ static enum esp_status measure_sides(const struct matrix *matrix, const struct g
 	return ESP_OK;
 }
 
-/* What other seeds, from the embedding on, make of it with as many groups. */
+/* The agreement with the results of other seeds, embedding included, for the same number of groups. */
 static enum esp_status measure_agreement(const struct matrix *matrix, const struct candidates_options *options,
                                          const struct grouping *chosen, double *out, struct error *err)
 {

@@ -30,7 +30,10 @@ static void check_same(const struct candidates *a, const struct candidates *b)
 	}
 }
 
-/* Every number of groups is there, no grouping twice, none with too small groups, the same for the same seed. */
+/*
+ * Every number of groups is there, no grouping twice, none with groups that are too small, the same for the
+ * same seed.
+ */
 static void test_list(struct rng *rng)
 {
 	uint32_t sizes[NODES_MAX];
@@ -43,7 +46,8 @@ static void test_list(struct rng *rng)
 		uint32_t expected = 1;
 
 		make(rng, nodes, 2, 20e-6, &matrix);
-		CHECK(candidates_make(&matrix, &options, &one, &err) == ESP_OK && candidates_make(&matrix, &options, &two, &err) == ESP_OK);
+		CHECK(candidates_make(&matrix, &options, &one, &err) == ESP_OK &&
+		      candidates_make(&matrix, &options, &two, &err) == ESP_OK);
 		check_same(&one, &two);
 		for (uint32_t i = 0; i < one.count; i++) {
 			const struct candidate *candidate = &one.list[i];
@@ -53,7 +57,8 @@ static void test_list(struct rng *rng)
 			grouping_sizes(&candidate->grouping, sizes);
 			for (uint32_t group = 0; group < candidate->grouping.count; group++)
 				CHECK(sizes[group] >= cluster_least(nodes, expected, options.elasticity));
-			CHECK(candidate->silhouette >= -1 && candidate->silhouette <= 1 && candidate->agreement <= 1 + 1e-9 && !isnan(candidate->evidence));
+			CHECK(candidate->silhouette >= -1 && candidate->silhouette <= 1 && candidate->agreement <= 1 + 1e-9 &&
+			      !isnan(candidate->evidence));
 			for (uint32_t j = 0; j < i; j++)
 				CHECK(!grouping_equal(&one.list[j].grouping, &candidate->grouping));
 		}
@@ -66,7 +71,7 @@ static void test_list(struct rng *rng)
 	}
 }
 
-/* What clear racks look like to whoever reports it, and what none look like. */
+/* The choice for clear racks, and for a network without groups. */
 static void test_choice(struct rng *rng)
 {
 	struct candidates_options options = {0};
@@ -85,12 +90,14 @@ static void test_choice(struct rng *rng)
 		CHECK_MSG(chosen->grouping.count == racks, "%u groups for %u racks", chosen->grouping.count, racks);
 		for (uint32_t i = 0; i < 16; i++)
 			CHECK_U64(chosen->grouping.group_of[i], i % racks);
-		CHECK_MSG(choice.sure > (racks == 1 ? 0.5 : 0.95) && choice.agreement > 0.99, "sure %g, agreement %g", choice.sure, choice.agreement);
+		CHECK_MSG(choice.sure > (racks == 1 ? 0.5 : 0.95) && choice.agreement > 0.99, "sure %g, agreement %g",
+		          choice.sure, choice.agreement);
 		CHECK(fabs(choice.within - 30.5e-6) < 0.3e-6);
 		if (racks == 1)
 			CHECK(isnan(choice.across));
 		else
-			CHECK(fabs(choice.across - 36.5e-6) < 0.3e-6 && fabs(chosen->gap - 6e-6) < 0.6e-6 && chosen->silhouette > 0.6);
+			CHECK(fabs(choice.across - 36.5e-6) < 0.3e-6 && fabs(chosen->gap - 6e-6) < 0.6e-6 &&
+			      chosen->silhouette > 0.6);
 		candidates_fini(&candidates);
 		matrix_fini(&matrix);
 	}
@@ -114,7 +121,8 @@ static void test_ratios(struct rng *rng)
 	CHECK(candidates_choose(&matrix, &options, &candidates, &choice, &err) == ESP_OK);
 	const struct candidate *chosen = &candidates.list[choice.index];
 	CHECK(chosen->grouping.count == 2 && chosen->grouping.group_of[7] == 1 && chosen->grouping.group_of[6] == 0);
-	CHECK_MSG(chosen->gap > log(2) && chosen->gap < log(4) + 0.1 && choice.within < 9e-9 && choice.across > 15e-9, "gap %g", chosen->gap);
+	CHECK_MSG(chosen->gap > log(2) && chosen->gap < log(4) + 0.1 && choice.within < 9e-9 && choice.across > 15e-9,
+	          "gap %g", chosen->gap);
 	matrix_set(&matrix, 0, 2, 0); /* faster than can be measured */
 	candidates_fini(&candidates);
 	CHECK(candidates_make(&matrix, &options, &candidates, &err) == ESP_OK);
@@ -135,7 +143,10 @@ static const struct candidate *strongest(const struct candidates *candidates)
 	return best;
 }
 
-/* Of many nodes some numbers of groups are passed over, 35 among them; what is found is as good as if all were tried, but for the luck of seeds. */
+/*
+ * With many nodes some numbers of groups are skipped, 35 among them; the result is as good as with all numbers,
+ * but for the luck of seeds.
+ */
 static void test_steps(struct rng *rng)
 {
 	struct candidates_options options = {.embed.restarts = 1, .groups_most = 50};
@@ -153,8 +164,9 @@ static void test_steps(struct rng *rng)
 		racks[i] = i % 35;
 	CHECK(grouping_from(&truth, racks, 140, &err) == ESP_OK);
 	const struct candidate *best = strongest(&some), *of_all = strongest(&all);
-	CHECK_MSG(best->evidence > 0.97 * of_all->evidence && quality_ami(&best->grouping, &truth) > 0.95, "%u groups, evidence %g, AMI %g; of all %u, %g",
-	          best->grouping.count, best->evidence, quality_ami(&best->grouping, &truth), of_all->grouping.count, of_all->evidence);
+	CHECK_MSG(best->evidence > 0.97 * of_all->evidence && quality_ami(&best->grouping, &truth) > 0.95,
+	          "%u groups, evidence %g, AMI %g; of all %u, %g", best->grouping.count, best->evidence,
+	          quality_ami(&best->grouping, &truth), of_all->grouping.count, of_all->evidence);
 	CHECK(best->grouping.count != 33 && best->grouping.count != 37 && some.count < all.count);
 	grouping_fini(&truth);
 	candidates_fini(&some);
@@ -174,21 +186,27 @@ static void test_silhouette(void)
 		for (uint32_t j = 0; j < i; j++)
 			matrix_set(&matrix, i, j, line[i] - line[j]);
 	}
-	/* inside 1; outside 10.5 for the outer two, 9.5 for the inner two */
+	/* within 1; outside 10.5 for the outer two, 9.5 for the inner two */
 	CHECK(grouping_from(&grouping, (uint32_t[]){0, 0, 1, 1}, 4, &err) == ESP_OK);
 	CHECK(fabs(silhouette(&matrix, &grouping) - (2 * 9.5 / 10.5 + 2 * 8.5 / 9.5) / 4) < 1e-12);
 	CHECK(fabs(silhouette_of_groups(&matrix, &grouping) - silhouette(&matrix, &grouping)) < 1e-12);
 	grouping_fini(&grouping);
-	/* 0, 1 and 10 together: inside 5.5, 5 and 9.5, which is 20 / 3 on average; outside 11, 10 and 1. The one alone, at 11, is 22 / 3 away from them. */
+	/*
+	 * 0, 1 and 10 together: within 5.5, 5 and 9.5, on average 20 / 3; outside 11, 10 and 1. The single node, at
+	 * 11, is 22 / 3 away from them.
+	 */
 	CHECK(grouping_from(&grouping, (uint32_t[]){0, 0, 0, 1}, 4, &err) == ESP_OK);
-	CHECK(fabs(silhouette_of_groups(&matrix, &grouping) - ((5.5 / 11 + 5.0 / 10 - 8.5 / 9.5) / 3 + 2.0 / 22) / 2) < 1e-12);
+	CHECK(fabs(silhouette_of_groups(&matrix, &grouping) - ((5.5 / 11 + 5.0 / 10 - 8.5 / 9.5) / 3 + 2.0 / 22) /
+	           2) < 1e-12);
 	CHECK(fabs(silhouette(&matrix, &grouping) - (5.5 / 11 + 5.0 / 10 - 8.5 / 9.5) / 4) < 1e-12);
 	grouping_fini(&grouping);
-	CHECK(grouping_from(&grouping, (uint32_t[]){0, 1, 2, 3}, 4, &err) == ESP_OK && silhouette_of_groups(&matrix, &grouping) == 0);
+	CHECK(grouping_from(&grouping, (uint32_t[]){0, 1, 2, 3}, 4, &err) == ESP_OK &&
+	      silhouette_of_groups(&matrix, &grouping) == 0);
 	grouping_fini(&grouping);
 	CHECK(grouping_from(&grouping, (uint32_t[]){0, 1, 0, 1}, 4, &err) == ESP_OK && silhouette(&matrix, &grouping) < 0);
 	grouping_fini(&grouping);
-	CHECK(grouping_init(&grouping, 4, &err) == ESP_OK && silhouette(&matrix, &grouping) == 0 && silhouette_of_groups(&matrix, &grouping) == 0);
+	CHECK(grouping_init(&grouping, 4, &err) == ESP_OK && silhouette(&matrix, &grouping) == 0 &&
+	      silhouette_of_groups(&matrix, &grouping) == 0);
 	grouping_fini(&grouping);
 	matrix_fini(&matrix);
 }
@@ -199,8 +217,9 @@ static void test_options(void)
 	struct matrix matrix;
 	struct error err;
 
-	CHECK(matrix_init(&matrix, 4, &err) == ESP_OK); /* nothing is known: that is not an error, and says nothing */
-	CHECK(candidates_make(&matrix, &(struct candidates_options){0}, &candidates, &err) == ESP_OK && candidates.list[1].evidence <= 0);
+	CHECK(matrix_init(&matrix, 4, &err) == ESP_OK); /* nothing is known: no error, and no evidence */
+	CHECK(candidates_make(&matrix, &(struct candidates_options){0}, &candidates, &err) == ESP_OK &&
+	      candidates.list[1].evidence <= 0);
 	candidates_fini(&candidates);
 	CHECK(candidates_make(&matrix, &(struct candidates_options){.elasticity = 3}, &candidates, &err) == ESP_EINVAL);
 	CHECK_STR(err.text, "a balance elasticity of 3: it is from 1 to 2");

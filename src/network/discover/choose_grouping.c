@@ -1,5 +1,5 @@
 /*
- * choose_grouping.c - which of several groupings of the same nodes to believe.
+ * choose_grouping.c - chooses one of several groupings of the same nodes.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -11,12 +11,13 @@
 #include "network/discover/smooth.h"
 #include "network/discover/choose_grouping.h"
 
-#define CHUNK_BYTES 65536u /* of a call that is compared, unless every node then has less than one */
-#define NEAR 1.01          /* costs that differ by less are the same */
-#define ALIKE 0.01         /* silhouettes, from -1 to 1, that differ by less are the same */
+#define CHUNK_BYTES 65536u /* of the compared call, unless a node's share is smaller */
+#define NEAR 1.01          /* costs that differ by less are equal */
+#define ALIKE 0.01         /* silhouettes, from -1 to 1, that differ by less are equal */
 
-/* The nodes group by group. */
-static void order_by_groups(const uint32_t *group_of, uint32_t nodes, uint32_t groups, uint32_t *first, uint32_t *out_order)
+/* Orders the nodes by group. */
+static void order_by_groups(const uint32_t *group_of, uint32_t nodes, uint32_t groups, uint32_t *first,
+                            uint32_t *out_order)
 {
 	memset(first, 0, (nodes + 1) * sizeof(*first));
 	for (uint32_t i = 0; i < nodes; i++)
@@ -27,7 +28,7 @@ static void order_by_groups(const uint32_t *group_of, uint32_t nodes, uint32_t g
 		out_order[first[group_of[i]]++] = i;
 }
 
-/* The fastest plan that the groups allow. */
+/* The time of the fastest plan for the groups. */
 static enum esp_status cost_grouping(const struct tune_network *network, const uint32_t *group_of, uint64_t bytes,
                                      const uint32_t *order, double *out_seconds, struct error *err)
 {
@@ -39,7 +40,8 @@ static enum esp_status cost_grouping(const struct tune_network *network, const u
 		struct tune_load load;
 
 		struct plan_spec how = {
-			.chunks = {.collective = PLAN_ALLREDUCE}, .order = i == 0 ? NULL : order, .group_of = i == 0 ? group_of : NULL,
+			.chunks = {.collective = PLAN_ALLREDUCE}, .order = i == 0 ? NULL : order,
+			    .group_of = i == 0 ? group_of : NULL,
 		};
 
 		status = tune_load_planner(plan_planner_find(names[i]), &how, network, &load, err);
@@ -50,12 +52,12 @@ static enum esp_status cost_grouping(const struct tune_network *network, const u
 	return status;
 }
 
-/* ---- what was measured ---- */
+/* ---- measured networks ---- */
 
-/* Groupings of measured distances. */
-struct ballot {
+/* Groupings of a network with measured distances. */
+struct contest {
 	const struct tune_network *network;
-	struct matrix logs; /* how many times as far as the nearest, as a logarithm, without what is far beyond all others; none of a topology */
+	struct matrix logs; /* logarithms relative to the nearest, with outliers clipped; empty for a topology */
 	double least;       /* the nearest */
 	struct affinity affinity;
 	struct grouping *list;
@@ -63,12 +65,12 @@ struct ballot {
 };
 
 /* A distance of 0 counts as the shortest other one. */
-static enum esp_status take_distances(struct ballot *ballot, struct error *err)
+static enum esp_status read_distances(struct contest *contest, struct error *err)
 {
-	const struct tune_network *network = ballot->network;
+	const struct tune_network *network = contest->network;
 	const double *at = network->seconds_per_byte ? network->seconds_per_byte : network->latency;
 	const struct matrix measured = {.size = network->nodes, .at = (double *)(uintptr_t)at};
-	struct matrix *logs = &ballot->logs;
+	struct matrix *logs = &contest->logs;
 	double least = INFINITY;
 	enum esp_status status = matrix_copy(logs, &measured, err);
 
@@ -78,45 +80,46 @@ static enum esp_status take_distances(struct ballot *ballot, struct error *err)
 		least = logs->at[i] > 0 ? fmin(least, logs->at[i]) : least;
 	for (size_t i = 0; i < (size_t)logs->size * logs->size; i++)
 		logs->at[i] = logs->at[i] > 0 ? log(logs->at[i] / least) : logs->at[i]; /* 0 and NAN stay */
-	ballot->least = least;
+	contest->least = least;
 	return clean_fence(logs, NULL, err);
 }
 
-static enum esp_status ballot_init(struct ballot *ballot, const struct tune_network *network, const uint32_t *const *groupings, uint32_t count,
-                                   struct error *err)
+static enum esp_status contest_init(struct contest *contest, const struct tune_network *network,
+                                    const uint32_t *const *groupings, uint32_t count, struct error *err)
 {
-	*ballot = (struct ballot){.network = network, .list = calloc(count > 0 ? count : 1, sizeof(*ballot->list)), .count = count};
-	if (!ballot->list)
+	*contest = (struct contest){.network = network, .list = calloc(count > 0 ? count : 1, sizeof(*contest->list)),
+	                            .count = count};
+	if (!contest->list)
 		return error_set(err, ESP_ENOMEM, "no memory for %u groupings", count);
-	enum esp_status status = network->topology ? ESP_OK : take_distances(ballot, err);
+	enum esp_status status = network->topology ? ESP_OK : read_distances(contest, err);
 	if (status == ESP_OK && !network->topology)
-		status = affinity_init(&ballot->affinity, &ballot->logs, false, err);
+		status = affinity_init(&contest->affinity, &contest->logs, false, err);
 	for (uint32_t i = 0; status == ESP_OK && i < count; i++)
-		status = grouping_from(&ballot->list[i], groupings[i], network->nodes, err);
+		status = grouping_from(&contest->list[i], groupings[i], network->nodes, err);
 	return status;
 }
 
-static void ballot_fini(struct ballot *ballot)
+static void contest_fini(struct contest *contest)
 {
-	for (uint32_t i = 0; i < ballot->count && ballot->list; i++)
-		grouping_fini(&ballot->list[i]);
-	free(ballot->list);
-	affinity_fini(&ballot->affinity);
-	matrix_fini(&ballot->logs);
+	for (uint32_t i = 0; i < contest->count && contest->list; i++)
+		grouping_fini(&contest->list[i]);
+	free(contest->list);
+	affinity_fini(&contest->affinity);
+	matrix_fini(&contest->logs);
 }
 
-/* More likely than one group, or one group. */
-static enum esp_status is_likely(const struct ballot *ballot, uint32_t index, bool *out, struct error *err)
+/* True for one group, and for a grouping that is more likely than one group. */
+static enum esp_status is_likely(const struct contest *contest, uint32_t index, bool *out, struct error *err)
 {
 	struct affinity_verdict verdict;
-	enum esp_status status = affinity_judge(&ballot->affinity, &ballot->list[index], &verdict, err);
+	enum esp_status status = affinity_judge(&contest->affinity, &contest->list[index], &verdict, err);
 
 	if (status == ESP_OK)
-		*out = ballot->list[index].count == 1 || verdict.evidence > 0;
+		*out = contest->list[index].count == 1 || verdict.evidence > 0;
 	return status;
 }
 
-/* ---- by what plans cost ---- */
+/* ---- by the cost of plans ---- */
 
 struct race {
 	double best; /* seconds   */
@@ -124,8 +127,8 @@ struct race {
 	bool has_begun, is_likely;
 };
 
-/* What is likely is ahead of what is not; then time counts. */
-static void race_note(struct race *race, uint32_t index, double seconds, uint32_t groups, bool likely)
+/* A likely grouping wins against an unlikely one; then the time counts. */
+static void race_add(struct race *race, uint32_t index, double seconds, uint32_t groups, bool likely)
 {
 	bool is_faster = seconds * NEAR < race->best || (seconds < race->best * NEAR && groups < race->groups);
 
@@ -134,71 +137,74 @@ static void race_note(struct race *race, uint32_t index, double seconds, uint32_
 	*race = (struct race){.best = seconds, .groups = groups, .index = index, .has_begun = true, .is_likely = likely};
 }
 
-/* On the network as the grouping explains it. */
-static enum esp_status cost_smoothed(const struct ballot *ballot, const struct matrix *seconds_per_byte, uint32_t index, uint64_t bytes,
-                                     const uint32_t *order, double *out_seconds, struct error *err)
+/* The cost on the network as the grouping explains it. */
+static enum esp_status cost_smoothed(const struct contest *contest, const struct matrix *seconds_per_byte,
+                                     uint32_t index, uint64_t bytes, const uint32_t *order, double *out_seconds,
+                                     struct error *err)
 {
-	struct tune_network network = *ballot->network;
+	struct tune_network network = *contest->network;
 	struct matrix smooth = {0};
-	enum esp_status status = smooth_by_groups(seconds_per_byte, &ballot->list[index], &smooth, err);
+	enum esp_status status = smooth_by_groups(seconds_per_byte, &contest->list[index], &smooth, err);
 
 	network.seconds_per_byte = smooth.at;
 	if (status == ESP_OK)
-		status = cost_grouping(&network, ballot->list[index].group_of, bytes, order, out_seconds, err);
+		status = cost_grouping(&network, contest->list[index].group_of, bytes, order, out_seconds, err);
 	matrix_fini(&smooth);
 	return status;
 }
 
-/* The distances again, without what is far beyond all others. */
-static enum esp_status fenced_seconds(const struct ballot *ballot, struct matrix *out, struct error *err)
+/* The distances with outliers clipped, in seconds per byte. */
+static enum esp_status fenced_seconds(const struct contest *contest, struct matrix *out, struct error *err)
 {
-	enum esp_status status = matrix_copy(out, &ballot->logs, err);
+	enum esp_status status = matrix_copy(out, &contest->logs, err);
 
-	for (uint32_t i = 0; i < ballot->logs.size && status == ESP_OK; i++) {
+	for (uint32_t i = 0; i < contest->logs.size && status == ESP_OK; i++) {
 		for (uint32_t j = 0; j < i; j++)
-			matrix_set(out, i, j, ballot->least * exp(matrix_get(&ballot->logs, i, j)));
+			matrix_set(out, i, j, contest->least * exp(matrix_get(&contest->logs, i, j)));
 	}
 	return status;
 }
 
-static enum esp_status run_race(const struct ballot *ballot, const struct matrix *fenced, uint64_t bytes, uint32_t *first, uint32_t *order,
-                                struct race *race, double *out_seconds, struct error *err)
+static enum esp_status run_race(const struct contest *contest, const struct matrix *fenced, uint64_t bytes,
+                                uint32_t *first, uint32_t *order, struct race *race, double *out_seconds,
+                                struct error *err)
 {
-	bool is_measured = ballot->network->seconds_per_byte && !ballot->network->topology;
+	bool is_measured = contest->network->seconds_per_byte && !contest->network->topology;
 	enum esp_status status = ESP_OK;
 
-	for (uint32_t i = 0; status == ESP_OK && i < ballot->count; i++) {
-		const struct grouping *grouping = &ballot->list[i];
+	for (uint32_t i = 0; status == ESP_OK && i < contest->count; i++) {
+		const struct grouping *grouping = &contest->list[i];
 		bool likely = true;
 		double seconds = 0;
 
 		order_by_groups(grouping->group_of, grouping->nodes, grouping->count, first, order);
 		if (is_measured)
-			status = is_likely(ballot, i, &likely, err);
+			status = is_likely(contest, i, &likely, err);
 		if (status == ESP_OK)
-			status = is_measured ? cost_smoothed(ballot, fenced, i, bytes, order, &seconds, err)
-			                     : cost_grouping(ballot->network, grouping->group_of, bytes, order, &seconds, err);
+			status = is_measured ? cost_smoothed(contest, fenced, i, bytes, order, &seconds, err)
+			                     : cost_grouping(contest->network, grouping->group_of, bytes, order, &seconds, err);
 		if (status != ESP_OK)
 			return status;
 		if (out_seconds)
 			out_seconds[i] = seconds;
-		race_note(race, i, seconds, grouping->count, likely);
+		race_add(race, i, seconds, grouping->count, likely);
 	}
 	return status;
 }
 
-static enum esp_status choose_by_cost(const struct ballot *ballot, uint64_t bytes, uint32_t *out_best, double *out_seconds, struct error *err)
+static enum esp_status choose_by_cost(const struct contest *contest, uint64_t bytes, uint32_t *out_best,
+                                      double *out_seconds, struct error *err)
 {
-	uint32_t nodes = ballot->network->nodes;
+	uint32_t nodes = contest->network->nodes;
 	uint32_t *order = calloc(nodes, sizeof(*order)), *first = calloc((size_t)nodes + 1, sizeof(*first));
 	struct matrix fenced = {0};
 	struct race race = {0};
 	enum esp_status status = order && first ? ESP_OK : error_set(err, ESP_ENOMEM, "no memory for %u nodes", nodes);
 
-	if (status == ESP_OK && ballot->logs.size > 0)
-		status = fenced_seconds(ballot, &fenced, err);
+	if (status == ESP_OK && contest->logs.size > 0)
+		status = fenced_seconds(contest, &fenced, err);
 	if (status == ESP_OK)
-		status = run_race(ballot, &fenced, bytes, first, order, &race, out_seconds, err);
+		status = run_race(contest, &fenced, bytes, first, order, &race, out_seconds, err);
 	*out_best = race.index;
 	matrix_fini(&fenced);
 	free(order);
@@ -209,28 +215,29 @@ static enum esp_status choose_by_cost(const struct ballot *ballot, uint64_t byte
 /* ---- without bandwidths ---- */
 
 /*
- * Of groupings that are more likely than one group, the one whose groups are the most by themselves: near inside, compared with how far the next
- * group is, on average over groups and not over nodes, as a plan waits for its worst group. Evidence alone would say which gap is the widest;
- * where racks stand in rows that is the one between rows, and what is scarce is what leaves a rack.
+ * Of groupings that are more likely than one group, the one whose groups are separated best: near inside,
+ * relative to the distance of the next group, on average over groups and not over nodes, as a plan waits for
+ * its worst group. The evidence alone would choose the widest gap; with racks in rows that is the one between
+ * rows, while the scarce links leave a rack.
  */
-static enum esp_status choose_by_distance(const struct ballot *ballot, uint32_t *out_best, struct error *err)
+static enum esp_status choose_by_distance(const struct contest *contest, uint32_t *out_best, struct error *err)
 {
 	double best = -INFINITY;
 
 	*out_best = 0;
-	for (uint32_t i = 0; i < ballot->count; i++) {
-		const struct grouping *grouping = &ballot->list[i];
+	for (uint32_t i = 0; i < contest->count; i++) {
+		const struct grouping *grouping = &contest->list[i];
 		bool likely = false;
-		enum esp_status status = is_likely(ballot, i, &likely, err);
-		double apart = status == ESP_OK ? silhouette_of_groups(&ballot->logs, grouping) : 0;
+		enum esp_status status = is_likely(contest, i, &likely, err);
+		double apart = status == ESP_OK ? silhouette_of_groups(&contest->logs, grouping) : 0;
 
 		if (status == ESP_OK && isnan(apart))
 			status = error_set(err, ESP_ENOMEM, "no memory for %u nodes", grouping->nodes);
 		if (status != ESP_OK)
 			return status;
 		if (!likely)
-			apart = -1 - (double)grouping->count; /* the fewest groups, if none has more for it */
-		if (apart > best + ALIKE || (apart > best - ALIKE && grouping->count < ballot->list[*out_best].count)) {
+			apart = -1 - (double)grouping->count; /* the fewest groups, if none is likely */
+		if (apart > best + ALIKE || (apart > best - ALIKE && grouping->count < contest->list[*out_best].count)) {
 			best = apart;
 			*out_best = i;
 		}
@@ -238,17 +245,17 @@ static enum esp_status choose_by_distance(const struct ballot *ballot, uint32_t 
 	return ESP_OK;
 }
 
-enum esp_status choose_grouping(const struct tune_network *network, const uint32_t *const *groupings, uint32_t count, uint64_t bytes,
-                                     uint32_t *out_best, double *out_seconds, struct error *err)
+enum esp_status choose_grouping(const struct tune_network *network, const uint32_t *const *groupings, uint32_t count,
+                                uint64_t bytes, uint32_t *out_best, double *out_seconds, struct error *err)
 {
 	bool by_latency = !network->topology && !network->seconds_per_byte;
-	struct ballot ballot;
-	enum esp_status status = ballot_init(&ballot, network, groupings, count, err);
+	struct contest contest;
+	enum esp_status status = contest_init(&contest, network, groupings, count, err);
 
 	if (status == ESP_OK && (!by_latency || out_seconds))
-		status = choose_by_cost(&ballot, bytes, out_best, out_seconds, err);
+		status = choose_by_cost(&contest, bytes, out_best, out_seconds, err);
 	if (status == ESP_OK && by_latency)
-		status = choose_by_distance(&ballot, out_best, err);
-	ballot_fini(&ballot);
+		status = choose_by_distance(&contest, out_best, err);
+	contest_fini(&contest);
 	return status;
 }

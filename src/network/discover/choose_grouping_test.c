@@ -1,5 +1,5 @@
 /*
- * choose_grouping_test.c - the grouping that is chosen on measured networks where it is plain which one it must be.
+ * choose_grouping_test.c - the chosen grouping on measured networks with a known answer.
  */
 #include "network/discover/choose_grouping.h"
 
@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "base/rng.h"
 
-/* Of groupings of a measured network, the one that is there. */
+/* On a measured network, the true grouping is chosen. */
 static void groupings(struct rng *rng)
 {
 	for (int round = 0; round < 20; round++) {
@@ -16,9 +16,10 @@ static void groupings(struct rng *rng)
 		uint32_t truth[8], candidates[6][8], best;
 		const uint32_t *list[6];
 		struct error err;
-		struct tune_network network = {.nodes = 8, .seconds_per_byte = round % 2 ? bytes : NULL, .latency = round % 2 ? NULL : latency};
+		struct tune_network network = {.nodes = 8, .seconds_per_byte = round % 2 ? bytes : NULL,
+		                               .latency = round % 2 ? NULL : latency};
 
-		/* Two racks of four in any order; what lies between them is four times as far, more or less. */
+		/* Two racks of four in random order; distances between them are about four times as long. */
 		uint32_t left = 3, right = 4;
 		truth[0] = 0;
 		for (uint32_t i = 1; i < 8; i++) {
@@ -51,7 +52,7 @@ static void groupings(struct rng *rng)
 
 #define MANY 24u
 
-/* The numbers below MANY in any order. */
+/* The numbers below MANY in random order. */
 static void shuffle(struct rng *rng, uint32_t place[MANY])
 {
 	for (uint32_t i = 0; i < MANY; i++) {
@@ -64,8 +65,9 @@ static void shuffle(struct rng *rng, uint32_t place[MANY])
 }
 
 /*
- * Latency alone: 24 nodes in two rows of three racks of four, 10 inside of a rack, 14 in a row, 30 beyond. Racks, not rows, whose gap is the
- * widest, and not halves of racks, which would be near each other in the most pairs; the finest is not the best. Without any structure: as few groups as there are to choose from.
+ * Latency only: 24 nodes in two rows of three racks of four, 10 within a rack, 14 within a row, 30 beyond.
+ * Racks are chosen; not rows, whose gap is the widest, and not halves of racks, which are near each other in
+ * the most pairs. Without structure: the fewest groups.
  */
 static void groupings_by_latency(struct rng *rng)
 {
@@ -95,13 +97,14 @@ static void groupings_by_latency(struct rng *rng)
 			list[i] = candidates[i];
 		CHECK(choose_grouping(&network, list, 6, 100 << 20, &best, NULL, &err) == ESP_OK);
 		CHECK_MSG(best == (is_flat ? 5 : 1), "%u in round %d", best, round);
-		CHECK(choose_grouping(&network, list, 6, 100 << 20, &again, seconds, &err) == ESP_OK && again == best && seconds[best] > 0);
+		CHECK(choose_grouping(&network, list, 6, 100 << 20, &again, seconds, &err) == ESP_OK && again == best &&
+		      seconds[best] > 0);
 	}
 }
 
 #define SPLITS 30u
 
-/* Halves of racks, as chance has them. */
+/* Random halves of racks. */
 static void split_racks(struct rng *rng, const uint32_t *place, uint32_t *out)
 {
 	uint32_t taken[MANY / 6] = {0}, left[MANY / 6];
@@ -118,8 +121,9 @@ static void split_racks(struct rng *rng, const uint32_t *place, uint32_t *out)
 }
 
 /*
- * Bandwidths: four racks of six, three times as far beyond, with noise, and one pair in fifty is wrong. Among many ways to halve the racks there is one whose wrong pairs are all between its groups,
- * where few bytes go: the racks are to be chosen all the same, and one group where there are none.
+ * Bandwidths: four racks of six, distances between them three times as long, with noise, and one pair in fifty
+ * is wrong. Among many ways to halve the racks there is one whose wrong pairs are all between its groups, where
+ * few bytes pass: the racks are chosen all the same, and one group if there are none.
  */
 static void groupings_by_bandwidth(struct rng *rng)
 {
@@ -137,7 +141,8 @@ static void groupings_by_bandwidth(struct rng *rng)
 				double far = is_flat || place[i] / 6 == place[k] / 6 ? 1 : 3;
 				double wrong = rng_below(rng, 50) == 0 ? 3 : 1;
 
-				bytes[MANY * i + k] = bytes[MANY * k + i] = i == k ? 0 : far * wrong * (0.7 + 0.6 * rng_unit(rng)) * 1e-9;
+				bytes[MANY * i + k] = bytes[MANY * k + i] = i == k ? 0 : far * wrong * (0.7 + 0.6 * rng_unit(rng)) *
+				    1e-9;
 			}
 			candidates[0][i] = place[i] / 6;
 			candidates[1][i] = 0;

@@ -5,11 +5,11 @@
 
 #include "network/discover/median.h"
 
-#define ROUNDS 20         /* of medians; they settle in a few */
-#define FENCE 1.5         /* distances between the quartiles: Tukey's "outside" */
+#define ROUNDS 20         /* of medians; they converge in a few */
+#define FENCE 1.5         /* interquartile ranges: Tukey's fence */
 #define THRESHOLD 6.0     /* usual deviations of a suspect */
-#define SHARE_LEAST 0.05  /* and of its distance */
-#define NORMAL 1.4826     /* the deviation of normal noise, for one unit of its median */
+#define SHARE_LEAST 0.05  /* and relative to its distance */
+#define NORMAL 1.4826     /* standard deviation of normal noise per unit of its median */
 
 static size_t gather_row(const struct matrix *matrix, uint32_t i, const double *own, double *out)
 {
@@ -24,7 +24,7 @@ static size_t gather_row(const struct matrix *matrix, uint32_t i, const double *
 	return count;
 }
 
-/* Medians of the rows by turns, as in Tukey's median polish; half of the way each time, as all rows move at once. */
+/* Alternating medians of the rows, as in Tukey's median polish; half a step each time, as all rows move at once. */
 enum esp_status clean_own(const struct matrix *matrix, double *out_own, struct error *err)
 {
 	double *next = calloc(matrix->size, sizeof(*next)), *row = calloc(matrix->size, sizeof(*row));
@@ -50,8 +50,8 @@ enum esp_status clean_own(const struct matrix *matrix, double *out_own, struct e
 	return ESP_OK;
 }
 
-/* All known distances without the nodes' own parts; *out_count of them. NULL: no memory. */
-static double *gather_rest(const struct matrix *matrix, const double *own, size_t *out_count)
+/* All known distances without the own parts; *out_count: their number. NULL: no memory. */
+static double *gather_residuals(const struct matrix *matrix, const double *own, size_t *out_count)
 {
 	double *rest = calloc((size_t)matrix->size * matrix->size / 2 + 1, sizeof(*rest));
 	size_t count = 0;
@@ -68,13 +68,13 @@ static double *gather_rest(const struct matrix *matrix, const double *own, size_
 	return rest;
 }
 
-static uint64_t bring_back(struct matrix *matrix, const double *own, double fence)
+static uint64_t clip_rows(struct matrix *matrix, const double *own, double fence)
 {
 	uint64_t count = 0;
 
 	for (uint32_t i = 0; i < matrix->size; i++) {
 		for (uint32_t j = 0; j < i; j++) {
-			if (matrix_get(matrix, i, j) - own[i] - own[j] > fence) { /* never NAN */
+			if (matrix_get(matrix, i, j) - own[i] - own[j] > fence) { /* false for NAN */
 				matrix_set(matrix, i, j, fmax(fence + own[i] + own[j], 0));
 				count++;
 			}
@@ -91,15 +91,15 @@ enum esp_status clean_fence(struct matrix *matrix, uint64_t *out_count, struct e
 	uint64_t count = 0;
 
 	if (status == ESP_OK) {
-		rest = gather_rest(matrix, own, &known);
+		rest = gather_residuals(matrix, own, &known);
 		status = rest ? ESP_OK : ESP_ENOMEM;
 	}
 	if (status == ESP_OK && known > 0) {
 		double low = median_nth(rest, known, known / 4), high = median_nth(rest, known, known - 1 - known / 4);
 
-		/* Where most distances are equal, nothing says how much is usual. */
+		/* If most distances are equal, the usual spread is unknown. */
 		if (high > low)
-			count = bring_back(matrix, own, high + FENCE * (high - low));
+			count = clip_rows(matrix, own, high + FENCE * (high - low));
 	}
 	free(own);
 	free(rest);
@@ -139,8 +139,8 @@ static double usual_deviation(const struct matrix *matrix, const struct matrix *
 	return count > 0 ? NORMAL * median(all, count) : 0;
 }
 
-enum esp_status clean_suspects(const struct matrix *matrix, const struct matrix *model, double threshold, struct suspect *out,
-                               uint32_t room, uint32_t *out_count, struct error *err)
+enum esp_status clean_suspects(const struct matrix *matrix, const struct matrix *model, double threshold,
+                               struct suspect *out, uint32_t room, uint32_t *out_count, struct error *err)
 {
 	if (matrix->size != model->size)
 		return error_set(err, ESP_EINVAL, "distances of %u nodes and a model of %u", matrix->size, model->size);
@@ -157,12 +157,14 @@ enum esp_status clean_suspects(const struct matrix *matrix, const struct matrix 
 	double usual = usual_deviation(matrix, model, all);
 	for (uint32_t b = 0; b < matrix->size; b++) {
 		for (uint32_t a = 0; a < b; a++) {
-			struct suspect one = {.a = a, .b = b, .expected = matrix_get(model, a, b), .measured = matrix_get(matrix, a, b)};
+			struct suspect one = {.a = a, .b = b, .expected = matrix_get(model, a, b),
+			                      .measured = matrix_get(matrix, a, b)};
 			double off = fabs(one.measured - one.expected);
 
 			one.excess = isnan(one.measured) || usual == 0 ? INFINITY : off / usual;
 			if (isnan(one.measured) ||
-			    (one.excess > (threshold > 0 ? threshold : THRESHOLD) && off > SHARE_LEAST * fmax(one.expected, one.measured)))
+			    (one.excess > (threshold > 0 ? threshold : THRESHOLD) &&
+			     off > SHARE_LEAST * fmax(one.expected, one.measured)))
 				found[count++] = one;
 		}
 	}

@@ -29,10 +29,11 @@ static void test_own(struct rng *rng)
 
 	make(rng, own, &matrix);
 	matrix_set(&matrix, 3, 4, NAN);
-	matrix_set(&matrix, 5, 6, 1000); /* one pair changes nobody's own part */
+	matrix_set(&matrix, 5, 6, 1000); /* one pair does not change any own part */
 	CHECK(clean_own(&matrix, found, &err) == ESP_OK);
 	for (uint32_t i = 1; i < NODES; i++)
-		CHECK_MSG(fabs((found[i] - found[0]) - (own[i] - own[0])) < 7, "%u: %g for %g", i, found[i] - found[0], own[i] - own[0]);
+		CHECK_MSG(fabs((found[i] - found[0]) - (own[i] - own[0])) < 7, "%u: %g for %g", i, found[i] - found[0],
+		          own[i] - own[0]);
 	matrix_fini(&matrix);
 	CHECK(matrix_init(&matrix, 2, &err) == ESP_OK);
 	CHECK(clean_own(&matrix, found, &err) == ESP_OK && found[0] == 0 && found[1] == 0);
@@ -40,8 +41,8 @@ static void test_own(struct rng *rng)
 }
 
 /*
- * Distances that are sums of own parts and nothing else: what is found is these parts, and not only as far apart from each other as they should
- * be. Medians leave something open (half of the nodes may have a little more and the others as much less), but not the mean.
+ * Distances that are sums of own parts only: these parts are found, not only their differences. Medians leave
+ * an ambiguity (half of the nodes may have a little more and the others as much less), but the mean is unique.
  */
 static void test_own_sums(struct rng *rng)
 {
@@ -89,7 +90,7 @@ static void test_fence(struct rng *rng)
 	matrix_fini(&matrix);
 }
 
-/* What make() has without its noise, which is 0.5 in the mean. */
+/* The distances of make() without noise, which is 0.5 on average. */
 static void make_model(const double *own, struct matrix *model)
 {
 	struct error err;
@@ -114,7 +115,7 @@ static void check_spoilt(const struct suspect *suspects)
 	CHECK(suspects[2].a == 7 && suspects[2].b == 9 && suspects[2].excess > 6);
 }
 
-/* Pairs that do not fit and pairs that are not known are named, the worst first; others are not. */
+/* Pairs that do not fit and unknown pairs are reported, the worst first; others are not. */
 static void test_suspects(struct rng *rng)
 {
 	struct suspect suspects[10];
@@ -140,8 +141,8 @@ static void test_suspects(struct rng *rng)
 }
 
 /*
- * By a model that was fitted to the same measurement: those pairs are the first. An embedding may end with a node between two racks, and that node's
- * pairs are suspected as well; they are off by far less, and cost another probe.
+ * With a model fitted to the same measurement, those pairs come first. An embedding may end with a node between
+ * two racks; that node's pairs are suspects as well, by much smaller deviations, and cost another probe.
  */
 static void test_suspects_of_embedding(struct rng *rng)
 {
@@ -161,7 +162,8 @@ static void test_suspects_of_embedding(struct rng *rng)
 	CHECK(clean_suspects(&matrix, &model, 0, suspects, 10, &count, &err) == ESP_OK);
 	CHECK_MSG(count >= 3, "%u are suspected", count);
 	check_spoilt(suspects);
-	CHECK_MSG(count == 3 || suspects[3].excess < suspects[2].excess / 5, "%u and %u are off by %g", suspects[3].a, suspects[3].b, suspects[3].excess);
+	CHECK_MSG(count == 3 || suspects[3].excess < suspects[2].excess / 5, "%u and %u are off by %g", suspects[3].a,
+	          suspects[3].b, suspects[3].excess);
 	embedding_fini(&embedding);
 	matrix_fini(&fenced);
 	matrix_fini(&model);

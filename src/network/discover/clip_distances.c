@@ -5,8 +5,12 @@
 
 #define FAR 2.0      /* quartiles */
 #define FAR_FROM_NEIGHBOUR 4.0
-#define HIDDEN 0.75  /* of that: a host that is further from all has no room left in which its distances could differ */
-#define SCATTER 0.05 /* of what counts as the furthest: distances of a host that differ by more say nothing of where it is */
+/*
+ * of the largest distance: a host further than this from all others has no range left in which its distances
+ * could differ
+ */
+#define HIDDEN 0.75
+#define SCATTER 0.05 /* of the largest distance: if a host's distances scatter by more, its position is unknown */
 
 static int compare(const void *a, const void *b)
 {
@@ -24,78 +28,83 @@ double probing_quantile(double *values, uint32_t count, double share)
 }
 
 /*
- * What disturbs a probe only makes it look further: a queue that is full of others' packets is a thousand times a latency, and a flow
- * may get a tenth of its share in its short time. It does that to pairs across groups the most, as those share ways. So nothing counts as further
- * than so many times the lower quartile: that is a distance within groups, or one across them that nobody disturbed; nor than so many times what
- * a host is from its neighbour, in the median, as there may be few of those.
+ * Disturbance makes a probe longer only: a queue full of other packets is a thousand times a latency, and a
+ * flow may get a tenth of its share in its short time. It affects pairs across groups most, as they share
+ * links. So distances are clipped to a multiple of the lower quartile, which is a distance within groups or an
+ * undisturbed one across them; and to a multiple of the median distance between neighbours, as pairs within
+ * groups may be few.
  *
- * A host that is further than that from everybody has its own link full of others' packets, or stands far away. Where it is shows in how its distances
- * differ; so it is brought nearer first, by what all of them have in common. If they differ by more than groups do, nothing is known of it: what is left would be
- * noise, and noise that is cut off looks like a host that stands alone.
+ * A host that is further than that from all others has a link full of other packets, or is far away. Its
+ * position shows in the differences of its distances, so it is first moved nearer by their common part. If they
+ * differ by more than groups do, its distances become unknown: the rest would be noise, and clipped noise looks
+ * like a host that is alone.
  */
-struct taming {
+struct clipping {
 	const struct matrix *matrix;
 	struct matrix *out;
-	double most;     /* that counts           */
-	bool *hidden;    /* by host               */
+	double most;     /* the largest distance */
+	bool *hidden;    /* by host: too far from all others */
 	double *values;  /* for medians: all pairs */
 };
 
-/* Of what is known of a host, as far as the others are not hidden themselves; of the given values less `base` if there are any. */
-static uint32_t gather_row(const struct taming *taming, uint32_t host, const double *base, double *out)
+/* The known distances of a host to hosts that are not hidden, less base[] if it is not NULL. */
+static uint32_t gather_row(const struct clipping *clipping, uint32_t host, const double *base, double *out)
 {
 	uint32_t count = 0;
 
-	for (uint32_t j = 0; j < taming->matrix->size; j++) {
-		double each = matrix_get(taming->matrix, host, j);
-		if (j != host && !taming->hidden[j] && isfinite(each))
+	for (uint32_t j = 0; j < clipping->matrix->size; j++) {
+		double each = matrix_get(clipping->matrix, host, j);
+		if (j != host && !clipping->hidden[j] && isfinite(each))
 			out[count++] = each - (base ? base[j] : 0);
 	}
 	return count;
 }
 
-static bool is_beyond(const struct taming *taming, uint32_t host)
+static bool is_beyond(const struct clipping *clipping, uint32_t host)
 {
 	bool known = false;
 
-	for (uint32_t j = 0; j < taming->matrix->size; j++) {
-		double each = matrix_get(taming->matrix, host, j);
-		if (j != host && each <= HIDDEN * taming->most)
+	for (uint32_t j = 0; j < clipping->matrix->size; j++) {
+		double each = matrix_get(clipping->matrix, host, j);
+		if (j != host && each <= HIDDEN * clipping->most)
 			return false;
 		known = known || (j != host && isfinite(each));
 	}
 	return known;
 }
 
-/* How much further a hidden host is than is usual for those whom it was probed with; NAN: its distances differ too much to tell. */
-static double shift_of(const struct taming *taming, uint32_t host, const double *usual)
+/* By how much a hidden host is further than usual for its peers; NAN: its distances scatter too much to tell. */
+static double shift_of(const struct clipping *clipping, uint32_t host, const double *usual)
 {
-	uint32_t count = gather_row(taming, host, usual, taming->values);
-	double shift = probing_quantile(taming->values, count, 0.5);
+	uint32_t count = gather_row(clipping, host, usual, clipping->values);
+	double shift = probing_quantile(clipping->values, count, 0.5);
 
 	for (uint32_t i = 0; i < count; i++)
-		taming->values[i] = fabs(taming->values[i] - shift);
-	return probing_quantile(taming->values, count, 0.5) <= SCATTER * taming->most ? shift : NAN;
+		clipping->values[i] = fabs(clipping->values[i] - shift);
+	return probing_quantile(clipping->values, count, 0.5) <= SCATTER * clipping->most ? shift : NAN;
 }
 
-static void bring_nearer(const struct taming *taming, double *usual, double *shifts)
+static void bring_nearer(const struct clipping *clipping, double *usual, double *shifts)
 {
-	uint32_t n = taming->matrix->size;
+	uint32_t n = clipping->matrix->size;
 
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t count = gather_row(taming, i, NULL, taming->values);
-		usual[i] = probing_quantile(taming->values, count, 0.5);
+		uint32_t count = gather_row(clipping, i, NULL, clipping->values);
+		usual[i] = probing_quantile(clipping->values, count, 0.5);
 	}
 	for (uint32_t i = 0; i < n; i++)
-		shifts[i] = taming->hidden[i] ? shift_of(taming, i, usual) : 0;
+		shifts[i] = clipping->hidden[i] ? shift_of(clipping, i, usual) : 0;
 	for (uint32_t i = 0; i < n; i++)
 		for (uint32_t j = 0; j < i; j++) {
-			double each = matrix_get(taming->matrix, i, j) - shifts[i] - shifts[j];
-			matrix_set(taming->out, i, j, each > 0 || isnan(each) ? each : 0);
+			double each = matrix_get(clipping->matrix, i, j) - shifts[i] - shifts[j];
+			matrix_set(clipping->out, i, j, each > 0 || isnan(each) ? each : 0);
 		}
 }
 
-/* What hosts are from the second nearest other one, in the median. Not the nearest: one host that lies could be that of all. */
+/*
+ * The median distance of hosts to the second nearest other one. Not to the nearest: one host with wrong answers
+ * could be the nearest of all.
+ */
 static double usual_neighbour(const struct matrix *matrix, double *values)
 {
 	uint32_t count = 0;
@@ -115,37 +124,37 @@ static double usual_neighbour(const struct matrix *matrix, double *values)
 	return probing_quantile(values, count, 0.5);
 }
 
-static void cut_off(const struct taming *taming)
+static void cut_off(const struct clipping *clipping)
 {
-	for (uint32_t i = 0; i < taming->out->size; i++)
+	for (uint32_t i = 0; i < clipping->out->size; i++)
 		for (uint32_t j = 0; j < i; j++)
-			if (matrix_get(taming->out, i, j) > taming->most)
-				matrix_set(taming->out, i, j, taming->most);
+			if (matrix_get(clipping->out, i, j) > clipping->most)
+				matrix_set(clipping->out, i, j, clipping->most);
 }
 
-static void tame(struct taming *taming)
+static void clip_all(struct clipping *clipping)
 {
-	const struct matrix *matrix = taming->matrix;
+	const struct matrix *matrix = clipping->matrix;
 	uint32_t n = matrix->size, known = 0, hidden = 0;
-	double *usual = taming->values + (size_t)n * n;
+	double *usual = clipping->values + (size_t)n * n;
 
 	for (uint32_t i = 0; i < n; i++)
 		for (uint32_t j = 0; j < i; j++)
 			if (isfinite(matrix_get(matrix, i, j)))
-				taming->values[known++] = matrix_get(matrix, i, j);
-	taming->most = FAR * probing_quantile(taming->values, known, 0.25);
-	taming->most = fmin(taming->most, FAR_FROM_NEIGHBOUR * usual_neighbour(matrix, taming->values));
+				clipping->values[known++] = matrix_get(matrix, i, j);
+	clipping->most = FAR * probing_quantile(clipping->values, known, 0.25);
+	clipping->most = fmin(clipping->most, FAR_FROM_NEIGHBOUR * usual_neighbour(matrix, clipping->values));
 	for (uint32_t i = 0; i < n; i++)
-		hidden += taming->hidden[i] = is_beyond(taming, i);
+		hidden += clipping->hidden[i] = is_beyond(clipping, i);
 	if (hidden > 0 && 2 * hidden < n)
-		bring_nearer(taming, usual, usual + n);
-	cut_off(taming);
+		bring_nearer(clipping, usual, usual + n);
+	cut_off(clipping);
 }
 
-enum esp_status probing_tame(const struct matrix *matrix, struct matrix *out, struct error *err)
+enum esp_status probing_clip(const struct matrix *matrix, struct matrix *out, struct error *err)
 {
 	uint32_t n = matrix->size;
-	struct taming taming = {
+	struct clipping clipping = {
 		.matrix = matrix,
 		.out = out,
 		.hidden = calloc(n, sizeof(bool)),
@@ -153,11 +162,11 @@ enum esp_status probing_tame(const struct matrix *matrix, struct matrix *out, st
 	};
 	enum esp_status status = ESP_ENOMEM;
 
-	if (!taming.hidden || !taming.values)
+	if (!clipping.hidden || !clipping.values)
 		(void)error_set(err, status, "no memory for %u hosts", n);
 	else if ((status = matrix_copy(out, matrix, err)) == ESP_OK)
-		tame(&taming);
-	free(taming.values);
-	free(taming.hidden);
+		clip_all(&clipping);
+	free(clipping.values);
+	free(clipping.hidden);
 	return status;
 }

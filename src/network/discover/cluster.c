@@ -15,10 +15,10 @@ struct means {
 	const double *points;
 	uint32_t nodes, dimensions, groups;
 	double *columns;    /* the points, dimension by dimension */
-	double *centres;    /* groups * dimensions     */
-	double *cost;       /* groups * nodes: squares */
+	double *centres;    /* groups * dimensions */
+	double *cost;       /* groups * nodes: squared distances */
 	uint32_t *group_of, *before;
-	double *nearest;    /* nodes: the square of the distance to the nearest centre so far */
+	double *nearest;    /* by node: squared distance to the nearest centre so far */
 };
 
 uint32_t cluster_least(uint32_t nodes, uint32_t groups, double elasticity)
@@ -60,7 +60,7 @@ static void turn_columns(struct means *means)
 	}
 }
 
-/* A node with probability in proportion to weight[]; if all weights are 0, any. */
+/* A random node with probability proportional to weight[]; if all weights are 0, uniform. */
 static uint32_t draw(struct rng *rng, const double *weight, uint32_t nodes)
 {
 	double sum = 0;
@@ -83,9 +83,9 @@ static uint32_t draw(struct rng *rng, const double *weight, uint32_t nodes)
 }
 
 /*
- * k-means++: each centre is a point, drawn in proportion to the square of its distance from the centres before. Of a few that are
- * drawn the best is taken, as one draw for each of many groups leaves some group without a centre nearly always. The row of
- * costs of the group is where distances from what was drawn are kept.
+ * k-means++: each centre is a point, drawn in proportion to the squared distance from the previous centres. The
+ * best of a few draws is used, as with single draws and many groups some group nearly always stays without a
+ * centre. The group's row of costs holds the distances from the drawn point.
  */
 static uint32_t draw_centre(struct rng *rng, const struct means *means, uint32_t group)
 {
@@ -125,7 +125,7 @@ static void seed_centres(struct means *means, uint64_t seed)
 	}
 }
 
-static void take_costs(struct means *means)
+static void compute_costs(struct means *means)
 {
 	for (uint32_t group = 0; group < means->groups; group++)
 		loops_squares(means->columns, means->nodes, means->dimensions, centre(means, group), costs(means, group));
@@ -134,7 +134,7 @@ static void take_costs(struct means *means)
 static void move_centres(struct means *means)
 {
 	memset(means->centres, 0, (size_t)means->groups * means->dimensions * sizeof(double));
-	uint32_t *sizes = means->before; /* not needed until the next round */
+	uint32_t *sizes = means->before; /* unused until the next round */
 	memset(sizes, 0, means->nodes * sizeof(*sizes));
 	for (uint32_t i = 0; i < means->nodes; i++) {
 		double *to = centre(means, means->group_of[i]);
@@ -158,7 +158,8 @@ static double total(const struct means *means)
 	return sum;
 }
 
-static enum esp_status run(struct means *means, const struct cluster_options *options, double *out_inertia, struct error *err)
+static enum esp_status run(struct means *means, const struct cluster_options *options, double *out_inertia,
+                           struct error *err)
 {
 	uint32_t rounds = options->rounds > 0 ? options->rounds : ROUNDS_DEFAULT;
 	enum esp_status status = ESP_OK;
@@ -167,8 +168,9 @@ static enum esp_status run(struct means *means, const struct cluster_options *op
 	seed_centres(means, options->seed);
 	for (uint32_t round = 0; round < rounds; round++) {
 		memcpy(means->before, means->group_of, means->nodes * sizeof(*means->before));
-		take_costs(means);
-		status = assign_least(means->cost, means->nodes, means->groups, options->least > 0 ? options->least : 1, means->group_of, err);
+		compute_costs(means);
+		status = assign_least(means->cost, means->nodes, means->groups, options->least > 0 ? options->least : 1,
+		                      means->group_of, err);
 		if (status != ESP_OK)
 			return status;
 		if (round > 0 && memcmp(means->before, means->group_of, means->nodes * sizeof(*means->before)) == 0)
@@ -179,14 +181,16 @@ static enum esp_status run(struct means *means, const struct cluster_options *op
 	return ESP_OK;
 }
 
-enum esp_status cluster_points(const double *points, uint32_t nodes, uint32_t dimensions, const struct cluster_options *options,
-                               struct grouping *out, double *out_inertia, struct error *err)
+enum esp_status cluster_points(const double *points, uint32_t nodes, uint32_t dimensions,
+                               const struct cluster_options *options, struct grouping *out, double *out_inertia,
+                               struct error *err)
 {
 	struct means means = {.points = points, .nodes = nodes, .dimensions = dimensions, .groups = options->groups};
 	double inertia = 0;
 
 	if (options->groups == 0 || options->groups > nodes || (uint64_t)options->groups * options->least > nodes)
-		return error_set(err, ESP_EINVAL, "%u nodes do not make %u groups of at least %u", nodes, options->groups, options->least);
+		return error_set(err, ESP_EINVAL, "%u nodes do not make %u groups of at least %u", nodes, options->groups,
+		                 options->least);
 	means.columns = calloc((size_t)nodes * dimensions, sizeof(*means.columns));
 	means.centres = calloc((size_t)means.groups * dimensions, sizeof(*means.centres));
 	means.cost = calloc((size_t)means.groups * nodes, sizeof(*means.cost));
@@ -213,7 +217,8 @@ enum esp_status cluster_points(const double *points, uint32_t nodes, uint32_t di
 
 double cluster_inertia(const double *points, uint32_t dimensions, const struct grouping *grouping)
 {
-	struct means means = {.points = points, .nodes = grouping->nodes, .dimensions = dimensions, .groups = grouping->count};
+	struct means means = {.points = points, .nodes = grouping->nodes, .dimensions = dimensions,
+	                      .groups = grouping->count};
 	double sum = NAN;
 
 	means.group_of = grouping->group_of;

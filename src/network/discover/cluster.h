@@ -1,8 +1,9 @@
 /*
- * cluster.h - constrained k-means: points cut into k groups, none with fewer than so many members.
+ * cluster.h - constrained k-means: partitions points into k groups with a minimum size.
  *
- * Seeded by k-means++. Each round assigns all points at the least sum of squared distances that the minimum size allows (a
- * min-cost flow, solved exactly: assign.h), then moves the centres to the means. Pure; deterministic from the seed.
+ * Seeded by k-means++. Each round assigns all points at the least sum of squared distances that the minimum
+ * size permits (a min-cost flow, solved exactly: assign.h), then moves the centres to the means. Pure;
+ * deterministic from the seed.
  */
 #ifndef NETWORK_DISCOVER_CLUSTER_H
 #define NETWORK_DISCOVER_CLUSTER_H
@@ -11,17 +12,17 @@
 
 struct cluster_options {
 	uint32_t groups;   /* 1 .. nodes                                 */
-	uint32_t least;    /* members of a group; groups * least <= nodes */
+	uint32_t least;    /* least members of a group; groups * least <= nodes */
 	uint32_t rounds;   /* at most; 0: 50                             */
 	uint64_t seed;
 };
 
-/* floor(nodes / groups / elasticity), at least 1: elasticity from 1 (balanced) to 2 (half as many as balanced). */
+/* floor(nodes / groups / elasticity), at least 1: elasticity from 1 (balanced) to 2 (half of balanced). */
 uint32_t cluster_least(uint32_t nodes, uint32_t groups, double elasticity);
 
 /*
- * points: node by node, nodes * dimensions, finite. *out_inertia: the sum of the squared distances to the centres (may be
- * NULL). ESP_EINVAL, ESP_ENOMEM.
+ * points: node by node, nodes * dimensions, finite. *out_inertia: the sum of the squared distances to the
+ * centres (may be NULL). ESP_EINVAL, ESP_ENOMEM.
  */
 ESP_CHECKED enum esp_status cluster_points(const double *points, uint32_t nodes, uint32_t dimensions,
                                            const struct cluster_options *options, struct grouping *out,

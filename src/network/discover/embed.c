@@ -9,12 +9,12 @@
 
 #define DIMENSIONS_DEFAULT_MOST 32u
 #define RESTARTS_DEFAULT 4u
-#define RESTARTS_DEFAULT_MANY 2u /* of many nodes: every start ends about as well there, and time counts */
+#define RESTARTS_DEFAULT_MANY 2u /* with many nodes all starts end about equally well, and time counts */
 #define MANY_NODES 256u
 #define STEPS_DEFAULT 400u
 #define RESTARTS_MOST 1000u
 #define STEPS_MOST 100000u
-#define SPREAD_LEAST 1e-3 /* of the mean: below, there is no structure that single precision could show */
+#define SPREAD_LEAST 1e-3 /* of the mean: a smaller spread is below single precision */
 
 static uint32_t usual_dimensions(uint32_t nodes)
 {
@@ -25,7 +25,8 @@ static uint32_t usual_dimensions(uint32_t nodes)
 	return root;
 }
 
-static enum esp_status settle(const struct embed_options *options, uint32_t nodes, struct embed_options *out, struct error *err)
+static enum esp_status set_defaults(const struct embed_options *options, uint32_t nodes, struct embed_options *out,
+                                    struct error *err)
 {
 	*out = *options;
 	if (out->dimensions == 0)
@@ -42,14 +43,15 @@ static enum esp_status settle(const struct embed_options *options, uint32_t node
 	if (!(out->alpha >= 1 && out->alpha <= 2))
 		return error_set(err, ESP_EINVAL, "an embedding with alpha %g: it is from 1 to 2", out->alpha);
 	if (out->restarts > RESTARTS_MOST || out->steps > STEPS_MOST)
-		return error_set(err, ESP_EINVAL, "an embedding with %u restarts of %u steps: at most %u of %u", out->restarts, out->steps,
-		                 RESTARTS_MOST, STEPS_MOST);
+		return error_set(err, ESP_EINVAL, "an embedding with %u restarts of %u steps: at most %u of %u", out->restarts,
+		                 out->steps, RESTARTS_MOST, STEPS_MOST);
 	return ESP_OK;
 }
 
 /*
- * What is called 1. Adam's steps have a length, so what matters has to be about that large: with start-up costs, which take up
- * what all distances have in common, that is how much they differ; otherwise how long they are.
+ * The distance that becomes 1. Adam's step size is absolute, so the relevant part should be about that large:
+ * with start-up costs, which absorb the common part of all distances, that is their spread; otherwise their
+ * length.
  */
 static double choose_unit(const struct matrix *matrix, bool startup)
 {
@@ -78,7 +80,7 @@ static double choose_unit(const struct matrix *matrix, bool startup)
 	return mean * fmax(sqrt(squares / (double)known), SPREAD_LEAST);
 }
 
-/* The root of the mean square of what is left, counted in double precision. */
+/* The root mean square of the residuals, computed in double precision. */
 static double residual(const struct matrix *matrix, const struct embedding *embedding)
 {
 	double sum = 0;
@@ -90,7 +92,8 @@ static double residual(const struct matrix *matrix, const struct embedding *embe
 
 			if (isnan(value))
 				continue;
-			double left = embedding_distance(embedding, i, j) / embedding->unit + embedding->startup[i] + embedding->startup[j] -
+			double left = embedding_distance(embedding, i, j) / embedding->unit + embedding->startup[i] +
+			              embedding->startup[j] -
 			              value / embedding->unit;
 			sum += left * left;
 			known++;
@@ -99,7 +102,7 @@ static double residual(const struct matrix *matrix, const struct embedding *embe
 	return known > 0 ? sqrt(sum / (double)known) * embedding->unit : 0;
 }
 
-static void take_points(const struct fit *fit, const float *points, const float *startup, struct embedding *out)
+static void copy_points(const struct fit *fit, const float *points, const float *startup, struct embedding *out)
 {
 	for (uint32_t i = 0; i < out->nodes; i++) {
 		for (uint32_t k = 0; k < out->dimensions; k++)
@@ -128,20 +131,20 @@ void embedding_fini(struct embedding *embedding)
 	*embedding = (struct embedding){0};
 }
 
-/* One start and its end, in trial. */
+/* One start and its end, in *trial. */
 static void run_restart(struct fit *fit, const struct matrix *matrix, uint64_t seed, struct embedding *trial)
 {
 	fit_start(fit, seed);
-	take_points(fit, fit->points, fit->startup, trial);
+	copy_points(fit, fit->points, fit->startup, trial);
 	trial->start = residual(matrix, trial);
 	fit_run(fit);
-	take_points(fit, fit->best_points, fit->best_startup, trial);
+	copy_points(fit, fit->best_points, fit->best_startup, trial);
 	trial->objective = residual(matrix, trial);
 	if (trial->objective <= trial->start)
 		return;
 	/* the start was an optimum, but for the last digits of single precision */
 	fit_start(fit, seed);
-	take_points(fit, fit->points, fit->startup, trial);
+	copy_points(fit, fit->points, fit->startup, trial);
 	trial->objective = trial->start;
 }
 
@@ -151,7 +154,7 @@ enum esp_status embed(const struct matrix *matrix, const struct embed_options *o
 	struct embed_options settled;
 	struct embedding best = {0}, trial = {0};
 	struct fit fit = {0};
-	enum esp_status status = settle(options, matrix->size, &settled, err);
+	enum esp_status status = set_defaults(options, matrix->size, &settled, err);
 
 	if (status == ESP_OK)
 		status = embedding_init(&best, matrix->size, &settled, err);

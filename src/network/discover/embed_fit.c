@@ -7,13 +7,14 @@
 #include "base/rng.h"
 #include "network/discover/vectors.h"
 
-/* Adam's own values, but for the memory of the squares: 1,000 steps would be longer than the run. */
+/* Adam's usual values, but for the memory of the squares: 1,000 steps would be longer than the run. */
 #define KEEP_DRIFT 0.9
 #define KEEP_SWING 0.99
 #define TINY 1e-8f
-#define RATE 0.1          /* of a unit, at the beginning; falls to 0 as the square of what is left of the run */
+/* of a unit, at the beginning; decays to 0 with the square of the remaining part of the run */
+#define RATE 0.1
 #define BLOCK 64u         /* nodes */
-#define SQUARE_LEAST 1e-10f /* of a distance, where its power below 0 is taken */
+#define SQUARE_LEAST 1e-10f /* of a distance whose negative power is taken */
 
 enum esp_status fit_init(struct fit *fit, const struct matrix *matrix, double unit, const struct embed_options *options,
                          struct error *err)
@@ -57,13 +58,13 @@ void fit_fini(struct fit *fit)
 	*fit = (struct fit){0};
 }
 
-/* What was measured between j and the nodes of a block: a block's are all together, j by j, as they are read. */
+/* Measured distances between j and the nodes of a block; they are contiguous per block, in the order of access. */
 static const float *of_block(const struct fit *fit, uint32_t j, uint32_t first, uint32_t count)
 {
 	return fit->probed + (size_t)first * fit->nodes + (size_t)j * count;
 }
 
-/* About normal, from whole numbers alone: the C library's logarithms differ in their last digits. */
+/* Approximately normal, from uniform numbers only: the C library's logarithms differ in their last digits. */
 static double bell(struct rng *rng)
 {
 	return (rng_unit(rng) + rng_unit(rng) + rng_unit(rng) + rng_unit(rng) - 2) * sqrt(3);
@@ -72,7 +73,7 @@ static double bell(struct rng *rng)
 void fit_start(struct fit *fit, uint64_t seed)
 {
 	struct rng rng;
-	double spread = 1 / sqrt(2.0 * fit->dimensions); /* two points are then about 1 apart */
+	double spread = 1 / sqrt(2.0 * fit->dimensions); /* so that two points are about 1 apart */
 
 	rng_init(&rng, seed);
 	for (size_t i = 0; i < (size_t)fit->nodes * fit->dimensions; i++)
@@ -82,18 +83,18 @@ void fit_start(struct fit *fit, uint64_t seed)
 		float least = INFINITY;
 
 		for (uint32_t j = 0; j < fit->nodes; j++)
-			least = fminf(least, of_block(fit, j, first, count)[i - first]); /* which passes over NAN */
+			least = fminf(least, of_block(fit, j, first, count)[i - first]); /* ignores NAN */
 		fit->startup[i] = fit->has_startup && !isinf(least) ? least / 2 : 0;
 	}
 }
 
-/* ---- the slope ---- */
+/* ---- the gradient ---- */
 
 /*
- * Nodes are taken in blocks, of which all coordinates and slopes stay in the nearest cache while they are compared with every j. Each node's
- * sum still goes over the others in their order.
+ * Nodes are processed in blocks, whose coordinates and gradients stay in the L1 cache while they are compared
+ * with every j. Each node's sum still runs over the others in their order.
  */
-WIDE static void take_squares(const struct fit *fit, uint32_t j, uint32_t first, uint32_t count)
+WIDE static void compute_squares(const struct fit *fit, uint32_t j, uint32_t first, uint32_t count)
 {
 	float *restrict square = fit->square;
 
@@ -107,12 +108,13 @@ WIDE static void take_squares(const struct fit *fit, uint32_t j, uint32_t first,
 	}
 }
 
-/* What is left of each distance from j, and how strongly it pushes each i away from j: left * d(d^alpha)/d(d^2) * 2. */
-WIDE static void take_pushes_2(const struct fit *fit, uint32_t j, uint32_t first, uint32_t count)
+/* The residuals of the distances from j, and the force on each i along them: left * d(d^alpha)/d(d^2) * 2. */
+WIDE static void compute_pushes_2(const struct fit *fit, uint32_t j, uint32_t first, uint32_t count)
 {
 	const float *restrict probed = of_block(fit, j, first, count);
 	const float *restrict square = fit->square, *restrict startup = fit->startup + first;
-	float *restrict push = fit->push, *restrict loss = fit->loss + first, *restrict slope = fit->slope + (size_t)fit->nodes * fit->dimensions + first;
+	float *restrict push = fit->push, *restrict loss = fit->loss + first,
+	    *restrict slope = fit->slope + (size_t)fit->nodes * fit->dimensions + first;
 	float own = fit->startup[j];
 
 	for (uint32_t i = 0; i < count; i++) {
@@ -125,11 +127,12 @@ WIDE static void take_pushes_2(const struct fit *fit, uint32_t j, uint32_t first
 	}
 }
 
-WIDE static void take_pushes_1(const struct fit *fit, uint32_t j, uint32_t first, uint32_t count)
+WIDE static void compute_pushes_1(const struct fit *fit, uint32_t j, uint32_t first, uint32_t count)
 {
 	const float *restrict probed = of_block(fit, j, first, count);
 	const float *restrict square = fit->square, *restrict startup = fit->startup + first;
-	float *restrict push = fit->push, *restrict loss = fit->loss + first, *restrict slope = fit->slope + (size_t)fit->nodes * fit->dimensions + first;
+	float *restrict push = fit->push, *restrict loss = fit->loss + first,
+	    *restrict slope = fit->slope + (size_t)fit->nodes * fit->dimensions + first;
 	float own = fit->startup[j];
 
 	for (uint32_t i = 0; i < count; i++) {
@@ -143,7 +146,7 @@ WIDE static void take_pushes_1(const struct fit *fit, uint32_t j, uint32_t first
 	}
 }
 
-static void take_pushes_any(const struct fit *fit, uint32_t j, uint32_t first, uint32_t count)
+static void compute_pushes_any(const struct fit *fit, uint32_t j, uint32_t first, uint32_t count)
 {
 	const float *restrict probed = of_block(fit, j, first, count), *restrict startup = fit->startup + first;
 	float *restrict slope = fit->slope + (size_t)fit->nodes * fit->dimensions + first;
@@ -185,13 +188,13 @@ static void turn_rows(const struct fit *fit)
 static void add_slopes(const struct fit *fit, uint32_t first, uint32_t count)
 {
 	for (uint32_t j = 0; j < fit->nodes; j++) {
-		take_squares(fit, j, first, count);
+		compute_squares(fit, j, first, count);
 		if (fit->alpha == 2)
-			take_pushes_2(fit, j, first, count);
+			compute_pushes_2(fit, j, first, count);
 		else if (fit->alpha == 1)
-			take_pushes_1(fit, j, first, count);
+			compute_pushes_1(fit, j, first, count);
 		else
-			take_pushes_any(fit, j, first, count);
+			compute_pushes_any(fit, j, first, count);
 		add_pushes(fit, j, first, count);
 	}
 }
@@ -210,7 +213,7 @@ double fit_slope(struct fit *fit)
 	return sum;
 }
 
-/* ---- the way down ---- */
+/* ---- the descent ---- */
 
 WIDE static void step(struct fit *fit, double rate, double drift_share, double swing_share)
 {

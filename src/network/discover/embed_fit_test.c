@@ -1,5 +1,6 @@
 /*
- * The slope that Adam walks along is that of equation 1: against differences of the equation itself, in double precision.
+ * The gradient that Adam follows is that of equation 1: compared with finite differences of the equation, in
+ * double precision.
  */
 #include "network/discover/embed_fit.h"
 
@@ -10,9 +11,9 @@
 
 #define NODES 9u
 #define DIMENSIONS_MAX 4u
-#define STEP 1e-4 /* for differences: the third power of it is far below what single precision leaves */
+#define STEP 1e-4 /* of the differences: its third power is far below single precision */
 
-/* Where the points are, in double precision. */
+/* The current points, in double precision. */
 struct place {
 	double at[NODES * (DIMENSIONS_MAX + 1)]; /* dimension by dimension, then start-up costs */
 };
@@ -58,9 +59,10 @@ static void check_slope(struct fit *fit)
 	double largest = 0;
 
 	for (uint32_t i = 0; i < variables; i++)
-		place.at[i] = fit->points[i]; /* start-up costs stand behind the points */
+		place.at[i] = fit->points[i]; /* start-up costs follow the points */
 	double sum = fit_slope(fit), expected = equation(fit, &place);
-	CHECK_MSG(fabs(sum / 2 - expected) < 1e-4 * expected, "alpha %g: the sum is %g, and %g by the equation", (double)fit->alpha, sum / 2, expected);
+	CHECK_MSG(fabs(sum / 2 - expected) < 1e-4 * expected, "alpha %g: the sum is %g, and %g by the equation",
+	          (double)fit->alpha, sum / 2, expected);
 	for (uint32_t i = 0; i < variables; i++)
 		largest = fmax(largest, fabs((double)fit->slope[i]));
 	for (uint32_t i = 0; i < variables; i++) {
@@ -69,8 +71,9 @@ static void check_slope(struct fit *fit)
 		more.at[i] += STEP;
 		less.at[i] -= STEP;
 		double slope = (equation(fit, &more) - equation(fit, &less)) / (2 * STEP) / 2;
-		CHECK_MSG(fabs(slope - (double)fit->slope[i]) < 1e-3 * largest, "alpha %g, variable %u of %u: %g, and %g by differences", (double)fit->alpha, i,
-		          variables, (double)fit->slope[i], slope);
+		CHECK_MSG(fabs(slope - (double)fit->slope[i]) < 1e-3 * largest,
+		          "alpha %g, variable %u of %u: %g, and %g by differences", (double)fit->alpha, i, variables,
+		          (double)fit->slope[i], slope);
 	}
 }
 
@@ -79,7 +82,8 @@ static void test_slope(struct rng *rng, uint64_t seed)
 	static const double alphas[] = {1, 1.3, 1.5, 2};
 
 	for (uint32_t turn = 0; turn < 40; turn++) {
-		struct embed_options options = {.dimensions = 1 + turn % DIMENSIONS_MAX, .alpha = alphas[turn / 4 % 4], .steps = 1};
+		struct embed_options options = {.dimensions = 1 + turn % DIMENSIONS_MAX, .alpha = alphas[turn / 4 % 4],
+		                                .steps = 1};
 		struct matrix matrix;
 		struct fit fit;
 		struct error err;

@@ -10,7 +10,8 @@
 #define NODES 20u
 
 /* Distances of random points in so many dimensions, to the power of alpha, and start-up costs. */
-static void plant(struct rng *rng, uint32_t nodes, uint32_t dimensions, double alpha, double own_most, double unit, struct matrix *matrix)
+static void plant(struct rng *rng, uint32_t nodes, uint32_t dimensions, double alpha, double own_most, double unit,
+                  struct matrix *matrix)
 {
 	double points[NODES][4], own[NODES];
 	struct error err;
@@ -41,7 +42,7 @@ static double mean_of(const struct matrix *matrix)
 	return sum / (double)matrix_known(matrix);
 }
 
-/* Points that were there are found up to where all distances are the same, in any unit, also with a tenth of the pairs unknown. */
+/* Planted points are recovered up to isometry, in any unit, also with a tenth of the pairs unknown. */
 static void test_recovers(uint64_t seed)
 {
 	static const double alphas[] = {1, 1.5, 1.7, 2}, units[] = {1, 1e-9, 1e6};
@@ -50,7 +51,8 @@ static void test_recovers(uint64_t seed)
 	rng_init(&rng, seed);
 	for (int turn = 0; turn < 24; turn++) {
 		double alpha = alphas[turn % 4], own = turn % 2 ? 1 : 0;
-		struct embed_options options = {.dimensions = 2 + turn % 3 / 2, .alpha = alpha, .no_startup = own == 0, .steps = 1500, .restarts = 8, .seed = seed};
+		struct embed_options options = {.dimensions = 2 + turn % 3 / 2, .alpha = alpha, .no_startup = own == 0,
+		                                .steps = 1500, .restarts = 8, .seed = seed};
 		struct matrix matrix, full, found;
 		struct embedding embedding;
 		struct error err;
@@ -61,7 +63,8 @@ static void test_recovers(uint64_t seed)
 			matrix_set(&matrix, i, (i + 5) % NODES, NAN);
 		CHECK_MSG(embed(&matrix, &options, &embedding, &err) == ESP_OK, "%s", err.text);
 		double mean = mean_of(&full), worst = 0;
-		CHECK_MSG(embedding.objective < 0.01 * mean, "turn %d, alpha %g: %g is left of %g", turn, alpha, embedding.objective, mean);
+		CHECK_MSG(embedding.objective < 0.01 * mean, "turn %d, alpha %g: %g is left of %g", turn, alpha,
+		          embedding.objective, mean);
 		CHECK(embedding.objective <= embedding.start);
 		CHECK(embedding_matrix(&embedding, true, &found, &err) == ESP_OK);
 		for (uint32_t i = 0; i < NODES; i++) {
@@ -83,7 +86,10 @@ static bool is_same(const struct embedding *a, const struct embedding *b)
 	       memcmp(a->startup, b->startup, a->nodes * sizeof(double)) == 0 && a->objective == b->objective;
 }
 
-/* Noise that no space explains: the same seed gives the same bytes, another one others; more restarts are never worse. */
+/*
+ * Noise that no space explains: equal seeds give equal bytes, different seeds different ones; restarts never
+ * make it worse.
+ */
 static void test_seeds(uint64_t seed)
 {
 	struct matrix matrix;
@@ -97,7 +103,8 @@ static void test_seeds(uint64_t seed)
 			matrix_set(&matrix, i, j, 1 + rng_unit(&rng));
 	}
 	for (int turn = 0; turn < 6; turn++) {
-		struct embed_options options = {.alpha = 1 + turn % 3 / 2.0, .no_startup = turn > 2, .restarts = 1, .steps = 100, .seed = seed};
+		struct embed_options options = {.alpha = 1 + turn % 3 / 2.0, .no_startup = turn > 2, .restarts = 1,
+		                                .steps = 100, .seed = seed};
 		struct embedding one, two, other, more;
 
 		CHECK(embed(&matrix, &options, &one, &err) == ESP_OK && embed(&matrix, &options, &two, &err) == ESP_OK);
@@ -115,7 +122,7 @@ static void test_seeds(uint64_t seed)
 	matrix_fini(&matrix);
 }
 
-/* Who is called what does not matter: in another order, what is left is the same. */
+/* The order of nodes does not matter: the residuals are the same. */
 static void test_order(uint64_t seed)
 {
 	struct embed_options options = {.dimensions = 2, .restarts = 8, .steps = 1000, .seed = seed};
@@ -138,7 +145,7 @@ static void test_order(uint64_t seed)
 	matrix_fini(&turned);
 }
 
-/* Squares of distances on a line, fitted as distances: only costs below 0 would make the short ones short enough. */
+/* Squares of distances on a line, fitted as distances: only negative costs would make the short ones short enough. */
 static void test_never_negative(uint64_t seed)
 {
 	struct embed_options options = {.dimensions = 1, .alpha = 1, .seed = seed};
@@ -156,7 +163,7 @@ static void test_never_negative(uint64_t seed)
 	matrix_fini(&matrix);
 }
 
-/* Nothing to go by: one node, nothing known, all distances 0, all equal. */
+/* No information: one node, all unknown, all distances 0, all equal. */
 static void test_corners(void)
 {
 	for (uint32_t nodes = 1; nodes <= 3; nodes++) {

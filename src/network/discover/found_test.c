@@ -1,10 +1,11 @@
 /*
- * How often racks are found, from matrices as probes would give them: a table with --count N runs of each case, and a check that
- * what the lab and ordinary datacenters have is found always.
+ * How often racks are found in matrices as probes give them: a table with --count N runs of each case, and a
+ * check that the networks of the lab and of ordinary datacenters are always found.
  *
- * The noise models were fixed before the results were looked at, the method was not (docs/discovery.md). A latency is what both hosts cost, what the switches between
- * them cost, and noise that only lengthens; a bandwidth is shared by the pairs of its round of a tournament. "jitter 3", "bursts" and
- * "busy links" are meant to be too much for some.
+ * The noise models were fixed before the results were known, the method was not (docs/discovery.md). A latency
+ * is the sum of both hosts' costs, the cost of the switches between them, and noise that only lengthens; a
+ * bandwidth is shared by the pairs of its round of a tournament. "jitter 3", "bursts" and "busy links" are
+ * meant to be too hard in some runs.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -36,14 +37,15 @@ static const struct layout layouts[] = {
 /* Microseconds. */
 struct noise {
 	const char *name;
-	double near, far;  /* between two hosts of a rack, and of two racks, apart from the hosts' own */
+	double near, far;  /* between two hosts of a rack, and of two racks, without the hosts' own costs */
 	double own;        /* hosts' own: from 0 to this                        */
-	double jitter;     /* of a median: exponential with this mean           */
-	double burst;      /* this share of the pairs is late by ...            */
-	double burst_us;   /* ... up to this                                    */
-	double busy;       /* this share of the hosts has a link that others use: all of its pairs are late by up to burst_us */
-	bool again;        /* suspicious pairs are probed once more, and the shorter counts */
-	bool always;       /* is found in every run, by this test's own standard */
+	double jitter;     /* of a median: exponential with this mean */
+	double burst;      /* this share of the pairs is late by up to */
+	double burst_us;   /* this */
+	/* this share of the hosts has a link with other traffic: all of its pairs are late by up to burst_us */
+	double busy;
+	bool again;        /* suspicious pairs are probed once more, and the shorter result counts */
+	bool always;       /* has to be found in every run */
 };
 
 static const struct noise noises[] = {
@@ -77,7 +79,7 @@ static double exponential(struct rng *rng, double mean)
 	return -mean * log(1 - rng_unit(rng));
 }
 
-/* What is the same whenever a pair is probed. */
+/* The part that is the same whenever a pair is probed. */
 struct hosts {
 	const uint32_t *rack_of;
 	double own[NODES_MAX], late[NODES_MAX];
@@ -87,13 +89,14 @@ static double probe(const struct noise *noise, const struct hosts *hosts, uint32
 {
 	double us = hosts->rack_of[i] == hosts->rack_of[j] ? noise->near : noise->far;
 
-	us += hosts->own[i] + hosts->own[j] + exponential(rng, noise->jitter) + (hosts->late[i] + hosts->late[j]) * (0.8 + 0.4 * rng_unit(rng));
+	us += hosts->own[i] + hosts->own[j] + exponential(rng, noise->jitter) + (hosts->late[i] + hosts->late[j]) *
+	      (0.8 + 0.4 * rng_unit(rng));
 	if (rng_unit(rng) < noise->burst)
 		us += rng_unit(rng) * noise->burst_us;
 	return us * 1e-6;
 }
 
-/* As espalier probe does it: points of few dimensions say what a pair should have been. */
+/* As espalier probe does it: an embedding with few dimensions predicts the distance of a pair. */
 static void probe_again(const struct noise *noise, const struct hosts *hosts, struct rng *rng, struct matrix *matrix)
 {
 	struct suspect suspects[NODES_MAX];
@@ -107,7 +110,8 @@ static void probe_again(const struct noise *noise, const struct hosts *hosts, st
 	CHECK(embedding_matrix(&embedding, true, &model, &err) == ESP_OK);
 	CHECK(clean_suspects(matrix, &model, 0, suspects, NODES_MAX, &count, &err) == ESP_OK);
 	for (uint32_t i = 0; i < count; i++)
-		matrix_set(matrix, suspects[i].a, suspects[i].b, fmin(suspects[i].measured, probe(noise, hosts, suspects[i].a, suspects[i].b, rng)));
+		matrix_set(matrix, suspects[i].a, suspects[i].b,
+		           fmin(suspects[i].measured, probe(noise, hosts, suspects[i].a, suspects[i].b, rng)));
 	embedding_fini(&embedding);
 	matrix_fini(&fenced);
 	matrix_fini(&model);
@@ -129,12 +133,17 @@ static void make_latencies(const struct noise *noise, const uint32_t *rack_of, s
 		probe_again(noise, &hosts, rng, matrix);
 }
 
-/* What each pair of a round gets when all start together: hosts of 1 Gbit/s, uplinks of one host's rate (1:4 for four hosts). */
-static void make_bandwidths(uint32_t racks, const uint32_t *rack_of, double jitter, struct rng *rng, struct matrix *matrix)
+/*
+ * The rate of each pair of a round when all start together: hosts of 1 Gbit/s, uplinks with one host's rate
+ * (1:4 for four hosts).
+ */
+static void make_bandwidths(uint32_t racks, const uint32_t *rack_of, double jitter, struct rng *rng,
+                            struct matrix *matrix)
 {
 	uint32_t n = matrix->size + matrix->size % 2;
 
-	for (uint32_t round = 0; round + 1 < n; round++) { /* a tournament: host n - 1 stays, the others go round */
+	/* a round-robin tournament: host n - 1 stays, the others rotate */
+	for (uint32_t round = 0; round + 1 < n; round++) {
 		uint32_t crossing[8] = {0};
 
 		for (int pass = 0; pass < 2; pass++) {
@@ -149,7 +158,8 @@ static void make_bandwidths(uint32_t racks, const uint32_t *rack_of, double jitt
 					crossing[rack_of[b]] += is_far;
 					continue;
 				}
-				uint32_t sharing = crossing[rack_of[a]] > crossing[rack_of[b]] ? crossing[rack_of[a]] : crossing[rack_of[b]];
+				uint32_t sharing = crossing[rack_of[a]] > crossing[rack_of[b]] ? crossing[rack_of[a]]
+				                                                               : crossing[rack_of[b]];
 				double rate = is_far && racks > 1 ? 125e6 / sharing : 125e6;
 				matrix_set(matrix, a, b, (1 + exponential(rng, jitter)) / rate);
 			}
@@ -161,7 +171,7 @@ struct tally {
 	uint32_t runs, offered, chosen;
 };
 
-/* Whether the truth is among the candidates, and whether it is what the distances alone speak for. */
+/* Whether the true grouping is among the candidates, and whether it is chosen by the distances alone. */
 static void run(const struct matrix *matrix, bool is_rate, const uint32_t *rack_of, uint64_t seed, struct tally *tally)
 {
 	struct candidates_options options = {.ratios = is_rate, .seed = seed};
@@ -183,7 +193,8 @@ static void run(const struct matrix *matrix, bool is_rate, const uint32_t *rack_
 	candidates_fini(&candidates);
 }
 
-static struct tally run_case(const struct layout *layout, const struct noise *noise, double rate_jitter, uint64_t seed, uint32_t count)
+static struct tally run_case(const struct layout *layout, const struct noise *noise, double rate_jitter, uint64_t seed,
+                             uint32_t count)
 {
 	struct tally tally = {0};
 
@@ -225,8 +236,8 @@ int main(int argc, char **argv)
 	const double rate_jitters[] = {0.02, 0.1, 0.3};
 	char name[40];
 
-	printf("seed %llu; of each number of runs: the truth is among the candidates, and it is what distances alone speak for\n%-16s",
-	       (unsigned long long)seed, "");
+	printf("seed %llu; of each number of runs: the truth is among the candidates, and it is what distances alone speak "
+	       "for\n%-16s", (unsigned long long)seed, "");
 	for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++)
 		printf(" %-15s", layouts[i].name);
 	printf("\n");

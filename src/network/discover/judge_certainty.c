@@ -4,14 +4,14 @@
 #include "network/discover/judge_parts.h"
 
 #define SOME 0.3     /* of the hosts of a group */
-#define CLEARLY 0.35 /* of the usual way from near to far, as logarithms */
+#define CLEARLY 0.35 /* of the logarithm of the usual ratio of far to near */
 
-/* The hosts group by group, so that two groups are compared without looking at all others. */
+/* The hosts by group, so that two groups can be compared without visiting all others. */
 struct members {
 	const struct matrix *matrix;
 	const struct grouping *grouping;
 	uint32_t *order;
-	uint32_t *first; /* by group, and one more: where its hosts begin in order */
+	uint32_t *first; /* by group, and one more: begin of its hosts in order */
 	double *values;  /* all pairs, both ways */
 };
 
@@ -22,7 +22,8 @@ static void members_fini(struct members *members)
 	free(members->values);
 }
 
-static enum esp_status members_init(struct members *members, const struct matrix *matrix, const struct grouping *grouping, struct error *err)
+static enum esp_status members_init(struct members *members, const struct matrix *matrix,
+                                    const struct grouping *grouping, struct error *err)
 {
 	uint32_t count = 0;
 
@@ -41,7 +42,10 @@ static enum esp_status members_init(struct members *members, const struct matrix
 	return ESP_OK;
 }
 
-/* Distances between two groups, or within one; with UINT32_MAX in place of a group, of all. So many of them are shorter; NAN: none is known. */
+/*
+ * A quantile of the distances between two groups, or within one; UINT32_MAX stands for all groups. share: how
+ * many are smaller; NAN: none is known.
+ */
 static double distance_between(const struct members *members, uint32_t a, uint32_t b, bool across, double share)
 {
 	const uint32_t *group_of = members->grouping->group_of, *first = members->first;
@@ -58,15 +62,16 @@ static double distance_between(const struct members *members, uint32_t a, uint32
 	return probing_quantile(members->values, count, share);
 }
 
-/* Is b so much further than a as is a good part of the usual way from near to far? Ratios count. NAN: nothing speaks against it. */
+/* True if b is further than a by a good part of the usual ratio of far to near. NAN: true, nothing contradicts it. */
 static bool is_further(double a, double b, double usual)
 {
 	return isnan(a) || isnan(b) || isnan(usual) || log(b / a) >= CLEARLY * log(usual);
 }
 
 /*
- * Nothing looks nearer than it is: a host that is as near to some of another group as hosts of one group are to each other belongs there, however far it seems to
- * be from the others of them. Some: so many that one pair, or two of many, are not enough.
+ * Disturbance never makes a pair look nearer: a host that is as near to some hosts of another group as hosts of
+ * one group are to each other belongs there, however far the others seem to be. `SOME`: more than one pair, or
+ * two of many.
  */
 static bool is_host_apart(const struct members *members, uint32_t host, double within, double usual)
 {
@@ -86,22 +91,27 @@ static bool is_host_apart(const struct members *members, uint32_t host, double w
 }
 
 /*
- * Is every group clearly apart from every other, nearer to itself than to others, and one group and not two? A host with a slower link, say, is a little further
- * from its neighbours than they are from each other, however exactly that is measured; hosts that are far from all are no group; and where
- * something is very far, two groups that are near each other may look like one.
+ * True if every group is clearly separated from every other, nearer to itself than to others, and is one group,
+ * not two. A host with a slower link is a little further from its neighbours than they are from each other,
+ * however exactly that is measured; hosts that are far from all others are no group; and next to very long
+ * distances two groups that are near each other may look like one.
  */
-enum esp_status probing_are_apart(const struct matrix *matrix, const struct grouping *grouping, bool *out, struct error *err)
+enum esp_status probing_are_apart(const struct matrix *matrix, const struct grouping *grouping, bool *out,
+                                  struct error *err)
 {
 	const uint32_t all = UINT32_MAX;
 	struct members members;
 	enum esp_status status = members_init(&members, matrix, grouping, err);
 
 	if (status == ESP_OK) {
-		double within = distance_between(&members, all, all, false, 0.5), usual = distance_between(&members, all, all, true, 0.5) / within;
+		double within = distance_between(&members, all, all, false, 0.5),
+		    usual = distance_between(&members, all, all, true, 0.5) / within;
 		*out = true;
 		for (uint32_t a = 0; a < grouping->count && *out; a++) {
-			double near = distance_between(&members, a, a, false, 0.2), far = distance_between(&members, a, a, false, 0.6);
-			*out = is_further(distance_between(&members, a, a, false, 0.5), distance_between(&members, a, all, true, 0.5), usual);
+			double near = distance_between(&members, a, a, false, 0.2),
+			    far = distance_between(&members, a, a, false, 0.6);
+			*out = is_further(distance_between(&members, a, a, false, 0.5),
+			                  distance_between(&members, a, all, true, 0.5), usual);
 			*out = *out && (isnan(near) || !is_further(near, far, usual));
 			for (uint32_t b = 0; b < a && *out; b++)
 				*out = is_further(within, distance_between(&members, a, b, true, 0.5), usual);
@@ -111,7 +121,8 @@ enum esp_status probing_are_apart(const struct matrix *matrix, const struct grou
 	return status;
 }
 
-enum esp_status probing_hosts_are_apart(const struct matrix *matrix, const struct grouping *grouping, bool *out, struct error *err)
+enum esp_status probing_hosts_are_apart(const struct matrix *matrix, const struct grouping *grouping, bool *out,
+                                        struct error *err)
 {
 	const uint32_t all = UINT32_MAX;
 	struct members members;
@@ -119,7 +130,8 @@ enum esp_status probing_hosts_are_apart(const struct matrix *matrix, const struc
 
 	*out = true;
 	if (status == ESP_OK) {
-		double within = distance_between(&members, all, all, false, 0.5), usual = distance_between(&members, all, all, true, 0.5) / within;
+		double within = distance_between(&members, all, all, false, 0.5),
+		    usual = distance_between(&members, all, all, true, 0.5) / within;
 		for (uint32_t i = 0; i < matrix->size && *out; i++)
 			*out = is_host_apart(&members, i, within, usual);
 	}
@@ -127,7 +139,7 @@ enum esp_status probing_hosts_are_apart(const struct matrix *matrix, const struc
 	return status;
 }
 
-/* Does a host stand alone? By bandwidth that cannot be told from a host with a slower link. */
+/* True if a host is alone in its group. By bandwidth that cannot be told from a host with a slower link. */
 bool probing_has_lonely(const struct grouping *grouping)
 {
 	for (uint32_t i = 0; i < grouping->nodes; i++) {

@@ -8,16 +8,16 @@
 #include "network/discover/quality.h"
 #include "network/discover/choose_grouping.h"
 
-/* Of the evidence for all candidates, and of the agreement with what other seeds find: from 0 to 1. */
+/* Shares of the evidence for all candidates, and agreement with the results of other seeds: from 0 to 1. */
 #define SURE_SHARE 0.95
 #define SURE_AGREEMENT 0.95
 #define LIKELY_SHARE 0.7
 #define LIKELY_AGREEMENT 0.7
 
-/* Groups that are less apart than that are of no use to anybody, however clearly they show. */
+/* Groups with a smaller ratio of far to near are useless, however clearly they show. */
 #define APART 1.05
 
-/* Who is let to the cost model, and the call that it is asked about. */
+/* Which candidates the cost model considers, and the call that it considers. */
 #define EVIDENCE_LESS 3.0 /* nats: odds of twenty to one against the best */
 #define COMPANY_SHARE 0.8
 #define SHORTLIST 16u
@@ -43,24 +43,25 @@ void verdict_fini(struct verdict *verdict)
 	*verdict = (struct verdict){0};
 }
 
-/* ---- what each kind says ---- */
+/* ---- one kind of distance ---- */
 
-/* Latencies add up; of bandwidths it counts how many times as far a pair is. */
+/* Latencies are compared by differences, bandwidths by ratios. */
 static struct candidates_options options_of(const struct verdict_wish *wish, enum survey_kind kind)
 {
 	return (struct candidates_options){
-		.seed = wish->seed, .groups_least = wish->groups, .groups_most = wish->groups, .ratios = kind == SURVEY_INVERSE_BANDWIDTH, .ways = true};
+		.seed = wish->seed, .groups_least = wish->groups, .groups_most = wish->groups,
+		    .ratios = kind == SURVEY_INVERSE_BANDWIDTH, .ways = true};
 }
 
-static enum esp_status ask_kind(const struct survey *survey, enum survey_kind kind, const struct verdict_wish *wish, struct verdict_kind *out,
-                                struct error *err)
+static enum esp_status analyse_kind(const struct survey *survey, enum survey_kind kind, const struct verdict_wish *wish,
+                                    struct verdict_kind *out, struct error *err)
 {
 	const struct candidates_options options = options_of(wish, kind);
 	const struct matrix *matrix = &survey->matrices[kind];
 
 	if (matrix->size == 0)
 		return ESP_OK;
-	enum esp_status status = probing_tame(matrix, &out->tamed, err);
+	enum esp_status status = probing_clip(matrix, &out->tamed, err);
 	if (status == ESP_OK)
 		status = candidates_make(&out->tamed, &options, &out->candidates, err);
 	if (status == ESP_OK)
@@ -69,7 +70,7 @@ static enum esp_status ask_kind(const struct survey *survey, enum survey_kind ki
 	return status;
 }
 
-/* Is there a host of which less than half is known? Nobody can say where that is. */
+/* True if less than half of the distances of some host are known, whose position is then unknown. */
 static bool is_sketchy(const struct matrix *matrix)
 {
 	for (uint32_t i = 0; i < matrix->size; i++) {
@@ -82,8 +83,8 @@ static bool is_sketchy(const struct matrix *matrix)
 	return matrix->size == 0;
 }
 
-/* Is this kind left aside, as the other one is better known? */
-static bool is_left_aside(const struct survey *survey, uint32_t kind)
+/* True if this kind is not used, as the other one is better known. */
+static bool is_unused(const struct survey *survey, uint32_t kind)
 {
 	return is_sketchy(&survey->matrices[kind]) && !is_sketchy(&survey->matrices[SURVEY_KINDS - 1 - kind]);
 }
@@ -97,10 +98,11 @@ static bool shows_groups(const struct verdict_kind *kind)
 {
 	const struct candidates_choice *choice = &kind->choice;
 
-	return kind->measured && chosen_of(kind)->grouping.count > 1 && (isnan(choice->within) || choice->across > choice->within * APART);
+	return kind->measured && chosen_of(kind)->grouping.count > 1 &&
+	       (isnan(choice->within) || choice->across > choice->within * APART);
 }
 
-/* Of the evidence, what stays whatever the seed. */
+/* The share of the evidence that does not depend on the seed. */
 static double weight_of(const struct verdict_kind *kind)
 {
 	return shows_groups(kind) ? kind->choice.sure * kind->choice.agreement : 0;
@@ -108,7 +110,7 @@ static double weight_of(const struct verdict_kind *kind)
 
 /* ---- the choice ---- */
 
-/* The candidate of so many groups that is the tightest. NULL: there is none. */
+/* The tightest candidate with so many groups. NULL: there is none. */
 static const struct candidate *find_told(const struct verdict_kind *kind, uint32_t groups)
 {
 	for (uint32_t i = 0; kind->measured && i < kind->candidates.count; i++)
@@ -117,7 +119,8 @@ static const struct candidate *find_told(const struct verdict_kind *kind, uint32
 	return NULL;
 }
 
-static enum esp_status take(struct verdict *verdict, enum survey_kind kind, const struct candidate *candidate, struct error *err)
+static enum esp_status take_candidate(struct verdict *verdict, enum survey_kind kind, const struct candidate *candidate,
+                                      struct error *err)
 {
 	verdict->kind = kind;
 	return grouping_from(&verdict->grouping, candidate->grouping.group_of, candidate->grouping.nodes, err);
@@ -138,7 +141,7 @@ static enum esp_status choose_told(struct verdict *verdict, uint32_t groups, str
 	verdict->word = VERDICT_TOLD;
 	if (!best)
 		return error_set(err, ESP_EINVAL, "the hosts cannot be cut into %u groups", groups);
-	return take(verdict, (enum survey_kind)best_kind, best, err);
+	return take_candidate(verdict, (enum survey_kind)best_kind, best, err);
 }
 
 static enum verdict_word judge(const struct verdict_kind *kind, bool apart)
@@ -154,7 +157,10 @@ static enum verdict_word judge(const struct verdict_kind *kind, bool apart)
 	return choice->sure >= LIKELY_SHARE && choice->agreement >= LIKELY_AGREEMENT ? VERDICT_LIKELY : VERDICT_UNSURE;
 }
 
-/* Of the kinds that show groups, that which shows them more clearly; latency, if both do. SURVEY_KINDS: nothing was measured. */
+/*
+ * Of the kinds that show groups, the one that shows them more clearly; latency, if both do equally.
+ * SURVEY_KINDS: nothing was measured.
+ */
 static uint32_t clearest(const struct verdict *verdict)
 {
 	uint32_t best = SURVEY_KINDS;
@@ -167,7 +173,7 @@ static uint32_t clearest(const struct verdict *verdict)
 	return best;
 }
 
-/* The candidates that the distances speak for about as much as for the best one. Returns how many. */
+/* The candidates with about as much evidence as the best one. Returns their number. */
 static uint32_t shortlist(const struct verdict_kind *kind, const uint32_t **groupings, uint32_t *indices)
 {
 	double least = chosen_of(kind)->evidence - EVIDENCE_LESS;
@@ -185,13 +191,14 @@ static uint32_t shortlist(const struct verdict_kind *kind, const uint32_t **grou
 }
 
 /*
- * Of those the one whose fastest plan is the fastest, by the distances as they were measured. Without bandwidths the cost model has
- * nothing to go by but that latency is like them: the evidence decides then.
+ * Of those, the one with the fastest plan on the measured distances. Without bandwidths the cost model could
+ * only assume that they are like the latencies: then the evidence decides.
  */
-static enum esp_status choose_by_cost(const struct survey *survey, const struct verdict_wish *wish, enum survey_kind which,
-                                      struct verdict_kind *kind, struct error *err)
+static enum esp_status choose_by_cost(const struct survey *survey, const struct verdict_wish *wish,
+                                      enum survey_kind which, struct verdict_kind *kind, struct error *err)
 {
-	const struct matrix *inverse = &survey->matrices[SURVEY_INVERSE_BANDWIDTH], *rtt = &survey->matrices[SURVEY_LATENCY];
+	const struct matrix *inverse = &survey->matrices[SURVEY_INVERSE_BANDWIDTH],
+	    *rtt = &survey->matrices[SURVEY_LATENCY];
 	const uint32_t *groupings[SHORTLIST];
 	uint32_t indices[SHORTLIST], best = 0, count = shortlist(kind, groupings, indices);
 	struct matrix latency = {0};
@@ -217,8 +224,9 @@ static enum esp_status choose_by_cost(const struct survey *survey, const struct 
 }
 
 /*
- * By bandwidth a host with a slower or a busy link looks like one in a rack of its own, and the former is more usual: if so much of the evidence is for
- * a grouping in which nobody stands alone, that one is taken. Nobody is sure of it then: the host that was moved is a rival.
+ * By bandwidth a host with a slower or a busy link looks like one in a rack of its own, and the former is more
+ * usual: if enough of the evidence is for a grouping without single hosts, that one is chosen. It is not
+ * certain then: the host that was moved is a rival.
  */
 static uint32_t prefer_company(const struct verdict_kind *kind)
 {
@@ -237,7 +245,8 @@ static uint32_t prefer_company(const struct verdict_kind *kind)
 	return best;
 }
 
-static enum esp_status choose_free(const struct survey *survey, const struct verdict_wish *wish, struct verdict *verdict, struct error *err)
+static enum esp_status choose_free(const struct survey *survey, const struct verdict_wish *wish,
+                                   struct verdict *verdict, struct error *err)
 {
 	uint32_t best = clearest(verdict);
 
@@ -247,9 +256,11 @@ static enum esp_status choose_free(const struct survey *survey, const struct ver
 	bool apart = false;
 	if (shows_groups(kind) && best == SURVEY_INVERSE_BANDWIDTH)
 		kind->choice.index = prefer_company(kind);
-	enum esp_status status = shows_groups(kind) ? choose_by_cost(survey, wish, (enum survey_kind)best, kind, err) : ESP_OK;
+	enum esp_status status = shows_groups(kind) ? choose_by_cost(survey, wish, (enum survey_kind)best, kind, err)
+	                                            : ESP_OK;
 	if (status == ESP_OK)
-		status = probing_are_apart(best == SURVEY_LATENCY ? &kind->tamed : &survey->matrices[best], &chosen_of(kind)->grouping, &apart, err);
+		status = probing_are_apart(best == SURVEY_LATENCY ? &kind->tamed : &survey->matrices[best],
+		                           &chosen_of(kind)->grouping, &apart, err);
 	if (status != ESP_OK)
 		return status;
 	if (best == SURVEY_INVERSE_BANDWIDTH)
@@ -258,11 +269,12 @@ static enum esp_status choose_free(const struct survey *survey, const struct ver
 		status = probing_hosts_are_apart(&kind->tamed, &chosen_of(kind)->grouping, &apart, err);
 	if (status != ESP_OK)
 		return status;
-	verdict->word = judge(kind, apart); /* of what is taken, not of what has the most evidence */
-	return take(verdict, (enum survey_kind)best, shows_groups(kind) ? chosen_of(kind) : &kind->candidates.list[0], err);
+	verdict->word = judge(kind, apart); /* of the chosen candidate, not of the one with the most evidence */
+	return take_candidate(verdict, (enum survey_kind)best,
+	                      shows_groups(kind) ? chosen_of(kind) : &kind->candidates.list[0], err);
 }
 
-/* ---- how sure ---- */
+/* ---- certainty ---- */
 
 static enum esp_status measure_gap(const struct matrix *matrix, struct verdict *verdict, struct error *err)
 {
@@ -298,8 +310,9 @@ static double mean_of(const struct nearness *one)
 	return one->known ? one->sum / one->known : NAN;
 }
 
-/* to: a place for each group. */
-static double belonging_of(const struct matrix *matrix, const struct grouping *grouping, uint32_t host, struct nearness *to)
+/* to: scratch, one per group. */
+static double belonging_of(const struct matrix *matrix, const struct grouping *grouping, uint32_t host,
+                           struct nearness *to)
 {
 	double next = INFINITY;
 
@@ -312,7 +325,7 @@ static double belonging_of(const struct matrix *matrix, const struct grouping *g
 	double own = mean_of(&to[grouping->group_of[host]]);
 	for (uint32_t g = 0; g < grouping->count; g++)
 		if (g != grouping->group_of[host])
-			next = fmin(next, mean_of(&to[g])); /* fmin passes over NAN */
+			next = fmin(next, mean_of(&to[g])); /* fmin ignores NAN */
 	if (!isfinite(own) || !isfinite(next) || fmax(own, next) <= 0)
 		return 0;
 	return (next - own) / fmax(own, next);
@@ -353,14 +366,15 @@ static double compare_kinds(const struct verdict *verdict)
 	return quality_ami(&chosen_of(a)->grouping, &chosen_of(b)->grouping);
 }
 
-enum esp_status verdict_make(const struct survey *survey, const struct verdict_wish *wish, struct verdict *out, struct error *err)
+enum esp_status verdict_make(const struct survey *survey, const struct verdict_wish *wish, struct verdict *out,
+                             struct error *err)
 {
 	struct verdict verdict = {0};
 	enum esp_status status = ESP_OK;
 
 	for (uint32_t k = 0; k < SURVEY_KINDS && status == ESP_OK; k++)
-		if (!is_left_aside(survey, k))
-			status = ask_kind(survey, (enum survey_kind)k, wish, &verdict.kinds[k], err);
+		if (!is_unused(survey, k))
+			status = analyse_kind(survey, (enum survey_kind)k, wish, &verdict.kinds[k], err);
 	if (status == ESP_OK)
 		status = wish->groups ? choose_told(&verdict, wish->groups, err) : choose_free(survey, wish, &verdict, err);
 	if (status == ESP_OK)

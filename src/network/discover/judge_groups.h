@@ -1,9 +1,9 @@
 /*
- * judge_groups.h - from what was measured to groups, and how sure that is.
+ * judge_groups.h - groups from a survey, and how certain they are.
  *
- * Each kind of distance gives its candidates (network/discover/candidates.h) and is asked whether it shows groups at all. Of the candidates
- * of all kinds that do, the cost model (tune/choose.h) takes the one with the fastest plan. Pure, and used by whoever probes:
- * the library and the command. Private to src/api and src/cli.
+ * Each kind of distance gives candidates (network/discover/candidates.h) and shows groups or none. Of the
+ * candidates of the kind that shows them most clearly, the cost model (choose_grouping.h) takes the one with
+ * the fastest plan. Pure.
  */
 #ifndef NETWORK_DISCOVER_JUDGE_GROUPS_H
 #define NETWORK_DISCOVER_JUDGE_GROUPS_H
@@ -13,43 +13,44 @@
 
 /* Zeros are the defaults. */
 struct verdict_wish {
-	uint32_t groups; /* so many; 0: as many as is best */
+	uint32_t groups; /* number of groups; 0: choose it */
 	uint64_t seed;
 };
 
 enum verdict_word {
-	VERDICT_NONE,   /* the distances show no groups: they could be like that by accident */
-	VERDICT_UNSURE, /* there are groups, but hosts could as well be in others            */
+	VERDICT_NONE,   /* the distances show no groups: they could be random */
+	VERDICT_UNSURE, /* there are groups, but hosts could as well be in others */
 	VERDICT_LIKELY,
 	VERDICT_SURE,
-	VERDICT_TOLD,   /* somebody said how many groups there are */
+	VERDICT_TOLD,   /* the number of groups was given */
 };
 /* "sure" */
 const char *verdict_word_text(enum verdict_word word);
 
-/* What one kind of distance says. */
+/* The analysis of one kind of distance. */
 struct verdict_kind {
 	bool measured;
-	struct matrix tamed; /* what is grouped: nothing in it is far beyond the rest */
+	struct matrix tamed; /* the distances that are grouped: outliers clipped */
 	struct candidates candidates;
 	struct candidates_choice choice;
 };
 
 struct verdict {
 	struct grouping grouping;
-	enum survey_kind kind;       /* the distances that the groups are from   */
+	enum survey_kind kind;       /* the distances that the groups are from */
 	struct verdict_kind kinds[SURVEY_KINDS];
 	enum verdict_word word;
-	double within, across;       /* median distance in groups, and between them, of that kind; NAN: there is none */
+	double within, across;       /* median distances within groups and between them, of that kind; NAN: there is none */
 	double *belonging;           /* by host: -1 .. 1, how much nearer its own group is than the next; 0: one group */
-	uint32_t doubtful;           /* the host that belongs the least         */
-	double kinds_agree;          /* adjusted mutual information of what both kinds say alone; NAN: there is one kind */
+	uint32_t doubtful;           /* the host that belongs least */
+	/* adjusted mutual information of the results of both kinds alone; NAN: there is one kind */
+	double kinds_agree;
 };
 
 /* The survey has at least two hosts and one kind. ESP_EINVAL (groups), ESP_ENOMEM. */
-ESP_CHECKED enum esp_status verdict_make(const struct survey *survey, const struct verdict_wish *wish, struct verdict *out,
-                                         struct error *err);
-/* How many groups this kind of distance shows by itself, 1 if it shows none; 0: it was not measured. */
+ESP_CHECKED enum esp_status verdict_make(const struct survey *survey, const struct verdict_wish *wish,
+                                         struct verdict *out, struct error *err);
+/* The number of groups that this kind of distance shows by itself, 1 if it shows none; 0: it was not measured. */
 uint32_t verdict_groups_by(const struct verdict *verdict, enum survey_kind kind);
 void verdict_fini(struct verdict *verdict); /* accepts a zeroed struct */
 

@@ -1,4 +1,7 @@
-/* Racks in matrices as probes make them: near in racks, further between them, and disturbed in one direction only. */
+/*
+ * Racks in matrices as probes make them: near within racks, further between them, and disturbed towards longer
+ * distances.
+ */
 #include "network/discover/judge_groups.h"
 
 #include <math.h>
@@ -18,9 +21,9 @@ static void shuffle(uint32_t *list, uint32_t count, struct rng *rng)
 }
 
 struct network {
-	uint32_t racks, hosts; /* of a rack */
+	uint32_t racks, hosts; /* per rack */
 	double near, far;      /* distances */
-	double noise;          /* share by which they differ */
+	double noise;          /* relative */
 	uint32_t disturbed;    /* of 100 pairs across racks: hundreds of times as far */
 	uint32_t unknown;      /* of 100 pairs */
 };
@@ -42,7 +45,8 @@ static void measure(const struct network *network, const uint32_t *rack_of, stru
 		}
 }
 
-static void make_survey(const struct network *network, enum survey_kind kind, struct rng *rng, struct survey *out, struct grouping *truth)
+static void make_survey(const struct network *network, enum survey_kind kind, struct rng *rng, struct survey *out,
+                        struct grouping *truth)
 {
 	static char names[HOSTS_MOST][12];
 	const char *list[HOSTS_MOST];
@@ -71,8 +75,8 @@ static void check_found(const struct network *network, enum survey_kind kind, ui
 	rng_init(&rng, seed);
 	make_survey(network, kind, &rng, &survey, &truth);
 	CHECK_MSG(verdict_make(&survey, &wish, &verdict, &err) == ESP_OK, "%s", err.text);
-	CHECK_MSG(grouping_equal(&verdict.grouping, &truth), "seed %" PRIu64 ": %u racks of %u, by %s: %u groups", seed, network->racks,
-	          network->hosts, survey_kind_name(kind), verdict.grouping.count);
+	CHECK_MSG(grouping_equal(&verdict.grouping, &truth), "seed %" PRIu64 ": %u racks of %u, by %s: %u groups", seed,
+	          network->racks, network->hosts, survey_kind_name(kind), verdict.grouping.count);
 	CHECK(verdict.kind == kind && (verdict.word != VERDICT_NONE) == (network->racks > 1));
 	for (uint32_t i = 0; i < survey.count && network->racks > 1; i++)
 		CHECK(verdict.belonging[i] > 0 && verdict.belonging[i] <= 1);
@@ -93,7 +97,7 @@ static void test_racks(uint64_t seed)
 			check_found(&networks[i], (enum survey_kind)kind, seed + i);
 }
 
-/* Clear, and of no use: a hundredth of a difference. */
+/* Clear but useless: a difference of a hundredth. */
 static void test_nearly_alike(void)
 {
 	const struct network network = {2, 8, 1e-5, 1.01e-5, 0.0001, 0, 0};
@@ -117,7 +121,7 @@ static void test_nearly_alike(void)
 	grouping_fini(&truth);
 }
 
-/* As many groups as one is told, also where not every number is tried. */
+/* The given number of groups, also if not every number is tried. */
 static void test_told(void)
 {
 	const struct network network = {66, 2, 4e-6, 10e-6, 0.03, 0, 0};
@@ -137,12 +141,12 @@ static void test_told(void)
 	grouping_fini(&truth);
 }
 
-/* ---- what labs have shown ---- */
+/* ---- cases from labs ---- */
 
 #define LAB_RACKS 4u
 #define LAB_HOSTS 16u
 
-/* 4.3 us in racks and 10.1 us between them, as in a lab; hosts are dealt to racks by their numbers. */
+/* 4.3 us within racks and 10.1 us between them, as in a lab; hosts are dealt to racks by number. */
 static void measure_lab(enum survey_kind kind, struct rng *rng, struct survey *out)
 {
 	static char names[LAB_HOSTS][8];
@@ -153,16 +157,18 @@ static void measure_lab(enum survey_kind kind, struct rng *rng, struct survey *o
 		snprintf(names[i], sizeof(names[i]), "h%u", i);
 		list[i] = names[i];
 	}
-	CHECK(survey_init(out, list, LAB_HOSTS, &err) == ESP_OK && matrix_init(&out->matrices[kind], LAB_HOSTS, &err) == ESP_OK);
+	CHECK(survey_init(out, list, LAB_HOSTS, &err) == ESP_OK &&
+	      matrix_init(&out->matrices[kind], LAB_HOSTS, &err) == ESP_OK);
 	for (uint32_t i = 0; i < LAB_HOSTS; i++)
 		for (uint32_t j = 0; j < i; j++) {
 			bool same = i % LAB_RACKS == j % LAB_RACKS;
-			double us = (same ? 4.3 : 10.1) + 0.2 * rng_unit(rng), per_byte = same ? 168 + 10 * rng_unit(rng) : 400 + 1100 * rng_unit(rng);
+			double us = (same ? 4.3 : 10.1) + 0.2 * rng_unit(rng), per_byte = same ? 168 + 10 * rng_unit(rng) : 400 +
+			            1100 * rng_unit(rng);
 			matrix_set(&out->matrices[kind], i, j, kind == SURVEY_LATENCY ? us * 1e-6 : per_byte * 1e-9);
 		}
 }
 
-/* The racks are found, or, if they need not be, nobody is sure of anything else. The survey is gone. */
+/* The racks are found, or, if they need not be, no other answer is certain. Frees the survey. */
 static void check_lab(struct survey *survey, bool must, const char *what, uint64_t seed)
 {
 	const struct verdict_wish wish = {.seed = seed};
@@ -173,13 +179,13 @@ static void check_lab(struct survey *survey, bool must, const char *what, uint64
 	bool right = verdict.grouping.count == LAB_RACKS;
 	for (uint32_t i = 0; i < LAB_HOSTS; i++)
 		right = right && verdict.grouping.group_of[i] == i % LAB_RACKS;
-	CHECK_MSG(right || (!must && verdict.word <= VERDICT_UNSURE), "seed %" PRIu64 ", %s: %u groups, %s", seed, what, verdict.grouping.count,
-	          verdict_word_text(verdict.word));
+	CHECK_MSG(right || (!must && verdict.word <= VERDICT_UNSURE), "seed %" PRIu64 ", %s: %u groups, %s", seed, what,
+	          verdict.grouping.count, verdict_word_text(verdict.word));
 	verdict_fini(&verdict);
 	survey_fini(survey);
 }
 
-/* Others fill the uplink of a rack: all of its pairs with other racks are thousands of times as far, but for a few that were lucky. */
+/* Other traffic fills the uplink of a rack: nearly all of its pairs with other racks are thousands of times as far. */
 static void test_busy_uplinks(uint64_t seed)
 {
 	for (uint32_t busy = 1; busy <= 3; busy++) {
@@ -190,13 +196,14 @@ static void test_busy_uplinks(uint64_t seed)
 		measure_lab(SURVEY_LATENCY, &rng, &survey);
 		for (uint32_t i = 0; i < LAB_HOSTS; i++)
 			for (uint32_t j = 0; j < i; j++)
-				if (i % LAB_RACKS != j % LAB_RACKS && (i % LAB_RACKS < busy || j % LAB_RACKS < busy) && rng_chance(&rng, 97, 100))
+				if (i % LAB_RACKS != j % LAB_RACKS && (i % LAB_RACKS < busy || j % LAB_RACKS < busy) &&
+				    rng_chance(&rng, 97, 100))
 					matrix_set(&survey.matrices[SURVEY_LATENCY], i, j, (0.2 + 18 * rng_unit(&rng)) * 1e-3);
 		check_lab(&survey, busy == 1, "busy uplinks", seed);
 	}
 }
 
-/* Others fill the link of a host, evenly: it is far from all, and still a little less so from its own rack. */
+/* Other traffic fills the link of a host evenly: it is far from all, a little less so from its own rack. */
 static void test_busy_host(uint64_t seed)
 {
 	struct survey survey;
@@ -205,11 +212,12 @@ static void test_busy_host(uint64_t seed)
 	rng_init(&rng, seed);
 	measure_lab(SURVEY_LATENCY, &rng, &survey);
 	for (uint32_t j = 1; j < LAB_HOSTS; j++)
-		matrix_set(&survey.matrices[SURVEY_LATENCY], 0, j, matrix_get(&survey.matrices[SURVEY_LATENCY], 0, j) + 700e-6 + 0.4e-6 * rng_unit(&rng));
+		matrix_set(&survey.matrices[SURVEY_LATENCY], 0, j, matrix_get(&survey.matrices[SURVEY_LATENCY], 0, j) + 700e-6 +
+		           0.4e-6 * rng_unit(&rng));
 	check_lab(&survey, true, "a busy host", seed);
 }
 
-/* Nothing can be known of a host whose distances are noise; and that is said. */
+/* The position of a host whose distances are noise is unknown, and the answer is `unsure`. */
 static void test_noisy_host(uint64_t seed)
 {
 	const struct verdict_wish wish = {.seed = seed};
@@ -224,14 +232,14 @@ static void test_noisy_host(uint64_t seed)
 		matrix_set(&survey.matrices[SURVEY_LATENCY], 0, j, (0.1 + rng_unit(&rng)) * 1e-3);
 	CHECK(verdict_make(&survey, &wish, &verdict, &err) == ESP_OK);
 	CHECK_MSG(verdict.word == VERDICT_UNSURE, "seed %" PRIu64 ": %s", seed, verdict_word_text(verdict.word));
-	for (uint32_t i = 1; i < LAB_HOSTS; i++) /* the others are where they are */
+	for (uint32_t i = 1; i < LAB_HOSTS; i++) /* the others are placed correctly */
 		for (uint32_t j = 1; j < i; j++)
 			CHECK((verdict.grouping.group_of[i] == verdict.grouping.group_of[j]) == (i % LAB_RACKS == j % LAB_RACKS));
 	verdict_fini(&verdict);
 	survey_fini(&survey);
 }
 
-/* A host says that it is next to everybody. The others are where they are. */
+/* A host claims to be next to all others. The others are placed correctly. */
 static void test_liar(uint64_t seed)
 {
 	const struct verdict_wish wish = {.seed = seed};
@@ -247,13 +255,14 @@ static void test_liar(uint64_t seed)
 	CHECK(verdict_make(&survey, &wish, &verdict, &err) == ESP_OK);
 	for (uint32_t i = 1; i < LAB_HOSTS; i++)
 		for (uint32_t j = 1; j < i; j++)
-			CHECK_MSG((verdict.grouping.group_of[i] == verdict.grouping.group_of[j]) == (i % LAB_RACKS == j % LAB_RACKS),
-			          "seed %" PRIu64 ": a liar makes %u groups", seed, verdict.grouping.count);
+			CHECK_MSG((verdict.grouping.group_of[i] == verdict.grouping.group_of[j]) ==
+			          (i % LAB_RACKS == j % LAB_RACKS), "seed %" PRIu64 ": a liar makes %u groups", seed,
+			          verdict.grouping.count);
 	verdict_fini(&verdict);
 	survey_fini(&survey);
 }
 
-/* Two pairs of a rack were disturbed. The third says that the host is there: nothing looks nearer than it is. */
+/* Two pairs of a rack were disturbed. The third one places the host: disturbance never makes a pair look nearer. */
 static void test_two_late_pairs(uint64_t seed)
 {
 	struct survey survey;
@@ -266,7 +275,10 @@ static void test_two_late_pairs(uint64_t seed)
 	check_lab(&survey, true, "two late pairs", seed);
 }
 
-/* Some flows of a rack got little in their short time. A plan for five groups may look faster by that; the evidence is not for it. */
+/*
+ * Some flows of a rack got little in their short time. A plan for five groups may look faster on these rates;
+ * it does not have the evidence.
+ */
 static void test_slow_flows(uint64_t seed)
 {
 	struct survey survey;

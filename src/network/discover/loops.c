@@ -32,7 +32,7 @@ double loops_sum_lesser(const double *a, const double *b, uint32_t count)
 	return sum;
 }
 
-/* ---- what a model leaves ---- */
+/* ---- residuals of a model ---- */
 
 WIDE void loops_left(const struct loops_row *row, double *out_left)
 {
@@ -80,7 +80,8 @@ WIDE void loops_keep_apart(const struct loops_row *row, double *values)
 
 WIDE void loops_way_left(const struct loops_way_row *row, double *out_left)
 {
-	const double *restrict values = row->values, *restrict own = row->own, *restrict group = row->group, *restrict way = row->way;
+	const double *restrict values = row->values, *restrict own = row->own, *restrict group = row->group,
+	    *restrict way = row->way;
 	double *restrict left = out_left;
 	double own_here = row->own_here, group_here = row->group_here, gap = row->gap, most = row->most;
 
@@ -105,7 +106,8 @@ WIDE void loops_way_weigh(double *left, uint32_t count, const struct loops_tails
 	}
 }
 
-WIDE void loops_way_odds(const double *left, uint32_t count, const struct loops_tails *tails, double *out_near, double *out_far)
+WIDE void loops_way_odds(const double *left, uint32_t count, const struct loops_tails *tails, double *out_near,
+                         double *out_far)
 {
 	const double *restrict rest = left;
 	double *restrict nearer = out_near, *restrict further = out_far;
@@ -152,7 +154,7 @@ WIDE double loops_dot(const double *a, const double *b, uint32_t count)
 	return sum_lanes(lanes);
 }
 
-/* Of products rather than of numbers, as long as those can be written. */
+/* Logarithms of products rather than of single numbers, as long as the products are finite. */
 double loops_sum_logs(const double *a, uint32_t count)
 {
 	double sum = 0;

@@ -1,9 +1,9 @@
 /*
- * loops.h - what grouping many nodes spends its time in: loops over all nodes, which the compiler makes vectors of; a part of cluster.c
- * affinity_judge.c and affinity_ways.c.
+ * loops.h - the inner loops of grouping many nodes, which the compiler vectorises; for cluster.c,
+ * affinity_judge.c and affinity_ways.c. Pure.
  *
- * Values that belong to different nodes are independent of each other; sums go over lanes of a fixed number. So no bit depends on how wide
- * the vectors are. Arrays do not overlap.
+ * Values of different nodes are independent of each other; sums go over a fixed number of lanes. So the bits do
+ * not depend on the width of the vectors. Arrays do not overlap.
  */
 #ifndef NETWORK_DISCOVER_LOOPS_H
 #define NETWORK_DISCOVER_LOOPS_H
@@ -13,19 +13,19 @@
 /* ---- distances ---- */
 
 /*
- * The squares of the distances of all nodes from a point, each added up dimension after dimension. columns: the nodes, dimensions * nodes,
- * dimension by dimension; at: dimensions numbers; out: nodes.
+ * The squared distances of all nodes from a point, each summed dimension by dimension. columns: the nodes,
+ * dimensions * nodes, dimension by dimension; at: the point; out: by node.
  */
 void loops_squares(const double *columns, uint32_t nodes, uint32_t dimensions, const double *at, double *out);
 
-/* The sum of the lesser of each two, one after the other. */
+/* The sum of the smaller of a[i] and b[i], in order. */
 double loops_sum_lesser(const double *a, const double *b, uint32_t count);
 
-/* ---- what a model leaves ---- */
+/* ---- residuals of a model ---- */
 
-/* One node's row of a model: what was measured, what the nodes' own parts explain, and a gap to nodes of other groups (numbers of groups as doubles). */
+/* One node's row: measured distances, own parts, and a gap to nodes of other groups (group numbers as doubles). */
 struct loops_row {
-	const double *values; /* NAN: not known */
+	const double *values; /* NAN: unknown */
 	const double *own;
 	const double *group;
 	double own_here, group_here, gap;
@@ -34,39 +34,46 @@ struct loops_row {
 void loops_left(const struct loops_row *row, double *out_left);
 
 /*
- * How much each counts with Student's distribution of so many degrees of freedom and a deviation of 1 / steepness: about 1 if little is left, less
- * the more is left; 0 if it is not known. What is left becomes 0 then.
+ * The weights in Student's t distribution with `tails` degrees of freedom and a deviation of 1 / steepness:
+ * about 1 for a small residual, less the larger it is; 0 if it is unknown, and the residual becomes 0.
  */
 void loops_weigh(double *left, uint32_t count, double tails, double steepness, double *out_counts);
 
-/* 1 + (left * steepness)^2 / tails; 1 if it is not known. */
+/* 1 + (left * steepness)^2 / tails; 1 if unknown. */
 void loops_odds(const double *left, uint32_t count, double tails, double steepness, double *out_odds);
 
-/* Keeps what stands at nodes of other groups; the others become 0. */
+/* Sets the values of nodes of the same group to 0. */
 void loops_keep_apart(const struct loops_row *row, double *values);
 
-/* ---- the same, where groups have ways and noise lengthens ---- */
+/* ---- the same with ways of groups and asymmetric noise ---- */
 
-/* Two nodes of different groups are gap + way of the other further; what is as far as `most` may be further, and nothing is left of it then. */
+/*
+ * The gap to a node of another group is `gap` plus its way; distances of at least `most` may be longer, and
+ * have no negative residual.
+ */
 struct loops_way_row {
-	const double *values; /* NAN: not known */
+	const double *values; /* NAN: unknown */
 	const double *own, *group, *way;
 	double own_here, group_here, gap, most;
 	uint32_t count;
 };
 void loops_way_left(const struct loops_way_row *row, double *out_left);
 
-/* loops_weigh() and loops_odds() with degrees of freedom of their own for what is nearer than the model says; 1 where it is of the other kind. */
+/*
+ * loops_weigh() and loops_odds() with separate degrees of freedom for pairs nearer than the model predicts;
+ * out_near and out_far are 1 for pairs of the other side.
+ */
 struct loops_tails {
 	double near, far, steepness;
 };
 void loops_way_weigh(double *left, uint32_t count, const struct loops_tails *tails, double *out_counts);
-void loops_way_odds(const double *left, uint32_t count, const struct loops_tails *tails, double *out_near, double *out_far);
+void loops_way_odds(const double *left, uint32_t count, const struct loops_tails *tails, double *out_near,
+                    double *out_far);
 
 double loops_sum(const double *a, uint32_t count);
 double loops_dot(const double *a, const double *b, uint32_t count);
 
-/* The sum of the logarithms of numbers that are at least 1. */
+/* The sum of the logarithms of numbers >= 1. */
 double loops_sum_logs(const double *a, uint32_t count);
 
 #endif

@@ -10,7 +10,7 @@ static void swap(double *a, double *b)
 	*b = kept;
 }
 
-/* Of the first, the middle and the last: lists that are sorted already are the usual bad case. */
+/* Of the first, the middle and the last: sorted lists are the usual bad case. */
 static double middle_of_three(const double *values, ptrdiff_t low, ptrdiff_t high)
 {
 	double a = values[low], b = values[low + (high - low) / 2], c = values[high];
@@ -22,7 +22,7 @@ static double middle_of_three(const double *values, ptrdiff_t low, ptrdiff_t hig
 	return a > b ? a : b;
 }
 
-/* Hoare's selection: what is outside of low .. high is where it belongs. */
+/* Hoare's selection: elements outside of low .. high are in their final places. */
 double median_nth(double *values, size_t count, size_t index)
 {
 	ptrdiff_t low = 0, high = (ptrdiff_t)count - 1, at = (ptrdiff_t)index;
@@ -40,7 +40,7 @@ double median_nth(double *values, size_t count, size_t index)
 			if (left <= right)
 				swap(&values[left++], &values[right--]);
 		}
-		/* up to right nothing is larger than the pivot, from left on nothing smaller, and what is between equals it */
+		/* no element up to `right` is larger than the pivot, none from `left` on is smaller, those between are equal */
 		if (at <= right)
 			high = right;
 		else if (at >= left)
@@ -57,7 +57,7 @@ double median(double *values, size_t count)
 
 	if (count % 2 == 1)
 		return upper;
-	double lower = values[0]; /* the largest of those before it */
+	double lower = values[0]; /* the largest of the lower half */
 	for (size_t i = 1; i < count / 2; i++)
 		lower = values[i] > lower ? values[i] : lower;
 	return lower / 2 + upper / 2;

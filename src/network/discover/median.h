@@ -1,14 +1,14 @@
 /*
- * median.h - the middle of a list of numbers, and other places in its order, without sorting all of it.
+ * median.h - medians and other order statistics without sorting.
  *
- * Pure functions that reorder what they are given. No NAN in it.
+ * Pure functions that reorder their input. No NAN in it.
  */
 #ifndef NETWORK_DISCOVER_MEDIAN_H
 #define NETWORK_DISCOVER_MEDIAN_H
 
 #include <stddef.h>
 
-/* The value that stands at an index below count once the list is sorted. */
+/* The element that would be at this index if the list were sorted. */
 double median_nth(double *values, size_t count, size_t index);
 
 /* The middle one, or the mean of the two; count > 0. */

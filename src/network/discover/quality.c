@@ -34,13 +34,13 @@ double quality_paia(const struct matrix *measured, const struct racks *truth, ui
 
 /* ---- mutual information ---- */
 
-/* How two groupings meet. */
+/* The contingency table of two groupings. */
 struct meeting {
 	uint32_t nodes;
 	uint32_t rows, columns;
-	uint32_t *row, *column; /* sizes of the groups           */
+	uint32_t *row, *column; /* sizes of the groups */
 	uint32_t *both;         /* nodes in both: rows * columns */
-	double *log_factorial;  /* of 0 .. nodes                 */
+	double *log_factorial;  /* of 0 .. nodes */
 	uint32_t *scratch;      /* zeros: twice rows, twice columns, nodes + 1 */
 };
 
@@ -53,7 +53,7 @@ static double entropy(const uint32_t *sizes, uint32_t count, uint32_t nodes)
 	return sum;
 }
 
-/* What a group of a nodes and one of b that have n in common add to the information. */
+/* The term of a group of a nodes and one of b nodes with n in common. */
 static double share(const struct meeting *meeting, uint32_t a, uint32_t b, uint32_t n)
 {
 	double nodes = meeting->nodes;
@@ -75,24 +75,26 @@ static double information(const struct meeting *meeting)
 	return sum;
 }
 
-/* The expected share of two groups of these sizes, if members are drawn by chance: n in common is hypergeometric. */
+/* The expected term of two groups of these sizes with random members: n is hypergeometric. */
 static double expected_share(const struct meeting *meeting, uint32_t a, uint32_t b)
 {
 	const double *log_factorial = meeting->log_factorial;
 	uint32_t nodes = meeting->nodes, most = a < b ? a : b;
 	uint32_t n = (uint64_t)a + b > nodes ? a + b - nodes : 1;
-	double whole = log_factorial[a] + log_factorial[b] + log_factorial[nodes - a] + log_factorial[nodes - b] - log_factorial[nodes];
+	double whole = log_factorial[a] + log_factorial[b] + log_factorial[nodes - a] + log_factorial[nodes - b] -
+	               log_factorial[nodes];
 	double sum = 0;
 
 	for (; n <= most; n++) {
-		double chance = whole - log_factorial[n] - log_factorial[a - n] - log_factorial[b - n] - log_factorial[nodes - a - b + n];
+		double chance = whole - log_factorial[n] - log_factorial[a - n] - log_factorial[b - n] -
+		                log_factorial[nodes - a - b + n];
 
 		sum += share(meeting, a, b, n) * exp(chance);
 	}
 	return sum;
 }
 
-/* Sizes that occur and how often, as many groups have the same: into sizes[] and counts[]; returns how many there are. */
+/* The distinct sizes and their counts, as many groups have the same size; returns their number. */
 static uint32_t distinct(const uint32_t *list, uint32_t count, uint32_t *often, uint32_t *sizes, uint32_t *counts)
 {
 	uint32_t found = 0;
@@ -113,7 +115,7 @@ static double expected_information(const struct meeting *meeting)
 {
 	uint32_t *row_sizes = meeting->scratch, *row_counts = row_sizes + meeting->rows;
 	uint32_t *column_sizes = row_counts + meeting->rows, *column_counts = column_sizes + meeting->columns;
-	uint32_t *often = column_counts + meeting->columns; /* zeros, and zeros again */
+	uint32_t *often = column_counts + meeting->columns; /* zeros before and after each use */
 	uint32_t rows = distinct(meeting->row, meeting->rows, often, row_sizes, row_counts);
 	uint32_t columns = distinct(meeting->column, meeting->columns, often, column_sizes, column_counts);
 	double sum = 0;
@@ -131,7 +133,10 @@ static double adjusted(const struct meeting *meeting)
 	double column = entropy(meeting->column, meeting->columns, meeting->nodes);
 	double expected = expected_information(meeting), most = fmax(row, column);
 
-	/* One group each, or all nodes alone in both: these are equal and have returned. So there is something to gain. */
+	/*
+	 * One group each, or all nodes alone in both: these are equal and were handled before. So the denominator
+	 * is positive.
+	 */
 	return (information(meeting) - expected) / (most - expected);
 }
 

@@ -1,5 +1,5 @@
 /*
- * quality.h - how good a grouping or a measurement is, where the truth is known.
+ * quality.h - the quality of a grouping or a measurement whose truth is known.
  *
  * Pure functions.
  */
@@ -11,17 +11,18 @@
 #include "network/topo/racks.h"
 
 /*
- * Physical affinity inference accuracy, as PLink's section 5.5 defines it: of all triplets (a, b, c) in which a and b share
- * beginnings of different length with c (in region, datacenter, cluster, row, rack), the share in which the one with the longer
- * common beginning is measured strictly nearer to c. A pair {a, b} counts once per observer c. Triplets with an
- * unknown distance are left out, a tie counts as wrong. *out_triplets (may be NULL): how many were judged; with
- * none the result is NAN. matrix and racks have the same nodes.
+ * Physical affinity inference accuracy, as PLink's section 5.5 defines it: of all triplets (a, b, c) in which a
+ * and b share prefixes of different length with c (of region, datacenter, cluster, row, rack), the share in
+ * which the one with the longer common prefix is measured strictly nearer to c. A pair {a, b} counts once per
+ * observer c. Triplets with an unknown distance are left out, a tie counts as wrong. *out_triplets (may be
+ * NULL): number of triplets; without any the result is NAN. Both have the same nodes.
  */
 double quality_paia(const struct matrix *measured, const struct racks *truth, uint64_t *out_triplets);
 
 /*
- * Adjusted mutual information of two groupings of the same nodes (Vinh, Epps and Bailey, 2010), normalised by the larger of
- * the two entropies: 1 for equal groupings, about 0 for what chance gives, which can be below 0. NAN: no memory.
+ * Adjusted mutual information of two groupings of the same nodes (Vinh, Epps and Bailey, 2010), normalised by
+ * the larger of the two entropies: 1 for equal groupings, about 0 for independent ones, which can be negative.
+ * NAN: no memory.
  */
 double quality_ami(const struct grouping *a, const struct grouping *b);
 

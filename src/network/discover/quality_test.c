@@ -22,11 +22,11 @@ static void test_paia(void)
 		for (uint32_t j = 0; j < i; j++)
 			matrix_set(&matrix, i, j, 3 - racks_common(&racks, i, j));
 	}
-	/* Observer a: b before c before d: 3. b likewise. c: a and b alike, each before d: 2. d: all alike: 0. */
+	/* Observer a: b before c before d: 3. b likewise. c: a and b equal, each before d: 2. d: all equal: 0. */
 	CHECK(quality_paia(&matrix, &racks, &triplets) == 1 && triplets == 8);
 	matrix_set(&matrix, 0, 2, 5); /* a finds c behind d; c finds a behind d */
 	CHECK(fabs(quality_paia(&matrix, &racks, &triplets) - 6.0 / 8) < 1e-12 && triplets == 8);
-	matrix_set(&matrix, 0, 2, 3); /* and as far as d, which is d's distance to both: a tie is wrong */
+	matrix_set(&matrix, 0, 2, 3); /* as far as d, which is d's distance to both: a tie is wrong */
 	matrix_set(&matrix, 0, 3, 3);
 	matrix_set(&matrix, 2, 3, 3);
 	CHECK(fabs(quality_paia(&matrix, &racks, &triplets) - 6.0 / 8) < 1e-12);
@@ -38,7 +38,7 @@ static void test_paia(void)
 	matrix_fini(&matrix);
 }
 
-/* Distances by chance are right half of the time. */
+/* Random distances are right half of the time. */
 static void test_paia_chance(uint64_t seed)
 {
 	uint32_t place[32 * 2];
@@ -81,13 +81,13 @@ static void check_ami(const uint32_t *a, const uint32_t *b, uint32_t nodes, doub
 }
 
 /*
- * By hand. Two and two against two and two, crosswise: each cell has 1, no information. By chance, a cell of two groups of two has
- * 0, 1, 2 with chances 1/6, 4/6, 1/6; 2 gives 2/4 log 2, 1 gives 1/4 log 1 = 0; four cells: 4 * 1/6 * 1/2 log 2 = 1/3 log 2. Both
- * entropies are log 2: (0 - 1/3) / (1 - 1/3) = -1/2.
+ * By hand. Two and two against two and two, crosswise: each cell has 1, no information. At random, a cell of
+ * two groups of two has 0, 1, 2 with probabilities 1/6, 4/6, 1/6; 2 gives 2/4 log 2, 1 gives 1/4 log 1 = 0;
+ * four cells: 4 * 1/6 * 1/2 log 2 = 1/3 log 2. Both entropies are log 2: (0 - 1/3) / (1 - 1/3) = -1/2.
  *
- * Two and two against two, one, one: the information is log 2, the larger entropy 3/2 log 2. By chance: cells of two and two
- * as above, two of them: 1/6 log 2; of two and one, four: 1 in common with chance 1/2, which gives 1/4 log 2: 1/2 log 2. In
- * all 2/3 log 2: (1 - 2/3) / (3/2 - 2/3) = 2/5.
+ * Two and two against two, one, one: the information is log 2, the larger entropy 3/2 log 2. At random: cells
+ * of two and two as above, two of them: 1/6 log 2; of two and one, four: 1 in common with probability 1/2,
+ * which gives 1/4 log 2: 1/2 log 2. In all 2/3 log 2: (1 - 2/3) / (3/2 - 2/3) = 2/5.
  */
 static void test_ami_by_hand(void)
 {
@@ -101,7 +101,7 @@ static void test_ami_by_hand(void)
 	check_ami((uint32_t[]){0}, (uint32_t[]){9}, 1, 1);
 }
 
-/* What is expected by chance, counted over all orders of the nodes, is what is taken off: the mean over them is 0. */
+/* The expectation over all orders of the nodes is subtracted: the mean over them is 0. */
 static void test_ami_mean(void)
 {
 	uint32_t a[] = {0, 0, 0, 1, 1, 2}, order[] = {0, 1, 2, 3, 4, 5}, turned[6], counters[6] = {0}, i = 1;
@@ -138,7 +138,8 @@ static void test_ami_random(uint64_t seed)
 	for (uint64_t turn = 0; turn < 100; turn++) {
 		struct grouping a, b;
 
-		CHECK(grouping_random(&a, 64, 8, seed + 2 * turn, NULL) == ESP_OK && grouping_random(&b, 64, 8, seed + 2 * turn + 1, NULL) == ESP_OK);
+		CHECK(grouping_random(&a, 64, 8, seed + 2 * turn, NULL) == ESP_OK &&
+		      grouping_random(&b, 64, 8, seed + 2 * turn + 1, NULL) == ESP_OK);
 		double score = quality_ami(&a, &b);
 		CHECK(score > -0.2 && score < 0.3);
 		sum += score;

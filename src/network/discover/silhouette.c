@@ -10,12 +10,13 @@ struct means {
 	uint32_t *count;
 };
 
-/* How far a node is from its own group and from the nearest other; INFINITY: nothing is known of any, or there is none. */
+/* Mean distances of a node to its own group and to the nearest other; INFINITY: unknown, or there is none. */
 struct sides {
 	double inside, nearest;
 };
 
-static struct sides sides_of(const struct matrix *distances, const struct grouping *grouping, uint32_t node, const struct means *means)
+static struct sides sides_of(const struct matrix *distances, const struct grouping *grouping, uint32_t node,
+                             const struct means *means)
 {
 	uint32_t own = grouping->group_of[node];
 	struct sides sides = {INFINITY, INFINITY};
@@ -73,8 +74,9 @@ double silhouette(const struct matrix *distances, const struct grouping *groupin
 	return sum / grouping->nodes;
 }
 
-/* Of all nodes, those first that have others in their group: how near these usually are is what a node alone is measured by. */
-static double mean_of_groups(const struct matrix *distances, const struct grouping *grouping, const struct means *means, const uint32_t *sizes)
+/* First the nodes with others in their group: their usual distance stands in for that of a single node. */
+static double mean_of_groups(const struct matrix *distances, const struct grouping *grouping, const struct means *means,
+                             const uint32_t *sizes)
 {
 	double sum = 0, inside = 0;
 	uint32_t counted = 0;

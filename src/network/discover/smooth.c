@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROUNDS 10 /* of fitting sums by turns; half of the way each time, as all rows move at once */
+#define ROUNDS 10 /* of fitting sums alternately; half a step each time, as all rows move at once */
 
 struct fit {
 	const struct matrix *matrix;
 	const struct grouping *grouping;
-	double *own, *next;          /* by node            */
+	double *own, *next;          /* by node */
 	double *measured, *expected; /* by pair of groups: sums of the distances, and of the products of own parts */
 };
 
@@ -86,7 +86,8 @@ static void fit_fini(struct fit *fit)
 	free(fit->expected);
 }
 
-enum esp_status smooth_by_groups(const struct matrix *matrix, const struct grouping *grouping, struct matrix *out, struct error *err)
+enum esp_status smooth_by_groups(const struct matrix *matrix, const struct grouping *grouping, struct matrix *out,
+                                 struct error *err)
 {
 	struct fit fit = {.matrix = matrix, .grouping = grouping};
 	enum esp_status status = fit_init(&fit, err);

@@ -1,5 +1,6 @@
 /*
- * smooth_test.c - what groups and nodes explain stays as it is; noise of single pairs becomes less; sums stay.
+ * smooth_test.c - the part that groups and nodes explain is kept; the noise of single pairs is reduced; sums
+ * are kept.
  */
 #include "network/discover/smooth.h"
 
@@ -16,7 +17,7 @@ struct rig {
 	struct grouping grouping;
 };
 
-/* Groups of unequal sizes, every two of them with a distance of their own; some nodes are slow. */
+/* Groups of unequal sizes, each pair of groups with its own distance; some nodes are slow. */
 static void make(struct rig *rig, struct rng *rng, double noise)
 {
 	double levels[GROUPS][GROUPS], own[NODES];
@@ -51,7 +52,7 @@ static void drop(struct rig *rig)
 	grouping_fini(&rig->grouping);
 }
 
-/* The mean of how far off pairs are, of their distance. */
+/* The mean relative error of the pairs. */
 static double off(const struct matrix *truth, const struct matrix *from)
 {
 	double sum = 0;
@@ -79,7 +80,7 @@ static void test_exact(struct rng *rng)
 
 	make(&rig, rng, 0);
 	for (uint32_t i = 5; i < NODES; i += 3)
-		matrix_set(&rig.noisy, i, i - 1, NAN); /* not known, but what it is can be told */
+		matrix_set(&rig.noisy, i, i - 1, NAN); /* unknown, but predictable */
 	CHECK(smooth_by_groups(&rig.noisy, &rig.grouping, &rig.smooth, &err) == ESP_OK);
 	CHECK(matrix_check(&rig.smooth, &err) == ESP_OK);
 	CHECK_MSG(off(&rig.truth, &rig.smooth) < 0.01, "%g", off(&rig.truth, &rig.smooth));
@@ -93,7 +94,8 @@ static void test_noise(struct rng *rng)
 
 	make(&rig, rng, 0.5);
 	CHECK(smooth_by_groups(&rig.noisy, &rig.grouping, &rig.smooth, &err) == ESP_OK);
-	CHECK_MSG(off(&rig.truth, &rig.smooth) < 0.6 * off(&rig.truth, &rig.noisy), "%g of %g", off(&rig.truth, &rig.smooth), off(&rig.truth, &rig.noisy));
+	CHECK_MSG(off(&rig.truth, &rig.smooth) < 0.6 * off(&rig.truth, &rig.noisy), "%g of %g",
+	          off(&rig.truth, &rig.smooth), off(&rig.truth, &rig.noisy));
 	for (uint32_t i = 0; i < NODES; i++)
 		CHECK(fabs(row_sum(&rig.smooth, i) / row_sum(&rig.noisy, i) - 1) < 0.02);
 	drop(&rig);
@@ -114,7 +116,8 @@ static void test_unknown(void)
 	matrix_set(&matrix, 0, 1, 2);
 	matrix_set(&matrix, 2, 3, 3);
 	CHECK(smooth_by_groups(&matrix, &grouping, &smooth, &err) == ESP_OK);
-	CHECK(fabs(matrix_get(&smooth, 0, 1) - 2) < 1e-9 && fabs(matrix_get(&smooth, 3, 2) - 3) < 1e-9 && isnan(matrix_get(&smooth, 1, 3)));
+	CHECK(fabs(matrix_get(&smooth, 0, 1) - 2) < 1e-9 && fabs(matrix_get(&smooth, 3, 2) - 3) < 1e-9 &&
+	      isnan(matrix_get(&smooth, 1, 3)));
 	matrix_fini(&smooth);
 	matrix_fini(&matrix);
 	grouping_fini(&grouping);

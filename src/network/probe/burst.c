@@ -11,22 +11,22 @@
 #include "base/clock.h"
 #include "base/rng.h"
 
-#define DATA_BYTES (256u << 10) /* that one call sends, or takes, at most */
-#define NAP_NS (2 * NS_PER_MS) /* so that times of the slot are kept to */
+#define DATA_BYTES (256u << 10) /* most bytes of one send or receive */
+#define POLL_MOST_NS (2 * NS_PER_MS) /* longest poll, so that the slot's times are kept */
 
-/* A connection of ours. */
+/* A connection to the target. */
 enum dial_state {
 	DIAL_NONE,
 	DIAL_CONNECTING,
-	DIAL_SAYING,  /* our packet        */
-	DIAL_HEARING, /* the answer        */
-	DIAL_READY,   /* data may follow   */
+	DIAL_SENDING,  /* sending the packet */
+	DIAL_READING, /* reading the answer */
+	DIAL_READY,   /* data may follow */
 };
 
 struct dial {
 	int fd;
 	enum dial_state state;
-	uint32_t done; /* bytes of what is said or heard */
+	uint32_t done; /* bytes sent or read */
 	uint8_t packet[PACKET_BYTES];
 };
 
@@ -62,8 +62,8 @@ enum esp_status burst_open(struct burst_port *port, int family, uint16_t first, 
 	return status;
 }
 
-/* What is still on its way is of no use to anybody. */
-static void drop(int fd)
+/* Closes with a reset: bytes that are still under way are not needed. */
+static void close_now(int fd)
 {
 	struct linger linger = {1, 0};
 
@@ -71,17 +71,17 @@ static void drop(int fd)
 	close(fd);
 }
 
-static void dismiss(struct burst_guest *guest)
+static void guest_close(struct burst_guest *guest)
 {
 	if (guest->fd >= 0)
-		drop(guest->fd);
+		close_now(guest->fd);
 	guest->fd = -1;
 }
 
 void burst_close(struct burst_port *port)
 {
 	for (uint32_t i = 0; i < BURST_GUESTS && port->data; i++)
-		dismiss(&port->guests[i]);
+		guest_close(&port->guests[i]);
 	if (port->fd >= 0)
 		close(port->fd);
 	free(port->data);
@@ -89,10 +89,10 @@ void burst_close(struct burst_port *port)
 	port->data = NULL;
 }
 
-/* ---- guests ---- */
+/* ---- incoming connections ---- */
 
-/* A free place, or that of the stranger who has been here the longest. */
-static struct burst_guest *seat(struct burst_port *port)
+/* A free slot, or that of the oldest unproved connection. */
+static struct burst_guest *find_slot(struct burst_port *port)
 {
 	struct burst_guest *oldest = NULL;
 
@@ -104,33 +104,33 @@ static struct burst_guest *seat(struct burst_port *port)
 			oldest = guest;
 	}
 	if (oldest)
-		dismiss(oldest);
+		guest_close(oldest);
 	return oldest;
 }
 
-static void let_in(struct burst_port *port)
+static void accept_guests(struct burst_port *port)
 {
 	for (uint32_t i = 0; i < BURST_GUESTS; i++) {
 		int fd = accept4(port->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd < 0)
 			return;
-		struct burst_guest *guest = seat(port);
+		struct burst_guest *guest = find_slot(port);
 		if (!guest) {
-			drop(fd);
+			close_now(fd);
 			continue;
 		}
 		*guest = (struct burst_guest){.fd = fd, .order = port->next_order++};
 	}
 }
 
-/* True: something has come, and there may be more to do. */
-static bool hear_packet(struct run *run, struct burst_guest *guest)
+/* True: bytes have arrived, and there may be more to do. */
+static bool read_packet(struct run *run, struct burst_guest *guest)
 {
 	struct packet packet, answer;
 	ssize_t n = recv(guest->fd, guest->packet + guest->have, PACKET_BYTES - guest->have, 0);
 
 	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
-		dismiss(guest);
+		guest_close(guest);
 		return false;
 	}
 	if (n < 0)
@@ -138,9 +138,9 @@ static bool hear_packet(struct run *run, struct burst_guest *guest)
 	guest->have += (uint32_t)n;
 	if (guest->have < PACKET_BYTES)
 		return true;
-	if (!packet_decode(run->round->session, guest->packet, PACKET_BYTES, run->round->hosts, &packet) || packet.kind != PACKET_STREAM ||
-	    packet.to != run->round->self) {
-		dismiss(guest);
+	if (!packet_decode(run->round->session, guest->packet, PACKET_BYTES, run->round->hosts, &packet) ||
+	    packet.kind != PACKET_STREAM || packet.to != run->round->self) {
+		guest_close(guest);
 		return false;
 	}
 	guest->proved = true;
@@ -154,31 +154,31 @@ static bool hear_packet(struct run *run, struct burst_guest *guest)
 	return true;
 }
 
-/* Those who come early wait for their round, those who come late have missed it. */
-static void greet(struct run *run, struct burst_guest *guest)
+/* An early connection waits for its round, a late one has missed it. */
+static void send_welcome(struct run *run, struct burst_guest *guest)
 {
 	if (guest->round < run->round->round) {
-		dismiss(guest);
+		guest_close(guest);
 		return;
 	}
 	if (guest->round > run->round->round)
 		return;
 	ssize_t n = send(guest->fd, guest->packet + guest->said, PACKET_BYTES - guest->said, MSG_NOSIGNAL);
 	if (n < 0 && errno != EAGAIN && errno != EINTR) {
-		dismiss(guest);
+		guest_close(guest);
 		return;
 	}
 	guest->said += n > 0 ? (uint32_t)n : 0;
 	guest->welcome = guest->said == PACKET_BYTES;
 }
 
-/* The kernel throws away what it has: nobody wants to look at it. */
-static void take_data(struct run *run, struct burst_guest *guest)
+/* The kernel discards the data. */
+static void discard_data(struct run *run, struct burst_guest *guest)
 {
-	ssize_t n = recv(guest->fd, run->port->data, DATA_BYTES, MSG_TRUNC); /* nothing is written there */
+	ssize_t n = recv(guest->fd, run->port->data, DATA_BYTES, MSG_TRUNC); /* MSG_TRUNC: the buffer is not written */
 
 	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
-		close(guest->fd); /* what it has brought still counts */
+		close(guest->fd); /* its data still counts */
 		guest->fd = -2;
 		return;
 	}
@@ -187,7 +187,7 @@ static void take_data(struct run *run, struct burst_guest *guest)
 	guest->bytes += (uint64_t)n;
 	if (run->now_ns < run->round->count_ns)
 		return;
-	if (guest->first_ns == 0) /* what came with this read came before */
+	if (guest->first_ns == 0) /* bytes of this read arrived before the counted time */
 		guest->first_ns = run->now_ns;
 	else
 		guest->counted += (uint64_t)n;
@@ -196,25 +196,25 @@ static void take_data(struct run *run, struct burst_guest *guest)
 
 static void serve(struct run *run, struct burst_guest *guest)
 {
-	if (!guest->proved && !hear_packet(run, guest))
+	if (!guest->proved && !read_packet(run, guest))
 		return;
 	if (guest->fd >= 0 && guest->proved && !guest->welcome)
-		greet(run, guest);
+		send_welcome(run, guest);
 	if (guest->fd >= 0 && guest->welcome)
-		take_data(run, guest);
+		discard_data(run, guest);
 }
 
-/* ---- our own connections ---- */
+/* ---- outgoing connections ---- */
 
-static void hang_up(struct dial *dial)
+static void dial_close(struct dial *dial)
 {
 	if (dial->state != DIAL_NONE)
-		drop(dial->fd);
+		close_now(dial->fd);
 	dial->state = DIAL_NONE;
 	dial->fd = -1;
 }
 
-static void call_up(struct run *run, struct dial *dial)
+static void dial_connect(struct run *run, struct dial *dial)
 {
 	struct sockaddr_storage to;
 	socklen_t length;
@@ -234,7 +234,7 @@ static void call_up(struct run *run, struct dial *dial)
 	dial->state = DIAL_CONNECTING;
 	packet_encode(run->round->session, &packet, dial->packet);
 	if (connect(dial->fd, (const struct sockaddr *)(const void *)&to, length) != 0 && errno != EINPROGRESS)
-		hang_up(dial);
+		dial_close(dial);
 }
 
 static void check_connected(struct dial *dial)
@@ -243,67 +243,68 @@ static void check_connected(struct dial *dial)
 	socklen_t length = sizeof(reason);
 
 	if (getsockopt(dial->fd, SOL_SOCKET, SO_ERROR, &reason, &length) != 0 || reason != 0) {
-		hang_up(dial);
+		dial_close(dial);
 		return;
 	}
 	(void)setsockopt(dial->fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
-	dial->state = DIAL_SAYING;
+	dial->state = DIAL_SENDING;
 }
 
-static void say(struct dial *dial)
+static void send_packet(struct dial *dial)
 {
 	ssize_t n = send(dial->fd, dial->packet + dial->done, PACKET_BYTES - dial->done, MSG_NOSIGNAL);
 
 	if (n < 0 && errno != EAGAIN && errno != EINTR) {
-		hang_up(dial);
+		dial_close(dial);
 		return;
 	}
 	dial->done += n > 0 ? (uint32_t)n : 0;
 	if (dial->done == PACKET_BYTES) {
-		dial->state = DIAL_HEARING;
+		dial->state = DIAL_READING;
 		dial->done = 0;
 	}
 }
 
-static void hear_answer(struct run *run, struct dial *dial)
+static void read_answer(struct run *run, struct dial *dial)
 {
 	const struct burst_round *round = run->round;
 	struct packet packet;
 	ssize_t n = recv(dial->fd, dial->packet + dial->done, PACKET_BYTES - dial->done, 0);
 
 	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
-		hang_up(dial);
+		dial_close(dial);
 		return;
 	}
 	dial->done += n > 0 ? (uint32_t)n : 0;
 	if (dial->done < PACKET_BYTES)
 		return;
-	if (!packet_decode(round->session, dial->packet, PACKET_BYTES, round->hosts, &packet) || packet.kind != PACKET_WELCOME ||
-	    packet.from != round->target || packet.to != round->self || packet.round != round->round) {
-		hang_up(dial);
+	if (!packet_decode(round->session, dial->packet, PACKET_BYTES, round->hosts, &packet) ||
+	    packet.kind != PACKET_WELCOME || packet.from != round->target || packet.to != round->self ||
+	    packet.round != round->round) {
+		dial_close(dial);
 		return;
 	}
 	dial->state = DIAL_READY;
 	run->reached = true;
 }
 
-static void pour(struct run *run, struct dial *dial)
+static void send_data(struct run *run, struct dial *dial)
 {
 	ssize_t n = send(dial->fd, run->port->data, DATA_BYTES, MSG_NOSIGNAL);
 
 	if (n > 0)
 		run->sent += (uint64_t)n;
 	else if (n < 0 && errno != EAGAIN && errno != EINTR)
-		hang_up(dial);
+		dial_close(dial);
 }
 
 static short dial_wants(const struct run *run, const struct dial *dial)
 {
 	switch (dial->state) {
 	case DIAL_CONNECTING:
-	case DIAL_SAYING:
+	case DIAL_SENDING:
 		return POLLOUT;
-	case DIAL_HEARING:
+	case DIAL_READING:
 		return POLLIN;
 	case DIAL_READY:
 		return run->now_ns >= run->round->start_ns ? POLLOUT : 0;
@@ -313,16 +314,16 @@ static short dial_wants(const struct run *run, const struct dial *dial)
 	return 0;
 }
 
-static void push(struct run *run, struct dial *dial)
+static void dial_progress(struct run *run, struct dial *dial)
 {
 	if (dial->state == DIAL_CONNECTING)
 		check_connected(dial);
-	else if (dial->state == DIAL_SAYING)
-		say(dial);
-	else if (dial->state == DIAL_HEARING)
-		hear_answer(run, dial);
+	else if (dial->state == DIAL_SENDING)
+		send_packet(dial);
+	else if (dial->state == DIAL_READING)
+		read_answer(run, dial);
 	else if (dial->state == DIAL_READY && run->now_ns >= run->round->start_ns)
-		pour(run, dial);
+		send_data(run, dial);
 }
 
 /* ---- a slot ---- */
@@ -334,7 +335,7 @@ static void wait_and_serve(struct run *run)
 	struct pollfd polls[POLLS];
 	struct burst_port *port = run->port;
 	uint32_t count = 0;
-	uint64_t left = run->round->end_ns - run->now_ns, nap = left < NAP_NS ? left : NAP_NS;
+	uint64_t left = run->round->end_ns - run->now_ns, nap = left < POLL_MOST_NS ? left : POLL_MOST_NS;
 	struct timespec time = {0, (long)nap};
 
 	polls[count++] = (struct pollfd){port->fd, POLLIN, 0};
@@ -358,14 +359,14 @@ static void wait_and_serve(struct run *run)
 			serve(run, &port->guests[i]);
 	for (uint32_t i = 0; i < run->dial_count; i++)
 		if (polls[1 + BURST_GUESTS + i].revents)
-			push(run, &run->dials[i]);
+			dial_progress(run, &run->dials[i]);
 	if (polls[0].revents)
-		let_in(port);
+		accept_guests(port);
 }
 
 /*
- * What came in the time that counts. That begins with our first read in it, which is late if we are not let to run, and ends with the last,
- * unless nothing came for so long that the sender must have stopped.
+ * The rate in the counted time. That begins with the first read in it, which is late if this process is not
+ * scheduled, and ends with the last read, unless nothing arrived for so long that the sender must have stopped.
  */
 static double rate_of(const struct burst_guest *guest, const struct burst_round *round)
 {
@@ -391,7 +392,7 @@ static void finish(struct run *run, struct burst_result *out)
 {
 	*out = (struct burst_result){.reached = run->reached, .sent = run->sent};
 	for (uint32_t i = 0; i < run->dial_count; i++)
-		hang_up(&run->dials[i]);
+		dial_close(&run->dials[i]);
 	for (uint32_t i = 0; i < BURST_GUESTS; i++) {
 		struct burst_guest *guest = &run->port->guests[i];
 		if (guest->fd == -1 || !guest->proved || guest->round > run->round->round)
@@ -402,7 +403,7 @@ static void finish(struct run *run, struct burst_result *out)
 			from->rate += rate_of(guest, run->round);
 		}
 		if (guest->fd >= 0)
-			dismiss(guest);
+			guest_close(guest);
 		guest->fd = -1;
 	}
 }
@@ -411,11 +412,11 @@ void burst_run(struct burst_port *port, const struct burst_round *round, struct 
 {
 	struct run run = {.port = port, .round = round, .now_ns = clock_now_ns()};
 
-	if (round->target != BURST_NOBODY)
+	if (round->target != BURST_NONE)
 		run.dial_count = round->streams < BURST_EACH_MOST ? round->streams : BURST_EACH_MOST;
 	for (uint32_t i = 0; i < run.dial_count; i++)
-		call_up(&run, &run.dials[i]);
-	for (uint32_t i = 0; i < BURST_GUESTS; i++) /* who came early */
+		dial_connect(&run, &run.dials[i]);
+	for (uint32_t i = 0; i < BURST_GUESTS; i++) /* connections that came early */
 		if (port->guests[i].fd >= 0 && port->guests[i].proved)
 			serve(&run, &port->guests[i]);
 	while (run.now_ns < round->end_ns)

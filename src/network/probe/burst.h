@@ -1,15 +1,18 @@
 /*
- * burst.h - bandwidth: in a round, send to one host as fast as it goes, and count what comes from whoever sends to us.
+ * burst.h - bandwidth: in a round, a host sends to one other host as fast as it can, and counts the data that
+ * it receives.
  *
  *     slot    ├─ connecting ─┼─ warming up ─┼──── counting ────┤
  *            now          start_ns       count_ns           end_ns
  *
- * All hosts are in the same slot by their own clocks, set by one meeting; nobody waits for anybody, so whoever is missing costs
- * its own measurement alone. Several connections share a way: one of them would have to find its rate again after every loss, and clouds
- * bound single ones. The receiver counts, by its own clock.
+ * All hosts are in the same slot by their own clocks, synchronised by one meeting; hosts do not wait for each
+ * other, so a missing host costs its own measurement only. Several connections share a path: a single one would
+ * need time to recover its rate after every loss, and clouds limit single ones. The receiver counts, by its own
+ * clock.
  *
- * A connection begins with a packet that proves it (packet.h) and is answered by another. What is for the next round waits; what
- * is for one before is closed, and so is a stranger when the round is over or places get scarce.
+ * A connection begins with a packet that proves it (packet.h) and is answered by another. A connection for the
+ * next round waits; one for an earlier round is closed, and an unproved one is closed when the round is over or
+ * slots are scarce.
  */
 #ifndef NETWORK_PROBE_BURST_H
 #define NETWORK_PROBE_BURST_H
@@ -17,19 +20,19 @@
 #include "network/probe/packet.h"
 #include "network/probe/place.h"
 
-#define BURST_GUESTS 64u   /* connections to us at a time */
-#define BURST_EACH_MOST 16u /* connections of ours in a round */
-#define BURST_NOBODY UINT32_MAX
+#define BURST_GUESTS 64u   /* incoming connections at a time */
+#define BURST_EACH_MOST 16u /* outgoing connections in a round */
+#define BURST_NONE UINT32_MAX
 
 struct burst_guest {
-	int fd;        /* -1: free; -2: has gone, and counts */
+	int fd;        /* -1: free; -2: closed, and counts */
 	uint32_t have; /* bytes of its packet */
-	uint32_t said; /* bytes of our answer */
+	uint32_t said; /* bytes sent of the answer */
 	uint8_t packet[PACKET_BYTES];
-	bool proved, welcome; /* welcome: our answer has left, data follows */
+	bool proved, welcome; /* welcome: the answer was sent, data follows */
 	uint32_t from, round;
-	uint64_t order;       /* of its coming */
-	uint64_t bytes;       /* of this round, in all */
+	uint64_t order;       /* number of its arrival */
+	uint64_t bytes;       /* in this round, in all */
 	uint64_t counted;     /* of those, between first_ns and last_ns */
 	uint64_t first_ns, last_ns;
 };
@@ -39,15 +42,15 @@ struct burst_port {
 	uint16_t port;
 	uint64_t next_order;
 	struct burst_guest guests[BURST_GUESTS];
-	uint8_t *data; /* what is sent: nothing that a network could compress */
+	uint8_t *data; /* data to send: incompressible */
 };
 
 struct burst_round {
 	const struct packet_session *session;
 	const struct place *places; /* by host */
 	uint32_t hosts, self;
-	uint32_t round;   /* of all that are played in a session, in rising order */
-	uint32_t target;  /* BURST_NOBODY: only receives */
+	uint32_t round;   /* number of the round in the session, rising */
+	uint32_t target;  /* BURST_NONE: only receives */
 	uint32_t streams; /* connections to the target */
 	uint64_t start_ns, count_ns, end_ns;
 };
@@ -60,13 +63,14 @@ struct burst_from {
 
 struct burst_result {
 	bool reached;    /* the target has answered */
-	uint64_t sent;   /* bytes to it */
+	uint64_t sent;   /* bytes to the target */
 	uint32_t count;
-	struct burst_from from[BURST_GUESTS]; /* by host, none twice */
+	struct burst_from from[BURST_GUESTS]; /* without repetitions of a host */
 };
 
 /* Ports as in place_open(). */
-ESP_CHECKED enum esp_status burst_open(struct burst_port *port, int family, uint16_t first, uint16_t last, struct error *err);
+ESP_CHECKED enum esp_status burst_open(struct burst_port *port, int family, uint16_t first, uint16_t last,
+                                       struct error *err);
 void burst_close(struct burst_port *port);
 
 /* Returns at end_ns, whatever happens. */

@@ -3,12 +3,13 @@
 #include <math.h>
 
 /*
- * Two ends measure one way, at one time: what they see differs by noise. Latencies of a few microseconds may be off by tens of them on a
- * busy host, so small ones do not count against anybody.
+ * Both ends measure one path at one time: their results differ by noise. Latencies of a few microseconds may be
+ * off by tens of them on a busy host, so small differences do not count.
  */
 #define RTT_RATIO 8.0
 #define RTT_SLACK 500e-6
-#define RATE_SLACK 3.1 /* a rate is taken over a third of the window at least (burst.c), of no more than was received in all of the slot */
+/* a rate is averaged over at least a third of the window (burst.c), and over no more data than the slot had */
+#define RATE_SLACK 3.1
 
 const char *probe_fate_text(enum probe_fate fate)
 {
@@ -36,7 +37,7 @@ static bool rtts_differ(const struct report_row *a, const struct report_row *b)
 	return high > low * RTT_RATIO && high - low > RTT_SLACK;
 }
 
-/* What `to` says that it has got of `from`, against what that one says that it has sent. */
+/* True if `to` reports more data from `from` than that host reports to have sent. */
 static bool is_too_much(const struct collect_input *input, const struct report_row *to, const struct report_row *from)
 {
 	return to->received > from->sent || to->rate_sum * input->window > RATE_SLACK * (double)to->received;
@@ -59,19 +60,19 @@ static bool is_bandwidth_known(const struct collect_input *input, uint32_t a, ui
 	return row_of(input, a, b)->rate_best > 0 || row_of(input, b, a)->rate_best > 0;
 }
 
-/* ---- whom to believe ---- */
+/* ---- contradictions ---- */
 
 typedef bool pair_fn(const struct collect_input *input, uint32_t a, uint32_t b);
 
-/* Neither of what was measured is known. */
+/* Neither of the measured distances is known. */
 static bool is_unknown(const struct collect_input *input, uint32_t a, uint32_t b)
 {
 	return !(input->latency && is_latency_known(input, a, b)) && !(input->bandwidth && is_bandwidth_known(input, a, b));
 }
 
 /*
- * Takes out, one by one, the host for which that holds with the most of those who are in, as long as that is more than half of them. Two
- * hosts that contradict each other stay: nobody knows which of them is wrong.
+ * Excludes, one by one, the host for which is_bad() holds with the most of the remaining hosts, as long as that
+ * is more than half of them. Two hosts that contradict each other stay: it is unknown which of them is wrong.
  */
 static void expel(const struct collect_input *input, enum probe_fate *fates, pair_fn *is_bad, enum probe_fate fate)
 {
@@ -93,7 +94,10 @@ static void expel(const struct collect_input *input, enum probe_fate *fates, pai
 	}
 }
 
-/* A host that answers one kind of probe is there. Where UDP does not pass, say, all are known by bandwidth alone. */
+/*
+ * A host that answers one kind of probe is present. Where UDP is blocked, for example, all hosts are known by
+ * bandwidth only.
+ */
 void collect_expel(const struct collect_input *input, enum probe_fate *fates)
 {
 	expel(input, fates, collect_contradicts, PROBE_LIES);
@@ -102,7 +106,7 @@ void collect_expel(const struct collect_input *input, enum probe_fate *fates)
 
 /* ---- distances ---- */
 
-/* What disturbs a probe only makes it longer. */
+/* Disturbance only makes a probe longer. */
 static double rtt_of(const struct report_row *x, const struct report_row *y)
 {
 	if (x->rtt_count == 0 || y->rtt_count == 0)
@@ -110,7 +114,7 @@ static double rtt_of(const struct report_row *x, const struct report_row *y)
 	return fmin(x->rtt_low, y->rtt_low);
 }
 
-/* The mean rate of both ways and all rounds; one in which nothing came counts as 0. */
+/* The inverse of the mean rate of both directions and all rounds; a round without data counts as 0. */
 static double inverse_of(const struct report_row *x, const struct report_row *y)
 {
 	double sum = x->rate_sum + y->rate_sum;
@@ -118,7 +122,8 @@ static double inverse_of(const struct report_row *x, const struct report_row *y)
 	return sum > 0 ? ((double)x->rate_count + (double)y->rate_count) / sum : NAN;
 }
 
-void collect_distances(const struct collect_input *input, const enum probe_fate *fates, struct matrix *latency, struct matrix *inverse)
+void collect_distances(const struct collect_input *input, const enum probe_fate *fates, struct matrix *latency,
+                       struct matrix *inverse)
 {
 	for (uint32_t a = 0; a < input->hosts; a++)
 		for (uint32_t b = 0; b < a; b++) {

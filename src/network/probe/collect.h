@@ -1,9 +1,9 @@
 /*
- * collect.h - the reports of all hosts put together: whom to believe, and how far hosts are from each other.
+ * collect.h - merges the reports of all hosts: which hosts to trust, and the distances between hosts.
  *
- * Every number is known twice. Two ends measure the same way there and back, and nobody has received what was not sent: a host that
- * contradicts most of those whom it has met is left out, the worst first. So is one of whom nothing, or nothing that makes sense, was heard, or that was out
- * of reach of most others. Pure.
+ * Every number is known twice. Both ends measure the same round trip, and a host cannot receive more than was
+ * sent: a host that contradicts most of its partners is excluded, the worst first. So is a host without a valid
+ * report, and one that was out of reach of most others. Pure.
  */
 #ifndef NETWORK_PROBE_COLLECT_H
 #define NETWORK_PROBE_COLLECT_H
@@ -13,32 +13,33 @@
 
 enum probe_fate {
 	PROBE_IN,
-	PROBE_ABSENT,   /* has handed in nothing: it has vanished                */
-	PROBE_NONSENSE, /* its report cannot be read                             */
-	PROBE_SILENT,   /* does not answer most of the others                    */
+	PROBE_ABSENT,   /* has sent no report: it has vanished */
+	PROBE_NONSENSE, /* its report cannot be decoded */
+	PROBE_SILENT,   /* does not answer most of the others */
 	PROBE_LIES,     /* its report contradicts those of most others           */
-	PROBE_NOT_STARTED, /* was to take part, and is no host of the job at all */
+	PROBE_NOT_STARTED, /* was to take part, but is no host of the job */
 };
-/* "does not answer the probes of the other hosts" */
+/* A predicate for the host: "does not answer the probes of most other hosts (a firewall?)". */
 const char *probe_fate_text(enum probe_fate fate);
 
 struct collect_input {
 	uint32_t hosts;
 	const struct report_row *rows; /* by reporter and host: hosts * hosts */
-	bool latency, bandwidth;       /* what was measured                   */
-	double window;                 /* seconds in which a round counted    */
+	bool latency, bandwidth;       /* the measured distances */
+	double window;                 /* counted seconds of a round */
 };
 
-/* Whom to believe. fates: in: PROBE_ABSENT and PROBE_NONSENSE, or PROBE_IN; out: all of them. */
+/* Excludes hosts. fates: PROBE_ABSENT, PROBE_NONSENSE or PROBE_IN on entry; final on return. */
 void collect_expel(const struct collect_input *input, enum probe_fate *fates);
 
 /*
- * The matrices (matrix_init() of so many hosts) get seconds there and back, and seconds per byte, where both ends are in and something
- * is known. Either may be NULL.
+ * Writes seconds of a round trip, and seconds per byte, into the matrices (from matrix_init()) where both ends
+ * take part and something is known. Either may be NULL.
  */
-void collect_distances(const struct collect_input *input, const enum probe_fate *fates, struct matrix *latency, struct matrix *inverse);
+void collect_distances(const struct collect_input *input, const enum probe_fate *fates, struct matrix *latency,
+                       struct matrix *inverse);
 
-/* Do the two reports on a pair contradict each other? */
+/* True if the two reports on a pair contradict each other. */
 bool collect_contradicts(const struct collect_input *input, uint32_t a, uint32_t b);
 
 #endif

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #define NS 1e-9
-#define SAMPLE_MAX_NS UINT64_C(10000000000) /* more is a clock that was set meanwhile */
+#define SAMPLE_MAX_NS UINT64_C(10000000000) /* a longer time is a clock that was set meanwhile */
 
 void echo_init(struct echo *echo, const struct packet_session *session, uint32_t hosts, uint32_t self)
 {
@@ -12,7 +12,8 @@ void echo_init(struct echo *echo, const struct packet_session *session, uint32_t
 		echo->askers[i].host = UINT32_MAX;
 }
 
-void echo_begin(struct echo *echo, uint32_t round, uint32_t partner, const struct echo_pace *pace, struct samples *samples)
+void echo_begin(struct echo *echo, uint32_t round, uint32_t partner, const struct echo_pace *pace,
+                struct samples *samples)
 {
 	echo->round = round;
 	echo->partner = partner;
@@ -28,8 +29,8 @@ void echo_begin(struct echo *echo, uint32_t round, uint32_t partner, const struc
 
 /* ---- asking ---- */
 
-/* Is it time for one more? If not, *out_wake_ns says when. */
-static bool go_on(struct echo *echo, uint64_t now_ns, uint64_t *out_wake_ns)
+/* True if the next request is due; otherwise *out_wake_ns is its time. */
+static bool is_due(struct echo *echo, uint64_t now_ns, uint64_t *out_wake_ns)
 {
 	if (echo->left_of_train == 0 && now_ns < echo->next_train_ns) {
 		*out_wake_ns = echo->next_train_ns;
@@ -58,7 +59,7 @@ bool echo_ask(struct echo *echo, uint64_t now_ns, uint64_t stamp, uint8_t out[PA
 		*out_wake_ns = ECHO_NEVER;
 		return false;
 	}
-	if (!go_on(echo, now_ns, out_wake_ns))
+	if (!is_due(echo, now_ns, out_wake_ns))
 		return false;
 	echo->sequence++;
 	echo->waits = true;
@@ -75,7 +76,7 @@ bool echo_ask(struct echo *echo, uint64_t now_ns, uint64_t stamp, uint8_t out[PA
 	return true;
 }
 
-/* The other half of what was measured before, if this reply has it. */
+/* Completes the previous sample, if this reply has the other half of it. */
 static void complete_half(struct echo *echo, const struct packet *packet)
 {
 	if (!echo->has_half || packet->before != echo->half_sequence || packet->turnaround_ns == 0)
@@ -84,10 +85,11 @@ static void complete_half(struct echo *echo, const struct packet *packet)
 		samples_add(echo->samples, (double)(echo->half_ns - packet->turnaround_ns) * NS);
 }
 
-static void take_reply(struct echo *echo, const struct packet *packet, uint64_t arrived)
+static void receive_reply(struct echo *echo, const struct packet *packet, uint64_t arrived)
 {
-	if (!echo->waits || packet->from != echo->partner || packet->round != echo->round || packet->sequence != echo->sequence)
-		return; /* late, twice, or for nobody */
+	if (!echo->waits || packet->from != echo->partner || packet->round != echo->round ||
+	    packet->sequence != echo->sequence)
+		return; /* late, duplicate, or not requested */
 	complete_half(echo, packet);
 	echo->waits = false;
 	echo->has_half = arrived > echo->left;
@@ -108,8 +110,9 @@ static struct echo_asker *find_asker(struct echo *echo, const struct packet *pac
 	return asker;
 }
 
-/* False: it was answered before. A second answer would leave us with the wrong times of the first. */
-static bool answer(struct echo *echo, const struct packet *request, uint64_t arrived, uint64_t stamp, uint8_t out[PACKET_BYTES])
+/* False: the request was answered before. A second answer would overwrite the times of the first. */
+static bool answer_request(struct echo *echo, const struct packet *request, uint64_t arrived, uint64_t stamp,
+                           uint8_t out[PACKET_BYTES])
 {
 	struct echo_asker *asker = find_asker(echo, request);
 
@@ -125,7 +128,7 @@ static bool answer(struct echo *echo, const struct packet *request, uint64_t arr
 	};
 
 	if (asker->arrived && asker->left >= asker->arrived && asker->left - asker->arrived < SAMPLE_MAX_NS)
-		reply.turnaround_ns = asker->left > asker->arrived ? asker->left - asker->arrived : 1; /* 0 is: not known */
+		reply.turnaround_ns = asker->left > asker->arrived ? asker->left - asker->arrived : 1; /* 0 means unknown */
 	asker->sequence = request->sequence;
 	asker->arrived = arrived;
 	asker->left = stamp;
@@ -133,15 +136,16 @@ static bool answer(struct echo *echo, const struct packet *request, uint64_t arr
 	return true;
 }
 
-bool echo_receive(struct echo *echo, const uint8_t *bytes, size_t length, uint64_t arrived, uint64_t stamp, uint8_t out[PACKET_BYTES])
+bool echo_receive(struct echo *echo, const uint8_t *bytes, size_t length, uint64_t arrived, uint64_t stamp,
+                  uint8_t out[PACKET_BYTES])
 {
 	struct packet packet;
 
 	if (!packet_decode(echo->session, bytes, length, echo->hosts, &packet) || packet.to != echo->self)
 		return false;
 	if (packet.kind == PACKET_REPLY)
-		take_reply(echo, &packet, arrived);
-	return packet.kind == PACKET_REQUEST && answer(echo, &packet, arrived, stamp, out);
+		receive_reply(echo, &packet, arrived);
+	return packet.kind == PACKET_REQUEST && answer_request(echo, &packet, arrived, stamp, out);
 }
 
 void echo_left(struct echo *echo, const uint8_t *bytes, size_t length, uint64_t stamp)
@@ -154,7 +158,8 @@ void echo_left(struct echo *echo, const uint8_t *bytes, size_t length, uint64_t 
 		echo->left = stamp;
 	for (uint32_t i = 0; i < ECHO_ASKERS && packet.kind == PACKET_REPLY; i++) {
 		struct echo_asker *asker = &echo->askers[i];
-		if (asker->host == packet.to && asker->round == packet.round && asker->sequence == packet.sequence && stamp >= asker->left)
+		if (asker->host == packet.to && asker->round == packet.round && asker->sequence == packet.sequence &&
+		    stamp >= asker->left)
 			asker->left = stamp;
 	}
 }

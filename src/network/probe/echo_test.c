@@ -1,4 +1,4 @@
-/* Two hosts in virtual time: the network's time comes out exactly, whatever hosts, clocks and the network do. */
+/* Hosts in virtual time: the network's time is measured exactly, whatever hosts, clocks and the network do. */
 #include "network/probe/echo.h"
 
 #include <math.h>
@@ -20,7 +20,7 @@ struct world {
 	struct rng rng;
 	uint64_t now;
 	struct echo hosts[HOSTS];
-	uint64_t clock[HOSTS]; /* what a host's clock is ahead */
+	uint64_t clock[HOSTS]; /* how much a host's clock is ahead */
 	struct samples samples[HOSTS];
 	struct flight flights[FLIGHTS];
 	uint64_t one_way, jitter;
@@ -41,7 +41,8 @@ static uint64_t stamp(const struct world *world, uint32_t host)
 
 static void fly(struct world *world, uint32_t to, const uint8_t *bytes)
 {
-	uint32_t copies = rng_chance(&world->rng, world->loss, 100) ? 0 : rng_chance(&world->rng, world->twice, 100) ? 2 : 1;
+	uint32_t copies = rng_chance(&world->rng, world->loss, 100) ? 0 : rng_chance(&world->rng, world->twice, 100)
+	                  ? 2 : 1;
 
 	for (uint32_t i = 0; i < FLIGHTS && copies > 0; i++) {
 		struct flight *flight = &world->flights[i];
@@ -55,8 +56,8 @@ static void fly(struct world *world, uint32_t to, const uint8_t *bytes)
 	}
 }
 
-/* A process is slow between seeing a packet and sending one; the kernel's stamps do not see that. */
-static void depart(struct world *world, uint32_t host, uint32_t to, const uint8_t *bytes)
+/* A process takes time between receiving a packet and sending one; the kernel's stamps do not include it. */
+static void send_late(struct world *world, uint32_t host, uint32_t to, const uint8_t *bytes)
 {
 	uint64_t late = 5000 + rng_below(&world->rng, 50000);
 
@@ -77,11 +78,11 @@ static void arrive(struct world *world, struct flight *flight)
 	flight->used = false;
 	CHECK(packet_decode(&session, flight->bytes, PACKET_BYTES, HOSTS, &packet));
 	if (echo_receive(&world->hosts[host], flight->bytes, PACKET_BYTES, arrived, arrived, out))
-		depart(world, host, packet.from, out);
+		send_late(world, host, packet.from, out);
 }
 
-/* The next thing that happens; false: nothing does. */
-static bool turn(struct world *world)
+/* Runs the next event; false: there is none. */
+static bool run_event(struct world *world)
 {
 	uint8_t out[PACKET_BYTES];
 	uint64_t next = ECHO_NEVER;
@@ -90,7 +91,7 @@ static bool turn(struct world *world)
 	for (uint32_t h = 0; h < HOSTS; h++) {
 		uint64_t wake;
 		if (echo_ask(&world->hosts[h], world->now, stamp(world, h), out, &wake)) {
-			depart(world, h, world->hosts[h].partner, out);
+			send_late(world, h, world->hosts[h].partner, out);
 			return true;
 		}
 		next = wake < next ? wake : next;
@@ -120,11 +121,12 @@ static void start(struct world *world, uint64_t seed)
 
 static void play(struct world *world, uint32_t round, uint32_t most)
 {
-	const struct echo_pace pace = {.asks = most, .train = world->train, .gap_ns = world->gap_ns, .patience_ns = 10000000};
+	const struct echo_pace pace = {.asks = most, .train = world->train, .gap_ns = world->gap_ns,
+	                               .patience_ns = 10000000};
 
 	for (uint32_t h = 0; h < 2; h++)
 		echo_begin(&world->hosts[h], round, 1 - h, &pace, &world->samples[h]);
-	for (uint32_t i = 0; turn(world); i++)
+	for (uint32_t i = 0; run_event(world); i++)
 		CHECK_MSG(i < 100000, "it never ends");
 }
 
@@ -134,7 +136,7 @@ static void stop(struct world *world)
 		samples_fini(&world->samples[h]);
 }
 
-/* Clocks that differ by days and processes that dawdle do not show. */
+/* Clocks that differ by days, and slow processes, do not affect the result. */
 static void test_exact(uint64_t seed)
 {
 	struct world world;
@@ -149,7 +151,7 @@ static void test_exact(uint64_t seed)
 	stop(&world);
 }
 
-/* Trains are so far apart as they are told, also when packets are lost; each sample is as good as without a pause. */
+/* Trains are as far apart as requested, also when packets are lost; each sample is as good as without a pause. */
 static void test_trains(uint64_t seed)
 {
 	struct world world;
@@ -159,7 +161,8 @@ static void test_trains(uint64_t seed)
 	world.gap_ns = 50000000;
 	uint64_t begin = world.now;
 	play(&world, 1, 40);
-	CHECK_MSG(world.now - begin >= 9 * world.gap_ns && world.now - begin < 10 * world.gap_ns, "%llu ns", (unsigned long long)(world.now - begin));
+	CHECK_MSG(world.now - begin >= 9 * world.gap_ns && world.now - begin < 10 * world.gap_ns, "%llu ns",
+	          (unsigned long long)(world.now - begin));
 	for (uint32_t h = 0; h < 2; h++) {
 		CHECK_U64(world.samples[h].count, 39);
 		for (uint32_t i = 0; i < world.samples[h].count; i++)
@@ -172,7 +175,7 @@ static void test_trains(uint64_t seed)
 	stop(&world);
 }
 
-/* Without the kernel the process's own time is in it, but nothing that is less than the network's. */
+/* With the process's stamps its own time is included, but no sample is less than the network's time. */
 static void test_process_stamps(uint64_t seed)
 {
 	struct world world;
@@ -188,7 +191,7 @@ static void test_process_stamps(uint64_t seed)
 	stop(&world);
 }
 
-/* What is lost, doubled or overtaken costs samples and never makes a wrong one. */
+/* Lost, duplicated and overtaken packets cost samples and never make a wrong one. */
 static void test_rough(uint64_t seed)
 {
 	struct world world;
@@ -208,7 +211,10 @@ static void test_rough(uint64_t seed)
 	stop(&world);
 }
 
-/* A host that has the key may still say anything about how long it has kept a request: no sample is 0, below, or longer than what was really waited. */
+/*
+ * A host with the key may claim any time for which it kept a request: no sample is 0, negative, or longer than
+ * the actual wait.
+ */
 static void test_lies(struct rng *rng)
 {
 	static const uint64_t lies[] = {0, 1, 39999, 40000, 40001, UINT64_C(1) << 32, UINT64_C(1) << 63, UINT64_MAX};
@@ -224,12 +230,13 @@ static void test_lies(struct rng *rng)
 		if (!echo_ask(&world.hosts[0], now, now, request, &wake)) {
 			if (wake == ECHO_NEVER)
 				break;
-			now = wake; /* an answer that makes no sense is none */
+			now = wake; /* an answer with an impossible time is none */
 			continue;
 		}
 		CHECK(echo_receive(&world.hosts[1], request, PACKET_BYTES, now, now, reply));
 		CHECK(packet_decode(&session, reply, PACKET_BYTES, HOSTS, &packet));
-		packet.turnaround_ns = rng_chance(rng, 1, 4) ? rng_next(rng) : lies[rng_below(rng, sizeof(lies) / sizeof(lies[0]))];
+		packet.turnaround_ns = rng_chance(rng, 1, 4)
+		                       ? rng_next(rng) : lies[rng_below(rng, sizeof(lies) / sizeof(lies[0]))];
 		if (rng_chance(rng, 1, 4))
 			packet.before = (uint32_t)rng_next(rng);
 		packet_encode(&session, &packet, reply);
@@ -241,7 +248,7 @@ static void test_lies(struct rng *rng)
 	stop(&world);
 }
 
-/* A reply that comes when its round is over, or from somebody who was not asked. */
+/* A reply after its round is over, or from a host that was not asked. */
 static void test_late(void)
 {
 	struct world world;

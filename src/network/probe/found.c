@@ -7,7 +7,7 @@
 #include "base/units.h"
 
 #define DELAY_LEAST 1e-9
-#define NEARLY 0.9 /* of what hosts carry */
+#define NEARLY 0.9 /* of the hosts' rates */
 
 void found_fini(struct found *found)
 {
@@ -34,7 +34,8 @@ enum esp_status found_rates_init(struct found *found, struct error *err)
 	return ESP_OK;
 }
 
-void found_uplinks(const struct report_row *rows, uint32_t hosts, const struct grouping *grouping, double *out_out, double *out_in)
+void found_uplinks(const struct report_row *rows, uint32_t hosts, const struct grouping *grouping, double *out_out,
+                   double *out_in)
 {
 	memset(out_out, 0, grouping->count * sizeof(*out_out));
 	memset(out_in, 0, grouping->count * sizeof(*out_in));
@@ -69,7 +70,7 @@ static double best_rate(const struct matrix *inverse, uint32_t host)
 	return best;
 }
 
-/* In a round of chance so many hosts of a group of this size have partners outside. */
+/* The expected number of hosts of such a group that have partners outside in a random round. */
 static double flows_out(uint32_t size, uint32_t hosts)
 {
 	return (double)size * (hosts - size) / (hosts - 1);
@@ -94,7 +95,8 @@ static double estimate_uplink(const struct found *found, const struct matrix *in
 			}
 		}
 	}
-	if (known && sum / known * size >= NEARLY * own) /* flows that are as fast as their hosts have not filled it: nobody saw its rate */
+	/* flows as fast as their hosts have not filled the uplink: its rate is unknown */
+	if (known && sum / known * size >= NEARLY * own)
 		return own;
 	return known ? fmin(own, sum / known * flows_out(size, grouping->nodes)) : 0;
 }
@@ -125,7 +127,7 @@ void found_estimate_rates(struct found *found)
 
 /* ---- the topology ---- */
 
-/* The mean of the latencies in (or out of) a group, there and back; NAN: none is known. */
+/* The mean round trip within (or out of) a group; NAN: none is known. */
 static double mean_latency(const struct found *found, uint32_t group, bool inside)
 {
 	const struct matrix *latency = &found->survey.matrices[SURVEY_LATENCY];
@@ -144,7 +146,7 @@ static double mean_latency(const struct found *found, uint32_t group, bool insid
 	return known ? sum / known : NAN;
 }
 
-/* One way over a host's link: half of half of what two of them take there and back. */
+/* One way over a host's link: a quarter of the round trip between two hosts. */
 static double host_delay(const struct found *found, uint32_t group)
 {
 	double inside = mean_latency(found, group, true), outside = mean_latency(found, group, false);
@@ -153,7 +155,7 @@ static double host_delay(const struct found *found, uint32_t group)
 	return delay < DELAY_LEAST ? 0 : delay;
 }
 
-/* What a way to other groups takes more, shared by two uplinks and two directions. */
+/* The additional delay to other groups, divided over two uplinks and two directions. */
 static double uplink_delay(const struct found *found, uint32_t group)
 {
 	double outside = mean_latency(found, group, false);
@@ -162,7 +164,7 @@ static double uplink_delay(const struct found *found, uint32_t group)
 	return delay < DELAY_LEAST ? 0 : delay;
 }
 
-/* More digits than that would only be noise. */
+/* More digits would be noise. */
 static uint64_t four_digits(double value)
 {
 	double unit = 1;
@@ -189,14 +191,15 @@ static void print_link(FILE *file, double out, double in, double delay)
 	fputc('\n', file);
 }
 
-/* Topologies have room for less than a name may have: a domain is left out then. */
+/* A name that is too long for a topology loses its domain. */
 static enum esp_status host_name(const char *name, char out[TOPOLOGY_NAME], struct error *err)
 {
 	size_t length = strlen(name), host = strcspn(name, ".");
 
 	length = length < TOPOLOGY_NAME ? length : host;
 	if (length >= TOPOLOGY_NAME)
-		return error_set(err, ESP_ELIMIT, "the name of host %s has more than the %u letters of a topology", name, TOPOLOGY_NAME - 1);
+		return error_set(err, ESP_ELIMIT, "the name of host %s has more than the %u letters of a topology", name,
+		                 TOPOLOGY_NAME - 1);
 	memcpy(out, name, length);
 	out[length] = '\0';
 	return ESP_OK;
@@ -229,7 +232,8 @@ static enum esp_status check_printable(const struct found *found, struct error *
 		if (status != ESP_OK)
 			return status;
 		if (bits(found->rate_out[i]) < 8 || bits(found->rate_in[i]) < 8)
-			return error_set(err, ESP_EINVAL, "the rate of host %s is not known: probe bandwidth too", found->survey.names[i]);
+			return error_set(err, ESP_EINVAL, "the rate of host %s is not known: probe bandwidth too",
+			                 found->survey.names[i]);
 	}
 	for (uint32_t g = 0; g < found->grouping.count && found->grouping.count > 1; g++)
 		if (bits(found->uplink_out[g]) < 8 || bits(found->uplink_in[g]) < 8)
@@ -255,7 +259,8 @@ static void print_group(const struct found *found, uint32_t group, const char *r
 	}
 }
 
-enum esp_status found_print_topology(const struct found *found, const char *const *comments, FILE *file, struct error *err)
+enum esp_status found_print_topology(const struct found *found, const char *const *comments, FILE *file,
+                                     struct error *err)
 {
 	char root[TOPOLOGY_NAME];
 	enum esp_status status = check_printable(found, err);

@@ -7,13 +7,14 @@
 static const char *const names[] = {"n3", "core", "n1", "group0", "n7"};
 static const uint32_t labels[] = {0, 0, 1, 1, 1};
 
-/* Two groups: 20 us there and back within them, 44 between; links of 100 MB/s, uplinks of 100. */
+/* Two groups: round trips of 20 us within them, 44 between; links of 100 MB/s, uplinks of 100. */
 static void build(struct found *found)
 {
 	struct error err;
 
 	memset(found, 0, sizeof(*found));
-	CHECK(survey_init(&found->survey, names, 5, &err) == ESP_OK && grouping_from(&found->grouping, labels, 5, &err) == ESP_OK);
+	CHECK(survey_init(&found->survey, names, 5, &err) == ESP_OK &&
+	      grouping_from(&found->grouping, labels, 5, &err) == ESP_OK);
 	for (uint32_t k = 0; k < SURVEY_KINDS; k++)
 		CHECK(matrix_init(&found->survey.matrices[k], 5, &err) == ESP_OK);
 	for (uint32_t i = 0; i < 5; i++)
@@ -55,15 +56,17 @@ static void test_topology(void)
 		uint32_t rack = topology_rack(topology, host);
 		CHECK(fabs(topology->links[topology->vertices[rack].first_link].rate - (labels[i] ? 120e6 : 110e6)) < 1);
 	}
-	CHECK(topology_rack(topology, topology_find(topology, "n3", 2)) == topology_rack(topology, topology_find(topology, "core", 4)));
-	CHECK(topology_rack(topology, topology_find(topology, "n3", 2)) != topology_rack(topology, topology_find(topology, "n1", 2)));
+	CHECK(topology_rack(topology, topology_find(topology, "n3",
+	                                            2)) == topology_rack(topology, topology_find(topology, "core", 4)));
+	CHECK(topology_rack(topology,
+	                    topology_find(topology, "n3", 2)) != topology_rack(topology, topology_find(topology, "n1", 2)));
 	CHECK(fabs(path_delay(topology, "n3", "core") - 10e-6) < 1e-9);
 	CHECK(fabs(path_delay(topology, "n3", "n7") - 22e-6) < 2e-9);
 	topology_close(topology);
 	found_fini(&found);
 }
 
-/* Without rates there is no topology; from a matrix they can be guessed. */
+/* Without rates there is no topology; from a matrix they can be estimated. */
 static void test_estimates(void)
 {
 	struct topology *topology;
@@ -80,7 +83,7 @@ static void test_estimates(void)
 	CHECK(fabs(found.uplink_out[0] - 75e6) < 1 && fabs(found.uplink_out[1] - 75e6) < 1);
 	found_fini(&found);
 
-	/* Ways between groups that are as fast as those within: what they would carry at most nobody has seen, and nothing is scarce. */
+	/* Paths between groups as fast as those within: their limit is unknown, and nothing is scarce. */
 	build(&found);
 	for (uint32_t i = 0; i < found.survey.count; i++)
 		for (uint32_t j = 0; j < found.survey.count; j++)
@@ -126,7 +129,7 @@ static void test_long_names(void)
 	found_fini(&found);
 }
 
-/* A job has the hosts that could not be probed all the same: they stand apart. */
+/* The job may have hosts that could not be probed: they are outside of all groups. */
 static void test_lost(void)
 {
 	struct topology *topology;

@@ -8,11 +8,12 @@
 
 #define TAG_AT 48u
 #define TAG_BYTES 16u
-#define TURNAROUND_MAX UINT64_C(60000000000) /* a minute; what says more is nonsense */
+#define TURNAROUND_MAX UINT64_C(60000000000) /* a minute; a longer time is invalid */
 
 static const uint8_t magic[4] = {0x9e, 'E', 'P', 0x01};
 
-void packet_session_init(struct packet_session *session, const uint8_t *job_key, const uint8_t nonce[PACKET_NONCE_BYTES])
+void packet_session_init(struct packet_session *session, const uint8_t *job_key,
+                         const uint8_t nonce[PACKET_NONCE_BYTES])
 {
 	static const char purpose[] = "espalier probe 1";
 	uint8_t number[16];
@@ -22,7 +23,7 @@ void packet_session_init(struct packet_session *session, const uint8_t *job_key,
 	crypto_generichash_update(&state, (const uint8_t *)purpose, sizeof(purpose));
 	crypto_generichash_update(&state, nonce, PACKET_NONCE_BYTES);
 	crypto_generichash_final(&state, session->key, PACKET_KEY_BYTES);
-	/* The number is public: it only spares others a hash. */
+	/* The number is public: it only spares other receivers a hash. */
 	crypto_generichash(number, sizeof(number), nonce, PACKET_NONCE_BYTES, NULL, 0);
 	session->number = bytes_get64(number);
 	sodium_memzero(&state, sizeof(state));
@@ -64,7 +65,8 @@ static bool is_ours(const struct packet_session *session, const uint8_t *bytes, 
 	return sodium_memcmp(tag, bytes + TAG_AT, TAG_BYTES) == 0;
 }
 
-bool packet_decode(const struct packet_session *session, const uint8_t *bytes, size_t length, uint32_t hosts, struct packet *out)
+bool packet_decode(const struct packet_session *session, const uint8_t *bytes, size_t length, uint32_t hosts,
+                   struct packet *out)
 {
 	if (!is_ours(session, bytes, length))
 		return false;
@@ -77,7 +79,8 @@ bool packet_decode(const struct packet_session *session, const uint8_t *bytes, s
 		.before = bytes_get32(bytes + 32),
 		.turnaround_ns = bytes_get64(bytes + 40),
 	};
-	if (packet.kind < PACKET_REQUEST || packet.kind > PACKET_WELCOME || bytes[5] || bytes[6] || bytes[7] || bytes_get32(bytes + 36))
+	if (packet.kind < PACKET_REQUEST || packet.kind > PACKET_WELCOME || bytes[5] || bytes[6] || bytes[7] ||
+	    bytes_get32(bytes + 36))
 		return false;
 	if (packet.from >= hosts || packet.to >= hosts || packet.from == packet.to || packet.turnaround_ns > TURNAROUND_MAX)
 		return false;

@@ -1,11 +1,12 @@
 /*
- * packet.h - what two probers say to each other: one small message of fixed size, with proof.
+ * packet.h - the message between two probers: of fixed size, with a proof.
  *
- *     magic 4   kind 1   0 3   session 8   from 4   to 4   round 4   sequence 4   before 4   0 4   turnaround 8   tag 16
+ *     magic 4  kind 1  0 3  session 8  from 4  to 4  round 4  sequence 4  before 4  0 4  turnaround 8  tag 16
  *
- * The same 64 bytes go in datagrams (echo.h) and open a stream (burst.h). The tag is a keyed hash (BLAKE2b) of what stands before it,
- * under a key that is made from the job's key and what one host drew for this probing: a stranger's packet, one of another
- * job or of an earlier probing has another tag, and a late one another round or sequence. All numbers are little endian.
+ * The same 64 bytes are sent in datagrams (echo.h) and begin a stream (burst.h). The tag is a keyed hash
+ * (BLAKE2b) of the bytes before it, under a key derived from the job's key and a nonce of this session: packets
+ * of processes without the key, of other jobs or earlier sessions have other tags, and a late one has another
+ * round or sequence. All numbers are little endian.
  *
  * Pure.
  */
@@ -21,34 +22,36 @@
 #define PACKET_NONCE_BYTES 16u
 
 enum packet_kind {
-	PACKET_REQUEST = 1, /* a datagram that is to be sent back                       */
-	PACKET_REPLY = 2,   /* that one; also says how long the one before was kept      */
-	PACKET_STREAM = 3,  /* first on a connection: I want to send to you in this round */
+	PACKET_REQUEST = 1, /* a datagram to be sent back */
+	PACKET_REPLY = 2,   /* its answer; also carries how long the previous one was kept */
+	PACKET_STREAM = 3,  /* first on a connection: the sender wants to send data in this round */
 	PACKET_WELCOME = 4, /* the answer                                               */
 };
 
 struct packet {
 	uint8_t kind; /* enum packet_kind */
-	uint32_t from, to; /* hosts */
+	uint32_t from, to; /* numbers of hosts */
 	uint32_t round;
 	uint32_t sequence;
 	uint32_t before;        /* of a reply: the sequence number that turnaround_ns is about */
-	uint64_t turnaround_ns; /* from when that request arrived until its reply left; 0: not known */
+	uint64_t turnaround_ns; /* from the arrival of that request until its reply left; 0: unknown */
 };
 
-/* One probing of one job. */
+/* One probing session of one job. */
 struct packet_session {
 	uint8_t key[PACKET_KEY_BYTES];
 	uint64_t number;
 };
 
-/* From the job's key (PACKET_KEY_BYTES) and a nonce that is new for every probing. */
-void packet_session_init(struct packet_session *session, const uint8_t *job_key, const uint8_t nonce[PACKET_NONCE_BYTES]);
+/* From the job's key (PACKET_KEY_BYTES) and a nonce that is new for every session. */
+void packet_session_init(struct packet_session *session, const uint8_t *job_key,
+                         const uint8_t nonce[PACKET_NONCE_BYTES]);
 void packet_session_wipe(struct packet_session *session);
 
 void packet_encode(const struct packet_session *session, const struct packet *packet, uint8_t out[PACKET_BYTES]);
 
-/* False: not of this session, or not a packet at all; *out is then untouched. Hosts are below `hosts`. */
-bool packet_decode(const struct packet_session *session, const uint8_t *bytes, size_t length, uint32_t hosts, struct packet *out);
+/* False: not of this session, or no packet; *out is then untouched. Hosts are below `hosts`. */
+bool packet_decode(const struct packet_session *session, const uint8_t *bytes, size_t length, uint32_t hosts,
+                   struct packet *out);
 
 #endif

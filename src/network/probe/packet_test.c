@@ -22,7 +22,8 @@ static struct packet draw(struct rng *rng, uint32_t hosts)
 
 static bool equal(const struct packet *a, const struct packet *b)
 {
-	return a->kind == b->kind && a->from == b->from && a->to == b->to && a->round == b->round && a->sequence == b->sequence &&
+	return a->kind == b->kind && a->from == b->from && a->to == b->to && a->round == b->round &&
+	       a->sequence == b->sequence &&
 	       a->before == b->before && a->turnaround_ns == b->turnaround_ns;
 }
 
@@ -39,7 +40,7 @@ static void test_round_trip(struct rng *rng)
 	}
 }
 
-/* One bit wrong, too short, another key, another probing, hosts that there are not: none of them gets in. */
+/* One wrong bit, too short, another key, another session, numbers without a host: each is refused. */
 static void test_strangers(struct rng *rng)
 {
 	struct packet_session session, other_job, other_time;

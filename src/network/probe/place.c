@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #define BACKLOG 128
-#define DATAGRAM_ROOM (256 * 1024) /* of a socket: strangers may not push out what counts */
+#define DATAGRAM_ROOM (256 * 1024) /* receive buffer: foreign packets must not push out ours */
 
 static struct sockaddr_in *as_v4(struct sockaddr_storage *address)
 {
@@ -61,7 +61,8 @@ static void set_port(struct sockaddr_storage *address, uint16_t port)
 		as_v4(address)->sin_port = htons(port);
 }
 
-bool place_socket_name(const struct place *place, enum place_kind kind, struct sockaddr_storage *out, socklen_t *out_length)
+bool place_socket_name(const struct place *place, enum place_kind kind, struct sockaddr_storage *out,
+                       socklen_t *out_length)
 {
 	uint16_t port = kind == PLACE_DATAGRAMS ? place->udp_port : place->tcp_port;
 
@@ -95,7 +96,8 @@ static bool bind_to(int fd, int family, enum place_kind kind, uint16_t port)
 	place_set(&place, anywhere, family == AF_INET6 ? 16 : 4, 0);
 	struct sockaddr_storage any = place.address;
 	set_port(&any, port);
-	return bind(fd, (const struct sockaddr *)(const void *)&any, place.length) == 0 && (kind == PLACE_DATAGRAMS || listen(fd, BACKLOG) == 0);
+	return bind(fd, (const struct sockaddr *)(const void *)&any, place.length) == 0 &&
+	       (kind == PLACE_DATAGRAMS || listen(fd, BACKLOG) == 0);
 }
 
 static uint16_t bound_port(int fd)
@@ -109,8 +111,8 @@ static uint16_t bound_port(int fd)
 	return name.ss_family == AF_INET6 ? ntohs(as_v6(&name)->sin6_port) : ntohs(as_v4(&name)->sin_port);
 }
 
-enum esp_status place_open(int family, enum place_kind kind, uint16_t first, uint16_t last, int *out_fd, uint16_t *out_port,
-                           struct error *err)
+enum esp_status place_open(int family, enum place_kind kind, uint16_t first, uint16_t last, int *out_fd,
+                           uint16_t *out_port, struct error *err)
 {
 	int reason = EADDRINUSE;
 
@@ -122,7 +124,7 @@ enum esp_status place_open(int family, enum place_kind kind, uint16_t first, uin
 			return ESP_OK;
 		}
 		if (fd >= 0)
-			close(fd); /* one that failed to listen is bound all the same */
+			close(fd); /* a socket that failed to listen is still bound */
 	}
 	int fd = new_socket(family, kind);
 	if (fd >= 0 && bind_to(fd, family, kind, 0) && (*out_port = bound_port(fd)) != 0) {
@@ -132,5 +134,6 @@ enum esp_status place_open(int family, enum place_kind kind, uint16_t first, uin
 	reason = errno;
 	if (fd >= 0)
 		close(fd);
-	return error_set(err, ESP_ELINK, "no %s port for probing: %s", kind == PLACE_DATAGRAMS ? "UDP" : "TCP", strerror(reason));
+	return error_set(err, ESP_ELINK, "no %s port for probing: %s", kind == PLACE_DATAGRAMS ? "UDP" : "TCP",
+	                 strerror(reason));
 }

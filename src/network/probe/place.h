@@ -1,5 +1,5 @@
 /*
- * place.h - where the prober of each host is reached, and the two ports of this one.
+ * place.h - the address and ports of each host's prober, and opening this host's two ports.
  */
 #ifndef NETWORK_PROBE_PLACE_H
 #define NETWORK_PROBE_PLACE_H
@@ -11,15 +11,15 @@
 #include "base/error.h"
 
 struct place {
-	struct sockaddr_storage address; /* without a port; of a family that the ports of this host can send to */
-	socklen_t length;                /* 0: not known */
-	uint16_t udp_port, tcp_port;     /* 0: not known */
+	struct sockaddr_storage address; /* without a port; of a family that this host's ports can send to */
+	socklen_t length;                /* 0: unknown */
+	uint16_t udp_port, tcp_port;     /* 0: unknown */
 };
 
 /* Bytes in network order: 4 or 16 of them. scope: interface of a link-local address. */
 void place_set(struct place *place, const uint8_t *bytes, size_t count, uint32_t scope);
 
-/* If one of them is IPv6, all become such, IPv4 in its mapped form. Returns the family that all have. */
+/* If one of them is IPv6, all become IPv6, with IPv4 mapped. Returns the common family. */
 int places_settle(struct place *places, uint32_t count);
 
 enum place_kind {
@@ -27,14 +27,15 @@ enum place_kind {
 	PLACE_STREAMS,
 };
 
-/* The address with the port of that kind. False: not known. */
-bool place_socket_name(const struct place *place, enum place_kind kind, struct sockaddr_storage *out, socklen_t *out_length);
+/* The address with the port of that kind. False: unknown. */
+bool place_socket_name(const struct place *place, enum place_kind kind, struct sockaddr_storage *out,
+                       socklen_t *out_length);
 
 /*
- * A socket, non-blocking, on all addresses of this host: the first free port of first .. last, or any port if none of them is free or
- * they are 0. ESP_ELINK.
+ * Opens a non-blocking socket on all addresses of this host: at the first free port of first .. last, or at any
+ * port if none of them is free or they are 0. ESP_ELINK.
  */
-ESP_CHECKED enum esp_status place_open(int family, enum place_kind kind, uint16_t first, uint16_t last, int *out_fd, uint16_t *out_port,
-                                       struct error *err);
+ESP_CHECKED enum esp_status place_open(int family, enum place_kind kind, uint16_t first, uint16_t last, int *out_fd,
+                                       uint16_t *out_port, struct error *err);
 
 #endif

@@ -28,12 +28,13 @@ static enum esp_status allocate(struct prober *prober, struct error *err)
 	prober->present = calloc(hosts, sizeof(*prober->present));
 	prober->mine = calloc(1, prober->room);
 	prober->all = calloc(hosts, prober->room);
-	if (!prober->samples || !prober->rows || !prober->all_rows || !prober->fates || !prober->present || !prober->mine || !prober->all)
+	if (!prober->samples || !prober->rows || !prober->all_rows || !prober->fates || !prober->present || !prober->mine ||
+	    !prober->all)
 		return error_set(err, ESP_ENOMEM, "no memory to probe %zu hosts", hosts);
 	return ESP_OK;
 }
 
-/* A host that gets no ports is at the meetings all the same: the others would wait for it. */
+/* A host that gets no ports takes part in the meetings all the same: the others would wait for it. */
 static void open_ports(struct prober *prober)
 {
 	const struct probe_config *config = prober->config;
@@ -66,11 +67,12 @@ static enum esp_status probe_pass(struct prober *prober, bool latency, uint32_t 
 {
 	const struct timing *timing = &prober->timing;
 	struct schedule schedule;
-	enum esp_status status = schedule_tournament(prober->config->hosts, prober->config->seed + pass + (latency ? 0 : 1000), &schedule);
+	enum esp_status status = schedule_tournament(prober->config->hosts,
+	                                             prober->config->seed + pass + (latency ? 0 : 1000), &schedule);
 
 	if (status != ESP_OK)
 		return error_set(err, status, "no schedule for %u hosts", prober->config->hosts);
-	status = line_up(prober, err);
+	status = wait_for_all(prober, err);
 	if (status == ESP_OK && latency)
 		play_latency(prober, &schedule, schedule.rounds, timing->latency_slot_ns, timing->patience_ns);
 	else if (status == ESP_OK)
@@ -87,13 +89,14 @@ static enum esp_status probe_all_pairs(struct prober *prober, bool latency, stru
 	for (uint32_t pass = 0; pass < passes && status == ESP_OK; pass++)
 		status = probe_pass(prober, latency, pass, err);
 	if (status == ESP_OK)
-		status = hand_in(prober, err);
+		status = exchange_reports(prober, err);
 	return status == ESP_OK ? probe_again(prober, latency, err) : status;
 }
 
-/* ---- what was found ---- */
+/* ---- the result ---- */
 
-static enum esp_status list_hosts(struct prober *prober, uint32_t *kept, uint32_t *out_count, struct found *found, struct error *err)
+static enum esp_status list_hosts(struct prober *prober, uint32_t *kept, uint32_t *out_count, struct found *found,
+                                  struct error *err)
 {
 	uint32_t hosts = prober->config->hosts, count = 0;
 
@@ -112,11 +115,13 @@ static enum esp_status list_hosts(struct prober *prober, uint32_t *kept, uint32_
 	*out_count = count;
 	if (count >= 2)
 		return ESP_OK;
-	return error_set(err, ESP_EPEER, "fewer than two hosts can be probed: host %s %s", found->lost_count ? found->lost[0].name : "?",
-	                 found->lost_count ? probe_fate_text(found->lost[0].fate) : "is alone");
+	return error_set(err, ESP_EPEER, "fewer than two hosts can be probed: host %s %s", found->lost_count
+	                 ? found->lost[0].name : "?", found->lost_count ? probe_fate_text(found->lost[0].fate)
+	                                                                : "is alone");
 }
 
-static enum esp_status make_survey(struct prober *prober, const uint32_t *kept, uint32_t count, struct found *found, struct error *err)
+static enum esp_status make_survey(struct prober *prober, const uint32_t *kept, uint32_t count, struct found *found,
+                                   struct error *err)
 {
 	const struct probe_config *config = prober->config;
 	const struct collect_input input = input_of(prober, config->latency, config->bandwidth);
@@ -146,9 +151,12 @@ static enum esp_status make_survey(struct prober *prober, const uint32_t *kept, 
 
 /* ---- groups ---- */
 
-/* Said by the host that decides: a group for each host of the survey. Anything that is none means that it could not. *out_grouped: whether this one could. */
-static enum esp_status say_groups(struct prober *prober, uint32_t count, size_t bytes, const struct survey *survey, struct error *out_grouped,
-                                  struct error *err)
+/*
+ * The deciding host sends a group for each host of the survey, or a head other than 1 if it could not.
+ * *out_grouped: whether this host could.
+ */
+static enum esp_status send_groups(struct prober *prober, uint32_t count, size_t bytes, const struct survey *survey,
+                                   struct error *out_grouped, struct error *err)
 {
 	const struct probe_config *config = prober->config;
 	struct grouping mine = {0};
@@ -174,33 +182,33 @@ static enum esp_status agree_on_groups(struct prober *prober, uint32_t count, st
 	enum esp_status status;
 	uint32_t first;
 
-	do { /* if the one who decides has died over it the next one does */
+	do { /* if the deciding host has died during it, the next one decides */
 		first = first_present(prober);
-		status = first < config->hosts ? say_groups(prober, count, bytes, &found->survey, &grouped, err)
+		status = first < config->hosts ? send_groups(prober, count, bytes, &found->survey, &grouped, err)
 		                               : error_set(err, ESP_EPEER, "no host is left to group the others");
 	} while (status == ESP_OK && !prober->present[first]);
 	if (status != ESP_OK)
 		return status;
 	if (grouped.status != ESP_OK)
 		return error_set(err, grouped.status, "%.200s", grouped.text);
-	if (bytes_get32(said_by(prober, first, bytes)) != 1)
+	if (bytes_get32(sent_by(prober, first, bytes)) != 1)
 		return error_set(err, ESP_EPEER, "the first host could not group the others");
 	uint32_t *labels = calloc((size_t)count + 1, sizeof(*labels));
 	for (uint32_t i = 0; i < count && labels; i++)
-		labels[i] = bytes_get32(said_by(prober, first, bytes) + 4 + (size_t)i * 4);
+		labels[i] = bytes_get32(sent_by(prober, first, bytes) + 4 + (size_t)i * 4);
 	status = labels ? grouping_from(&found->grouping, labels, count, err) : error_set(err, ESP_ENOMEM, "no memory");
 	free(labels);
 	return status;
 }
 
-/* ---- the story ---- */
+/* ---- the whole ---- */
 
-static enum esp_status run(struct prober *prober, uint32_t *kept, struct found *found, struct error *err)
+static enum esp_status run_prober(struct prober *prober, uint32_t *kept, struct found *found, struct error *err)
 {
 	const struct probe_config *config = prober->config;
 	uint32_t count = 0;
 
-	enum esp_status status = say_hello(prober, err);
+	enum esp_status status = exchange_hello(prober, err);
 	if (status == ESP_OK && config->latency)
 		status = probe_all_pairs(prober, true, err);
 	if (status == ESP_OK && config->bandwidth)
@@ -221,13 +229,15 @@ static void count_steps(struct prober *prober)
 {
 	const struct timing *timing = &prober->timing;
 
-	prober->steps_all = timing->rounds * (timing->latency_passes + timing->bandwidth_passes) + timing->within_rounds + timing->between_rounds;
+	prober->steps_all = timing->rounds * (timing->latency_passes + timing->bandwidth_passes) + timing->within_rounds +
+	                    timing->between_rounds;
 }
 
 enum esp_status probe_run(const struct probe_config *config, struct found *out, struct error *err)
 {
 	struct prober prober = {.config = config, .udp = {.fd = -1}, .port = {.fd = -1}};
-	const struct timing_wish wish = {config->hosts, config->latency, config->bandwidth, config->seconds > 0 ? config->seconds : PROBE_SECONDS};
+	const struct timing_wish wish = {config->hosts, config->latency, config->bandwidth,
+	                                 config->seconds > 0 ? config->seconds : PROBE_SECONDS};
 	uint64_t begin_ns = clock_now_ns();
 	struct found found = {0};
 
@@ -245,7 +255,7 @@ enum esp_status probe_run(const struct probe_config *config, struct found *out, 
 	enum esp_status status = allocate(&prober, err);
 	if (status == ESP_OK) {
 		open_ports(&prober);
-		status = run(&prober, kept, &found, err);
+		status = run_prober(&prober, kept, &found, err);
 	}
 	finish(&prober);
 	free(kept);

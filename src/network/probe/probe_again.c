@@ -1,5 +1,5 @@
 /*
- * probe_again.c - pairs that do not fit the rest, or that are not known, have another try.
+ * probe_again.c - probes pairs again that do not fit the rest, or that are unknown.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +9,8 @@
 #include "network/probe/probe_parts.h"
 #include "wire/bytes.h"
 
-#define AGAIN_TIMES 2u      /* a pair that is suspicious */
-#define AGAIN_DIMENSIONS 2u /* of the space in which it is */
+#define AGAIN_TIMES 2u      /* probes of a suspicious pair */
+#define AGAIN_DIMENSIONS 2u /* of the embedding that finds it */
 #define AGAIN_HEAD 4u
 #define AGAIN_PAIR 8u
 
@@ -24,9 +24,9 @@ size_t again_bytes(const struct prober *prober)
 	return AGAIN_HEAD + (size_t)AGAIN_PAIR * again_most(prober);
 }
 
-/* The pairs that do not fit the rest, the worst first. Returns how many. */
-static enum esp_status find_suspects(const struct matrix *matrix, uint64_t seed, struct suspect *suspects, uint32_t room, uint32_t *out_count,
-                                     struct error *err)
+/* The pairs that do not fit the rest, the worst first; *out_count: their number. */
+static enum esp_status find_suspects(const struct matrix *matrix, uint64_t seed, struct suspect *suspects,
+                                     uint32_t room, uint32_t *out_count, struct error *err)
 {
 	const struct embed_options options = {.dimensions = AGAIN_DIMENSIONS, .restarts = 2, .steps = 150, .seed = seed};
 	struct embedding embedding = {0};
@@ -42,9 +42,9 @@ static enum esp_status find_suspects(const struct matrix *matrix, uint64_t seed,
 	return status;
 }
 
-/* Suspects among the hosts that are there, as hosts of all. */
-static enum esp_status doubt(struct prober *prober, bool latency, struct suspect *suspects, uint32_t room, uint32_t *out_count,
-                             struct error *err)
+/* Suspects among the remaining hosts, with the numbers of all hosts. */
+static enum esp_status list_suspects(struct prober *prober, bool latency, struct suspect *suspects, uint32_t room,
+                                     uint32_t *out_count, struct error *err)
 {
 	uint32_t hosts = prober->config->hosts, count = 0;
 	uint32_t *there = calloc(hosts, sizeof(*there));
@@ -73,13 +73,13 @@ static enum esp_status doubt(struct prober *prober, bool latency, struct suspect
 	return status;
 }
 
-/* Without memory, or if it cannot be told, nobody is suspected: it is an improvement, no more. */
+/* Without memory, or on an error, there are no suspects: probing again is only an improvement. */
 static void write_suspects(struct prober *prober, bool latency)
 {
 	uint32_t room = again_most(prober), count = 0;
 	struct suspect *suspects = calloc(room, sizeof(*suspects));
 
-	if (!suspects || doubt(prober, latency, suspects, room, &count, NULL) != ESP_OK)
+	if (!suspects || list_suspects(prober, latency, suspects, room, &count, NULL) != ESP_OK)
 		count = 0;
 	bytes_put32(prober->mine, count);
 	for (uint32_t i = 0; i < count; i++) {
@@ -89,16 +89,17 @@ static void write_suspects(struct prober *prober, bool latency)
 	free(suspects);
 }
 
-/* False: nobody is suspected, or what was said makes no sense. */
-static bool read_suspects(const uint8_t *said, uint32_t most, uint32_t hosts, struct schedule_pair *pairs, uint32_t *out_count)
+/* False: there are no suspects, or the bytes are invalid. */
+static bool read_suspects(const uint8_t *sent, uint32_t most, uint32_t hosts, struct schedule_pair *pairs,
+                          uint32_t *out_count)
 {
-	uint32_t count = bytes_get32(said);
+	uint32_t count = bytes_get32(sent);
 
 	if (count == 0 || count > most)
 		return false;
 	for (uint32_t i = 0; i < count; i++) {
-		pairs[i].a = bytes_get32(said + AGAIN_HEAD + (size_t)i * AGAIN_PAIR);
-		pairs[i].b = bytes_get32(said + AGAIN_HEAD + (size_t)i * AGAIN_PAIR + 4);
+		pairs[i].a = bytes_get32(sent + AGAIN_HEAD + (size_t)i * AGAIN_PAIR);
+		pairs[i].b = bytes_get32(sent + AGAIN_HEAD + (size_t)i * AGAIN_PAIR + 4);
 		if (pairs[i].a >= pairs[i].b || pairs[i].b >= hosts)
 			return false;
 	}
@@ -106,7 +107,8 @@ static bool read_suspects(const uint8_t *said, uint32_t most, uint32_t hosts, st
 	return true;
 }
 
-static enum esp_status play_again(struct prober *prober, const struct schedule_pair *pairs, uint32_t count, bool latency, struct error *err)
+static enum esp_status play_again(struct prober *prober, const struct schedule_pair *pairs, uint32_t count,
+                                  bool latency, struct error *err)
 {
 	const struct timing *timing = &prober->timing;
 	uint32_t hosts = prober->config->hosts, most = latency ? timing->latency_again : timing->bandwidth_again;
@@ -117,7 +119,8 @@ static enum esp_status play_again(struct prober *prober, const struct schedule_p
 	for (uint32_t i = 0; i < hosts && usable; i++)
 		usable[i] = prober->fates[i] == PROBE_IN;
 	if (usable)
-		status = schedule_pairs(hosts, pairs, count, AGAIN_TIMES, usable, prober->config->seed + prober->round, &schedule);
+		status = schedule_pairs(hosts, pairs, count, AGAIN_TIMES, usable, prober->config->seed + prober->round,
+		                        &schedule);
 	free(usable);
 	if (status != ESP_OK)
 		return error_set(err, status, "no schedule for the pairs that are probed again");
@@ -143,9 +146,9 @@ enum esp_status probe_again(struct prober *prober, bool latency, struct error *e
 		write_suspects(prober, latency);
 	enum esp_status status = meet(prober, bytes, err);
 	uint32_t first = first_present(prober);
-	if (status == ESP_OK && first < hosts && read_suspects(said_by(prober, first, bytes), most, hosts, pairs, &count))
+	if (status == ESP_OK && first < hosts && read_suspects(sent_by(prober, first, bytes), most, hosts, pairs, &count))
 		status = play_again(prober, pairs, count, latency, err);
 	free(pairs);
-	return status == ESP_OK ? hand_in(prober, err) : status;
+	return status == ESP_OK ? exchange_reports(prober, err) : status;
 }
 

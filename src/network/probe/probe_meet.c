@@ -7,26 +7,26 @@
 
 #define RTT_LOW 0.05 /* quantile of the samples that counts as the distance */
 
-const uint8_t *said_by(const struct prober *prober, uint32_t host, size_t bytes)
+const uint8_t *sent_by(const struct prober *prober, uint32_t host, size_t bytes)
 {
 	return prober->all + (size_t)host * bytes;
 }
 
-/* prober->mine is said, prober->all heard. */
+/* Sends prober->mine, receives prober->all. */
 enum esp_status meet(struct prober *prober, size_t bytes, struct error *err)
 {
 	const struct probe_config *config = prober->config;
 
 	assert(bytes <= prober->room);
-	enum esp_status status = config->exchange(config->exchange_context, config->self == PROBE_OBSERVER ? NULL : prober->mine, bytes,
-	                                          prober->all, prober->present, err);
+	enum esp_status status = config->exchange(config->exchange_context, config->self == PROBE_OBSERVER
+	                                          ? NULL : prober->mine, bytes, prober->all, prober->present, err);
 	for (uint32_t i = 0; i < config->hosts && status == ESP_OK; i++)
 		if (!prober->present[i] && prober->fates[i] != PROBE_NONSENSE)
 			prober->fates[i] = PROBE_ABSENT;
 	return status;
 }
 
-/* The host whose word counts where one has to decide. */
+/* The host that decides where one has to. */
 uint32_t first_present(const struct prober *prober)
 {
 	uint32_t first = 0;
@@ -41,7 +41,7 @@ bool decides(const struct prober *prober)
 	return prober->config->self == first_present(prober);
 }
 
-enum esp_status say_hello(struct prober *prober, struct error *err)
+enum esp_status exchange_hello(struct prober *prober, struct error *err)
 {
 	const struct probe_config *config = prober->config;
 
@@ -54,9 +54,9 @@ enum esp_status say_hello(struct prober *prober, struct error *err)
 	uint32_t first = first_present(prober);
 	if (first == config->hosts)
 		return error_set(err, ESP_EPEER, "no host is there to be probed");
-	packet_session_init(&prober->session, config->key, said_by(prober, first, GREETING_BYTES));
+	packet_session_init(&prober->session, config->key, sent_by(prober, first, GREETING_BYTES));
 	for (uint32_t i = 0; i < config->hosts; i++) {
-		const uint8_t *said = said_by(prober, i, GREETING_BYTES) + PACKET_NONCE_BYTES;
+		const uint8_t *said = sent_by(prober, i, GREETING_BYTES) + PACKET_NONCE_BYTES;
 		config->places[i].udp_port = prober->present[i] ? bytes_get16(said) : 0;
 		config->places[i].tcp_port = prober->present[i] ? bytes_get16(said + 2) : 0;
 	}
@@ -64,8 +64,8 @@ enum esp_status say_hello(struct prober *prober, struct error *err)
 	return ESP_OK;
 }
 
-/* All start together. */
-enum esp_status line_up(struct prober *prober, struct error *err)
+/* All hosts start together. */
+enum esp_status wait_for_all(struct prober *prober, struct error *err)
 {
 	prober->mine[0] = 1;
 	return meet(prober, 1, err);
@@ -83,7 +83,7 @@ static void sum_up_samples(struct prober *prober)
 	}
 }
 
-enum esp_status hand_in(struct prober *prober, struct error *err)
+enum esp_status exchange_reports(struct prober *prober, struct error *err)
 {
 	uint32_t hosts = prober->config->hosts;
 	size_t bytes = report_bytes(hosts);
@@ -93,7 +93,7 @@ enum esp_status hand_in(struct prober *prober, struct error *err)
 	enum esp_status status = meet(prober, bytes, err);
 	for (uint32_t i = 0; i < hosts && status == ESP_OK; i++) {
 		struct report_row *rows = prober->all_rows + (size_t)i * hosts;
-		if (prober->fates[i] == PROBE_IN && !report_decode(said_by(prober, i, bytes), hosts, i, rows))
+		if (prober->fates[i] == PROBE_IN && !report_decode(sent_by(prober, i, bytes), hosts, i, rows))
 			prober->fates[i] = PROBE_NONSENSE;
 		if (prober->fates[i] != PROBE_IN)
 			memset(rows, 0, hosts * sizeof(*rows));

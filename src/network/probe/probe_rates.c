@@ -1,5 +1,5 @@
 /*
- * probe_rates.c - how fast hosts and groups are, once the groups are known.
+ * probe_rates.c - measures the rates of hosts and groups, once the groups are known.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ static double most_of(const struct prober *prober, uint32_t from, uint32_t to, d
 	return rate > least ? rate : least;
 }
 
-/* The most that each host has sent to, and received from, another one. Longer rounds than before count in their place. */
+/* The highest rate of each host to and from another one. Results of longer rounds replace earlier ones. */
 static void note_rates(const struct prober *prober, const uint32_t *kept, uint32_t count, struct found *found)
 {
 	for (uint32_t i = 0; i < count; i++) {
@@ -28,8 +28,9 @@ static void note_rates(const struct prober *prober, const uint32_t *kept, uint32
 	}
 }
 
-/* Of several rounds the best counts: what TCP does not fill in one of them is no limit of the network. */
-static enum esp_status note_uplinks(const struct prober *prober, const uint32_t *kept, uint32_t count, struct found *found, struct error *err)
+/* The best of several rounds counts: a rate that TCP does not reach in one of them is no limit of the network. */
+static enum esp_status note_uplinks(const struct prober *prober, const uint32_t *kept, uint32_t count,
+                                    struct found *found, struct error *err)
 {
 	uint32_t hosts = prober->config->hosts, groups = found->grouping.count;
 	struct report_row *rows = calloc((size_t)count * count + 1, sizeof(*rows));
@@ -53,7 +54,7 @@ static enum esp_status note_uplinks(const struct prober *prober, const uint32_t 
 	return ESP_OK;
 }
 
-/* What was reported so far is in `found`; the next report is of the next rounds alone. */
+/* Earlier reports are in `found`; the next report covers the next rounds only. */
 static void forget_rows(struct prober *prober)
 {
 	memset(prober->rows, 0, prober->config->hosts * sizeof(*prober->rows));
@@ -65,28 +66,31 @@ static void forget_rows(struct prober *prober)
 static enum esp_status play_and_report(struct prober *prober, const struct play *play, struct error *err)
 {
 	forget_rows(prober);
-	enum esp_status status = line_up(prober, err);
+	enum esp_status status = wait_for_all(prober, err);
 	if (status == ESP_OK)
 		play_bandwidth(prober, play);
-	return status == ESP_OK ? hand_in(prober, err) : status;
+	return status == ESP_OK ? exchange_reports(prober, err) : status;
 }
 
 /*
- * All hosts within their groups, then all of them to other groups: there with one connection each, as many of them on one
- * way push each other out of its queue, but once with as many as elsewhere, for networks that bound single ones.
+ * All hosts send within their groups, then all of them to other groups: with one connection each, as many on
+ * one path push each other out of its queue, but once with as many as elsewhere, for networks that limit single
+ * connections.
  */
-static enum esp_status play_rates(struct prober *prober, const struct target_groups *groups, const uint32_t *kept, uint32_t count,
-                                  struct found *found, struct error *err)
+static enum esp_status play_rates(struct prober *prober, const struct target_groups *groups, const uint32_t *kept,
+                                  uint32_t count, struct found *found, struct error *err)
 {
 	const struct timing *timing = &prober->timing;
-	struct play play = {target_within, groups, 0, timing->within_rounds, timing->within_slot_ns, streams_of(prober), "rates of hosts"};
+	struct play play = {target_within, groups, 0, timing->within_rounds, timing->within_slot_ns, streams_of(prober),
+	                    "rates of hosts"};
 
 	note_rates(prober, kept, count, found);
 	enum esp_status status = play_and_report(prober, &play, err);
 	if (status == ESP_OK)
 		note_rates(prober, kept, count, found);
 	for (uint32_t r = 0; r < timing->between_rounds && status == ESP_OK; r++) {
-		play = (struct play){target_between, groups, r, 1, timing->between_slot_ns, r == 1 ? streams_of(prober) : 1, "rates of groups"};
+		play = (struct play){target_between, groups, r, 1, timing->between_slot_ns, r == 1 ? streams_of(prober) : 1,
+		                     "rates of groups"};
 		status = play_and_report(prober, &play, err);
 		if (status == ESP_OK)
 			status = note_uplinks(prober, kept, count, found, err);
@@ -96,7 +100,8 @@ static enum esp_status play_rates(struct prober *prober, const struct target_gro
 	return status;
 }
 
-enum esp_status probe_rates(struct prober *prober, const uint32_t *kept, uint32_t count, struct found *found, struct error *err)
+enum esp_status probe_rates(struct prober *prober, const uint32_t *kept, uint32_t count, struct found *found,
+                            struct error *err)
 {
 	uint32_t hosts = prober->config->hosts, *group_of = calloc(hosts, sizeof(*group_of));
 	const struct target_groups groups = {hosts, found->grouping.count, group_of};

@@ -43,7 +43,8 @@ static bool is_within(double value, double most)
 
 static bool makes_sense(const struct report_row *row)
 {
-	if (!is_within(row->rtt_low, REPORT_RTT_MAX) || !is_within(row->rtt_median, REPORT_RTT_MAX) || row->rtt_low > row->rtt_median)
+	if (!is_within(row->rtt_low, REPORT_RTT_MAX) || !is_within(row->rtt_median, REPORT_RTT_MAX) ||
+	    row->rtt_low > row->rtt_median)
 		return false;
 	if ((row->rtt_count == 0) != (row->rtt_median == 0) || (row->rtt_count > 0 && row->rtt_low == 0))
 		return false;

@@ -1,12 +1,12 @@
 /*
- * probe_report.h - what a host says it has measured, and how that travels.
+ * probe_report.h - a host's report of its measurements, and its encoding.
  *
- * A row for each host, the reporter's own among them, which is all zero:
+ * A row for each host; the reporter's own row is all zero:
  *
  *     rtt low 8   rtt median 8   rates 8   best rate 8   received 8   sent 8   rtt count 4   rate count 4
  *
- * Numbers are little endian, those with a point IEEE doubles. A host may send anything: what decodes is finite, in order and within
- * what networks do; whether it is true is for collect.h. Pure.
+ * Numbers are little endian, real ones IEEE doubles. A host may send anything: a decoded report is finite,
+ * ordered and within the limits of networks; collect.h judges whether it is true. Pure.
  */
 #ifndef NETWORK_PROBE_PROBE_REPORT_H
 #define NETWORK_PROBE_PROBE_REPORT_H
@@ -21,10 +21,10 @@
 #define REPORT_BYTES_MAX (UINT64_C(1) << 56)
 
 struct report_row {
-	double rtt_low, rtt_median; /* seconds there and back: what one in twenty, and half, of the samples do not exceed */
-	double rate_sum, rate_best; /* bytes per second from that host: over all rounds, of the best round */
+	double rtt_low, rtt_median; /* seconds of a round trip: the 5 % quantile and the median of the samples */
+	double rate_sum, rate_best; /* bytes per second from that host: sum over all rounds, and the best round */
 	uint64_t received, sent;    /* bytes, in all */
-	uint32_t rtt_count;         /* samples; 0: all of the first line are 0 */
+	uint32_t rtt_count;         /* samples; 0: both times are 0 */
 	uint32_t rate_count;        /* rounds in which that host was to send */
 };
 
@@ -35,7 +35,7 @@ static inline size_t report_bytes(uint32_t hosts)
 
 void report_encode(const struct report_row *rows, uint32_t hosts, uint8_t *out);
 
-/* False: nonsense; rows are then untouched. self: whose report it is. What decodes encodes to the same bytes. */
+/* False: invalid; rows are then untouched. self: the reporter. A decoded report encodes to the same bytes. */
 bool report_decode(const uint8_t *bytes, uint32_t hosts, uint32_t self, struct report_row *out);
 
 #endif

@@ -52,12 +52,12 @@ static void test_round_trip(struct rng *rng)
 	}
 }
 
-/* Each of these is one thing wrong in a row that was right. */
+/* Each of these is one error in a valid row. */
 static void test_nonsense(struct rng *rng)
 {
 	const struct report_row bad[] = {
-		{.rtt_low = 1e-6, .rtt_median = 2e-6},                                        /* samples, but none */
-		{.rtt_count = 1},                                                             /* a sample, but none */
+		{.rtt_low = 1e-6, .rtt_median = 2e-6},                                        /* times without samples */
+		{.rtt_count = 1},                                                             /* a sample without a time */
 		{.rtt_count = 1, .rtt_low = 0, .rtt_median = 1e-6},                           /* faster than light */
 		{.rtt_count = 1, .rtt_low = 2e-6, .rtt_median = 1e-6},
 		{.rtt_count = 1, .rtt_low = NAN, .rtt_median = 1e-6},

@@ -3,10 +3,10 @@
 #include "base/clock.h"
 #include "network/probe/probe_parts.h"
 
-#define TRAIN 4u /* requests that follow each other; the next ones meet other queues */
-#define LEAD_NS (4 * NS_PER_MS) /* after a meeting: all are back from it */
+#define TRAIN 4u /* consecutive requests; the next train meets other queues */
+#define LEAD_NS (4 * NS_PER_MS) /* after a meeting: all hosts have left it */
 
-static void tell(struct prober *prober, const char *what)
+static void report_progress(struct prober *prober, const char *what)
 {
 	const struct probe_config *config = prober->config;
 
@@ -23,15 +23,16 @@ static void sleep_until(uint64_t until_ns)
 		continue;
 }
 
-/* A partner that is gone is not waited for. */
+/* SCHEDULE_NONE for a partner that is gone. */
 static uint32_t living(const struct prober *prober, uint32_t host)
 {
-	return host != SCHEDULE_NOBODY && prober->fates[host] == PROBE_IN ? host : SCHEDULE_NOBODY;
+	return host != SCHEDULE_NONE && prober->fates[host] == PROBE_IN ? host : SCHEDULE_NONE;
 }
 
 /* ---- latency ---- */
 
-void play_latency(struct prober *prober, const struct schedule *schedule, uint32_t rounds, uint64_t slot_ns, uint64_t patience_ns)
+void play_latency(struct prober *prober, const struct schedule *schedule, uint32_t rounds, uint64_t slot_ns,
+                  uint64_t patience_ns)
 {
 	const struct echo_pace pace = {
 		.asks = prober->timing.asks,
@@ -47,25 +48,26 @@ void play_latency(struct prober *prober, const struct schedule *schedule, uint32
 	for (uint32_t r = 0; r < rounds; r++) {
 		uint64_t end_ns = start_ns + (r + 1) * slot_ns;
 		uint32_t round = prober->round++;
-		tell(prober, "latency");
+		report_progress(prober, "latency");
 		if (!prober->measures)
 			continue;
 		uint32_t partner = living(prober, schedule_partner(schedule, r, self));
-		struct samples *samples = partner == SCHEDULE_NOBODY ? NULL : &prober->samples[partner];
+		struct samples *samples = partner == SCHEDULE_NONE ? NULL : &prober->samples[partner];
 		echo_begin(&prober->echo, round, partner, &pace, samples);
 		udp_run(&prober->udp, &prober->echo, prober->config->places, end_ns);
 	}
-	echo_begin(&prober->echo, prober->round, SCHEDULE_NOBODY, NULL, NULL);
+	echo_begin(&prober->echo, prober->round, SCHEDULE_NONE, NULL, NULL);
 }
 
 /* ---- bandwidth ---- */
 
-/* A round in which something was to come and nothing did counts as 0. */
-static void note(struct prober *prober, uint32_t target, const struct burst_result *result, const struct play *play, uint32_t round)
+/* A round in which data was expected and none came counts as 0. */
+static void note_round(struct prober *prober, uint32_t target, const struct burst_result *result,
+                       const struct play *play, uint32_t round)
 {
 	uint32_t self = prober->config->self;
 
-	if (target != SCHEDULE_NOBODY)
+	if (target != SCHEDULE_NONE)
 		prober->rows[target].sent += result->sent;
 	for (uint32_t host = 0; host < prober->config->hosts; host++)
 		if (host != self && prober->fates[host] == PROBE_IN && play->target(play->context, round, host) == self)
@@ -73,7 +75,8 @@ static void note(struct prober *prober, uint32_t target, const struct burst_resu
 	for (uint32_t i = 0; i < result->count; i++) {
 		const struct burst_from *from = &result->from[i];
 		struct report_row *row = &prober->rows[from->host];
-		if (from->host == self || prober->fates[from->host] != PROBE_IN || play->target(play->context, round, from->host) != self)
+		if (from->host == self || prober->fates[from->host] != PROBE_IN ||
+		    play->target(play->context, round, from->host) != self)
 			continue;
 		row->received += from->bytes;
 		row->rate_sum += from->rate;
@@ -92,7 +95,7 @@ void play_bandwidth(struct prober *prober, const struct play *play)
 	prober->window = window > prober->window ? window : prober->window;
 	for (uint32_t r = play->first; r < play->first + play->rounds; r++, begin_ns += slot_ns) {
 		uint32_t number = prober->round++;
-		tell(prober, play->what);
+		report_progress(prober, play->what);
 		if (!prober->measures)
 			continue;
 		uint32_t target = living(prober, play->target(play->context, r, config->self));
@@ -108,11 +111,11 @@ void play_bandwidth(struct prober *prober, const struct play *play)
 			.count_ns = begin_ns + timing_warm_ns(slot_ns),
 			.end_ns = begin_ns + slot_ns,
 		};
-		if (clock_now_ns() > round.count_ns) /* we were stopped: that round is over */
+		if (clock_now_ns() > round.count_ns) /* this process was stopped: the round is over */
 			continue;
 		sleep_until(begin_ns);
 		burst_run(&prober->port, &round, &result);
-		note(prober, target, &result, play, r);
+		note_round(prober, target, &result, play, r);
 	}
 }
 
@@ -128,14 +131,15 @@ uint32_t streams_of(const struct prober *prober)
 
 void play_schedule(struct prober *prober, const struct schedule *schedule, uint32_t rounds, const char *what)
 {
-	const struct play play = {target_by_schedule, schedule, 0, rounds, prober->timing.bandwidth_slot_ns, streams_of(prober), what};
+	const struct play play = {target_by_schedule, schedule, 0, rounds, prober->timing.bandwidth_slot_ns,
+	                          streams_of(prober), what};
 
 	play_bandwidth(prober, &play);
 }
 
-/* ---- whom to send to ---- */
+/* ---- targets ---- */
 
-/* The place of a host in its group, and the size of that. */
+/* The index of a host in its group, and the size of the group. */
 static uint32_t place_in_group(const struct target_groups *groups, uint32_t group, uint32_t host, uint32_t *out_size)
 {
 	uint32_t place = 0, size = 0;
@@ -156,7 +160,7 @@ static uint32_t member(const struct target_groups *groups, uint32_t group, uint3
 	for (uint32_t i = 0; i < groups->hosts; i++)
 		if (groups->group_of[i] == group && place-- == 0)
 			return i;
-	return SCHEDULE_NOBODY;
+	return SCHEDULE_NONE;
 }
 
 uint32_t target_within(const void *context, uint32_t round, uint32_t host)
@@ -165,9 +169,9 @@ uint32_t target_within(const void *context, uint32_t round, uint32_t host)
 	uint32_t size, group = groups->group_of[host];
 
 	if (group == UINT32_MAX)
-		return SCHEDULE_NOBODY;
+		return SCHEDULE_NONE;
 	uint32_t place = place_in_group(groups, group, host, &size);
-	return size < 2 ? SCHEDULE_NOBODY : member(groups, group, (place + 1 + round % (size - 1)) % size);
+	return size < 2 ? SCHEDULE_NONE : member(groups, group, (place + 1 + round % (size - 1)) % size);
 }
 
 uint32_t target_between(const void *context, uint32_t round, uint32_t host)
@@ -176,9 +180,9 @@ uint32_t target_between(const void *context, uint32_t round, uint32_t host)
 	uint32_t size, group = groups->group_of[host];
 
 	if (group == UINT32_MAX || groups->count < 2)
-		return SCHEDULE_NOBODY;
+		return SCHEDULE_NONE;
 	uint32_t place = place_in_group(groups, group, host, &size);
 	uint32_t other = (group + 1 + round % (groups->count - 1)) % groups->count;
 	(void)place_in_group(groups, other, host, &size);
-	return size == 0 ? SCHEDULE_NOBODY : member(groups, other, (place + round) % size);
+	return size == 0 ? SCHEDULE_NONE : member(groups, other, (place + round) % size);
 }

@@ -1,6 +1,6 @@
 /*
- * Probers in threads over loopback, which is a network as good as any other: all come to the same end, whoever vanishes, stops
- * talking sense or lies. Nothing here depends on how fast anything is.
+ * Probers in threads over loopback: all get the same result, whichever host vanishes or sends wrong reports.
+ * Nothing here depends on speed.
  */
 #include "network/probe/probe.h"
 
@@ -12,8 +12,8 @@
 #define HOSTS 5u
 #define NEVER UINT32_MAX
 
-/* A room in which all of those who are left meet. */
-struct hall {
+/* The meeting of all remaining hosts. */
+struct meeting {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	uint32_t members, arrived;
@@ -24,19 +24,19 @@ struct hall {
 
 enum trick {
 	TRICK_NONE,
-	TRICK_VANISH,   /* leaves in the middle                     */
-	TRICK_GROUPING, /* leaves when it has grouped the others    */
-	TRICK_NONSENSE, /* its reports are bytes of no sense        */
-	TRICK_LIE,      /* its latencies are a thousand times others' */
+	TRICK_VANISH,   /* leaves in the middle */
+	TRICK_GROUPING, /* leaves after it has grouped the others */
+	TRICK_NONSENSE, /* its reports are random bytes */
+	TRICK_LIE,      /* its latencies are a thousand times the others' */
 	TRICK_NAN,
 	TRICK_NEGATIVE,
-	TRICK_HUGE,     /* more bytes than were sent to it          */
-	TRICK_ZERO,     /* it has measured nothing, it says         */
-	TRICK_HALF,     /* half of its report is missing            */
+	TRICK_HUGE,     /* more bytes than were sent to it */
+	TRICK_ZERO,     /* it reports no measurements */
+	TRICK_HALF,     /* half of its report is missing */
 };
 
 struct member {
-	struct hall *hall;
+	struct meeting *meeting;
 	uint32_t host;
 	bool observes;
 	enum trick trick;
@@ -48,16 +48,16 @@ struct member {
 	uint32_t told, told_all;
 };
 
-static void close_meeting(struct hall *hall)
+static void close_meeting(struct meeting *meeting)
 {
-	free(hall->was_all);
-	hall->was_all = hall->all;
-	hall->all = NULL;
-	memcpy(hall->was_present, hall->present, sizeof(hall->present));
-	memset(hall->present, 0, sizeof(hall->present));
-	hall->arrived = 0;
-	hall->generation++;
-	pthread_cond_broadcast(&hall->changed);
+	free(meeting->was_all);
+	meeting->was_all = meeting->all;
+	meeting->all = NULL;
+	memcpy(meeting->was_present, meeting->present, sizeof(meeting->present));
+	memset(meeting->present, 0, sizeof(meeting->present));
+	meeting->arrived = 0;
+	meeting->generation++;
+	pthread_cond_broadcast(&meeting->changed);
 }
 
 static void falsify_row(enum trick trick, struct report_row *row)
@@ -68,7 +68,7 @@ static void falsify_row(enum trick trick, struct report_row *row)
 		row->received = UINT64_C(1) << 50;
 }
 
-/* What a host that plays a trick says in place of its report. */
+/* Replaces the report of a host that plays a trick. */
 static void falsify(const struct member *member, uint8_t *said, size_t bytes)
 {
 	struct report_row rows[HOSTS];
@@ -78,7 +78,8 @@ static void falsify(const struct member *member, uint8_t *said, size_t bytes)
 	if (member->trick == TRICK_NONSENSE)
 		memset(said, 0xff, bytes);
 	if (member->trick == TRICK_ZERO || member->trick == TRICK_HALF)
-		memset(said + (member->trick == TRICK_HALF ? bytes / 2 : 0), 0, bytes - (member->trick == TRICK_HALF ? bytes / 2 : 0));
+		memset(said + (member->trick == TRICK_HALF ? bytes / 2 : 0), 0,
+		       bytes - (member->trick == TRICK_HALF ? bytes / 2 : 0));
 	if (member->trick < TRICK_LIE || member->trick > TRICK_HUGE || !report_decode(said, HOSTS, member->host, rows))
 		return;
 	for (uint32_t i = 0; i < HOSTS; i++)
@@ -87,46 +88,48 @@ static void falsify(const struct member *member, uint8_t *said, size_t bytes)
 	report_encode(rows, HOSTS, said);
 }
 
-static enum esp_status exchange(void *context, const void *mine, size_t bytes, void *all, bool *present, struct error *err)
+static enum esp_status exchange(void *context, const void *mine, size_t bytes, void *all, bool *present,
+                                struct error *err)
 {
 	struct member *member = context;
-	struct hall *hall = member->hall;
+	struct meeting *meeting = member->meeting;
 
-	if ((member->trick == TRICK_VANISH && member->meetings == 3) || (member->trick == TRICK_GROUPING && member->has_grouped))
+	if ((member->trick == TRICK_VANISH && member->meetings == 3) ||
+	    (member->trick == TRICK_GROUPING && member->has_grouped))
 		return error_set(err, ESP_EPEER, "vanished");
 	member->meetings++;
-	pthread_mutex_lock(&hall->lock);
-	if (!hall->all)
-		hall->all = calloc(HOSTS, bytes);
-	CHECK(hall->all);
+	pthread_mutex_lock(&meeting->lock);
+	if (!meeting->all)
+		meeting->all = calloc(HOSTS, bytes);
+	CHECK(meeting->all);
 	if (mine) {
-		memcpy(hall->all + member->host * bytes, mine, bytes);
-		falsify(member, hall->all + member->host * bytes, bytes);
-		hall->present[member->host] = true;
+		memcpy(meeting->all + member->host * bytes, mine, bytes);
+		falsify(member, meeting->all + member->host * bytes, bytes);
+		meeting->present[member->host] = true;
 	}
-	uint64_t generation = hall->generation;
-	if (++hall->arrived == hall->members)
-		close_meeting(hall);
-	while (hall->generation == generation)
-		pthread_cond_wait(&hall->changed, &hall->lock);
-	memcpy(all, hall->was_all, HOSTS * bytes);
-	memcpy(present, hall->was_present, sizeof(hall->was_present));
-	pthread_mutex_unlock(&hall->lock);
+	uint64_t generation = meeting->generation;
+	if (++meeting->arrived == meeting->members)
+		close_meeting(meeting);
+	while (meeting->generation == generation)
+		pthread_cond_wait(&meeting->changed, &meeting->lock);
+	memcpy(all, meeting->was_all, HOSTS * bytes);
+	memcpy(present, meeting->was_present, sizeof(meeting->was_present));
+	pthread_mutex_unlock(&meeting->lock);
 	return ESP_OK;
 }
 
 static void leave(struct member *member)
 {
-	struct hall *hall = member->hall;
+	struct meeting *meeting = member->meeting;
 
-	pthread_mutex_lock(&hall->lock);
-	hall->members--;
-	if (hall->arrived == hall->members && hall->members > 0 && hall->all)
-		close_meeting(hall);
-	pthread_mutex_unlock(&hall->lock);
+	pthread_mutex_lock(&meeting->lock);
+	meeting->members--;
+	if (meeting->arrived == meeting->members && meeting->members > 0 && meeting->all)
+		close_meeting(meeting);
+	pthread_mutex_unlock(&meeting->lock);
 }
 
-/* The first half of those who are there, and the rest. */
+/* The first half of the present hosts, and the rest. */
 static enum esp_status group(void *context, const struct survey *survey, struct grouping *out, struct error *err)
 {
 	struct member *member = context;
@@ -187,7 +190,8 @@ static void check_same(const struct found *a, const struct found *b)
 	CHECK(grouping_equal(&a->grouping, &b->grouping));
 	for (uint32_t k = 0; k < SURVEY_KINDS; k++)
 		CHECK(memcmp(a->survey.matrices[k].at, b->survey.matrices[k].at, hosts * hosts * sizeof(double)) == 0);
-	CHECK(memcmp(a->rate_out, b->rate_out, hosts * sizeof(double)) == 0 && memcmp(a->rate_in, b->rate_in, hosts * sizeof(double)) == 0);
+	CHECK(memcmp(a->rate_out, b->rate_out, hosts * sizeof(double)) == 0 &&
+	      memcmp(a->rate_in, b->rate_in, hosts * sizeof(double)) == 0);
 	CHECK(memcmp(a->uplink_out, b->uplink_out, a->grouping.count * sizeof(double)) == 0);
 	CHECK_U64(a->lost_count, b->lost_count);
 }
@@ -197,9 +201,10 @@ static void check_complete(const struct found *found)
 	struct topology *topology;
 	struct error err = {0};
 
-	/* Not all pairs: on a machine that is busy enough, one may get nothing through in its slot. */
+	/* Not all pairs: on a very busy machine one may get nothing through in its slot. */
 	for (uint32_t k = 0; k < SURVEY_KINDS; k++)
-		CHECK(4 * matrix_known(&found->survey.matrices[k]) >= (uint64_t)found->survey.count * (found->survey.count - 1));
+		CHECK(4 * matrix_known(&found->survey.matrices[k]) >= (uint64_t)found->survey.count *
+		      (found->survey.count - 1));
 	CHECK_MSG(probe_topology(found, &topology, &err) == ESP_OK, "%s", err.text);
 	CHECK_U64(topology->host_count, found->survey.count);
 	topology_close(topology);
@@ -208,13 +213,15 @@ static void check_complete(const struct found *found)
 /* One host with a trick, or none; with an observer beside the probers. */
 static void test(enum trick trick, enum probe_fate fate)
 {
-	struct hall hall = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .members = HOSTS + 1};
+	struct meeting meeting = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER,
+	                          .members = HOSTS + 1};
 	struct member members[HOSTS + 1] = {0};
 	pthread_t threads[HOSTS + 1];
 	uint32_t odd = 3;
 
 	for (uint32_t i = 0; i <= HOSTS; i++) {
-		members[i] = (struct member){.hall = &hall, .host = i % HOSTS, .observes = i == HOSTS, .trick = i == odd ? trick : TRICK_NONE};
+		members[i] = (struct member){.meeting = &meeting, .host = i % HOSTS, .observes = i == HOSTS,
+		                             .trick = i == odd ? trick : TRICK_NONE};
 		CHECK(pthread_create(&threads[i], NULL, take_part, &members[i]) == 0);
 	}
 	for (uint32_t i = 0; i <= HOSTS; i++)
@@ -237,18 +244,21 @@ static void test(enum trick trick, enum probe_fate fate)
 	check_complete(&members[0].found);
 	for (uint32_t i = 0; i <= HOSTS; i++)
 		found_fini(&members[i].found);
-	free(hall.was_all);
+	free(meeting.was_all);
 }
 
-/* The first two hosts die of grouping: the third one does it, and they are in what was found, as all had been measured. */
-static void test_who_groups_vanishes(void)
+/*
+ * The first two hosts vanish while grouping: the third one does it; they are in the result, as all had been
+ * measured.
+ */
+static void test_grouping_host_vanishes(void)
 {
-	struct hall hall = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .members = HOSTS};
+	struct meeting meeting = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .members = HOSTS};
 	struct member members[HOSTS];
 	pthread_t threads[HOSTS];
 
 	for (uint32_t i = 0; i < HOSTS; i++) {
-		members[i] = (struct member){.hall = &hall, .host = i, .trick = i < 2 ? TRICK_GROUPING : TRICK_NONE};
+		members[i] = (struct member){.meeting = &meeting, .host = i, .trick = i < 2 ? TRICK_GROUPING : TRICK_NONE};
 		CHECK(pthread_create(&threads[i], NULL, take_part, &members[i]) == 0);
 	}
 	for (uint32_t i = 0; i < HOSTS; i++)
@@ -262,7 +272,7 @@ static void test_who_groups_vanishes(void)
 	CHECK_U64(members[2].found.survey.count, HOSTS);
 	for (uint32_t i = 0; i < HOSTS; i++)
 		found_fini(&members[i].found);
-	free(hall.was_all);
+	free(meeting.was_all);
 }
 
 static void test_arguments(void)
@@ -285,8 +295,8 @@ int main(void)
 	test(TRICK_NAN, PROBE_NONSENSE);
 	test(TRICK_NEGATIVE, PROBE_NONSENSE);
 	test(TRICK_HUGE, PROBE_LIES);
-	test(TRICK_ZERO, PROBE_LIES); /* the others have got something of it */
+	test(TRICK_ZERO, PROBE_LIES); /* the others have received data from it */
 	test(TRICK_HALF, PROBE_NONSENSE);
-	test_who_groups_vanishes();
+	test_grouping_host_vanishes();
 	return 0;
 }

@@ -22,8 +22,8 @@ enum esp_status schedule_tournament(uint32_t hosts, uint64_t seed, struct schedu
 	if (hosts > SCHEDULE_HOSTS_MAX)
 		return ESP_ELIMIT;
 	out->host_at = calloc((size_t)hosts + 1, sizeof(*out->host_at));
-	out->seat_of = calloc((size_t)hosts + 1, sizeof(*out->seat_of));
-	if (!out->host_at || !out->seat_of) {
+	out->position_of = calloc((size_t)hosts + 1, sizeof(*out->position_of));
+	if (!out->host_at || !out->position_of) {
 		schedule_fini(out);
 		return ESP_ENOMEM;
 	}
@@ -32,26 +32,27 @@ enum esp_status schedule_tournament(uint32_t hosts, uint64_t seed, struct schedu
 	rng_init(&rng, seed);
 	shuffle(out->host_at, hosts, &rng);
 	for (uint32_t i = 0; i < hosts; i++)
-		out->seat_of[out->host_at[i]] = i;
+		out->position_of[out->host_at[i]] = i;
 	return ESP_OK;
 }
 
 /*
- * The circle method: one seat stays, the others move around it, and in round r those meet whose seats add up to 2 r. As the
- * number of moving seats is odd, exactly one of them would meet itself: that one meets the seat that stays, or nobody.
+ * The rotation method: one position is fixed, the others rotate around it, and in round r those meet whose
+ * positions add up to 2 r. As the number of moving positions is odd, exactly one of them would meet itself: it
+ * meets the fixed one, or none.
  */
 static uint32_t tournament_partner(const struct schedule *schedule, uint32_t round, uint32_t host)
 {
-	uint32_t circle = schedule->rounds, seat = schedule->seat_of[host];
+	uint32_t moving = schedule->rounds, position = schedule->position_of[host];
 	uint32_t other;
 
-	if (seat == circle)
+	if (position == moving)
 		other = round;
-	else if (seat == round)
-		other = circle;
+	else if (position == round)
+		other = moving;
 	else
-		other = (uint32_t)((2 * (uint64_t)round + circle - seat) % circle);
-	return other < schedule->hosts ? schedule->host_at[other] : SCHEDULE_NOBODY;
+		other = (uint32_t)((2 * (uint64_t)round + moving - position) % moving);
+	return other < schedule->hosts ? schedule->host_at[other] : SCHEDULE_NONE;
 }
 
 uint32_t schedule_partner(const struct schedule *schedule, uint32_t round, uint32_t host)
@@ -64,7 +65,7 @@ uint32_t schedule_partner(const struct schedule *schedule, uint32_t round, uint3
 
 void schedule_fini(struct schedule *schedule)
 {
-	free(schedule->seat_of);
+	free(schedule->position_of);
 	free(schedule->host_at);
 	free(schedule->partner);
 	*schedule = (struct schedule){0};
@@ -87,14 +88,14 @@ static bool add_round(struct schedule *schedule)
 	schedule->partner = grown;
 	schedule->rounds++;
 	for (size_t i = 0; i < hosts; i++)
-		grown[have + i] = SCHEDULE_NOBODY;
+		grown[have + i] = SCHEDULE_NONE;
 	return true;
 }
 
 static bool is_free(const struct schedule *schedule, uint32_t round, const struct schedule_pair *pair)
 {
-	return schedule_partner(schedule, round, pair->a) == SCHEDULE_NOBODY &&
-	       schedule_partner(schedule, round, pair->b) == SCHEDULE_NOBODY;
+	return schedule_partner(schedule, round, pair->a) == SCHEDULE_NONE &&
+	       schedule_partner(schedule, round, pair->b) == SCHEDULE_NONE;
 }
 
 static bool place_pair(struct schedule *schedule, const struct schedule_pair *pair)
@@ -111,13 +112,13 @@ static bool place_pair(struct schedule *schedule, const struct schedule_pair *pa
 	return true;
 }
 
-/* Those who are free play each other, as chance has it. */
+/* Free hosts are paired at random. */
 static void fill_round(uint32_t *row, uint32_t hosts, const bool *usable, uint32_t *waiting, struct rng *rng)
 {
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < hosts; i++)
-		if (row[i] == SCHEDULE_NOBODY && is_usable(usable, i))
+		if (row[i] == SCHEDULE_NONE && is_usable(usable, i))
 			waiting[count++] = i;
 	shuffle(waiting, count, rng);
 	for (uint32_t i = 0; i + 1 < count; i += 2) {
@@ -126,7 +127,8 @@ static void fill_round(uint32_t *row, uint32_t hosts, const bool *usable, uint32
 	}
 }
 
-static enum esp_status place_pairs(struct schedule *schedule, const struct schedule_pair *pairs, uint32_t count, const bool *usable)
+static enum esp_status place_pairs(struct schedule *schedule, const struct schedule_pair *pairs, uint32_t count,
+                                   const bool *usable)
 {
 	for (uint32_t i = 0; i < count; i++) {
 		const struct schedule_pair *pair = &pairs[i];
@@ -138,8 +140,8 @@ static enum esp_status place_pairs(struct schedule *schedule, const struct sched
 	return ESP_OK;
 }
 
-enum esp_status schedule_pairs(uint32_t hosts, const struct schedule_pair *pairs, uint32_t count, uint32_t times, const bool *usable,
-                               uint64_t seed, struct schedule *out)
+enum esp_status schedule_pairs(uint32_t hosts, const struct schedule_pair *pairs, uint32_t count, uint32_t times,
+                               const bool *usable, uint64_t seed, struct schedule *out)
 {
 	struct rng rng;
 	enum esp_status status = hosts <= SCHEDULE_HOSTS_MAX ? ESP_OK : ESP_ELIMIT;

@@ -1,15 +1,15 @@
 /*
- * schedule.h - who probes whom, and when: a round-robin tournament.
+ * schedule.h - which hosts probe each other, and when: a round-robin tournament.
  *
  *     round 0   0-5 1-4 2-3      N - 1 rounds for N hosts (N if N is odd: one host sits out in each), every pair meets
  *     round 1   1-5 2-0 3-4      exactly once, and no host has two partners in a round.
  *     ...
  *
- * A seed deals the hosts to the seats, so that passes with other seeds have other pairs side by side: where links are shared,
- * what a pair gets depends on who else is at it.
+ * A seed assigns hosts to positions, so that passes with other seeds have other pairs at the same time: on
+ * shared links the result of a pair depends on the others.
  *
- * The second kind plays given pairs only, in as few rounds as a greedy choice finds, and lets all who are free in a round
- * play somebody as well: the given ones are to meet the same conditions as in a tournament.
+ * The second kind plays given pairs only, in as few rounds as a greedy choice finds, and pairs all free hosts
+ * of a round as well: the given pairs are to meet the same conditions as in a tournament.
  *
  * Pure. All hosts make the same schedule from the same numbers.
  */
@@ -21,12 +21,12 @@
 
 #include "base/error.h"
 
-#define SCHEDULE_NOBODY UINT32_MAX
+#define SCHEDULE_NONE UINT32_MAX
 #define SCHEDULE_HOSTS_MAX 16384u
 
 struct schedule {
 	uint32_t hosts, rounds;
-	uint32_t *seat_of, *host_at; /* of a tournament             */
+	uint32_t *position_of, *host_at; /* of a tournament             */
 	uint32_t *partner;           /* by round and host otherwise */
 };
 
@@ -38,14 +38,14 @@ struct schedule_pair {
 ESP_CHECKED enum esp_status schedule_tournament(uint32_t hosts, uint64_t seed, struct schedule *out);
 
 /*
- * Each of the pairs `times` times. Hosts that are not `usable` (NULL: all are) play in no round, nor do pairs with them.
- * ESP_EINVAL: a pair that is none; ESP_ENOMEM.
+ * Plays each of the pairs `times` times. Hosts that are not `usable` (NULL: all are), and their pairs, play in
+ * no round. ESP_EINVAL: an invalid pair; ESP_ENOMEM.
  */
-ESP_CHECKED enum esp_status schedule_pairs(uint32_t hosts, const struct schedule_pair *pairs, uint32_t count, uint32_t times,
-                                           const bool *usable, uint64_t seed, struct schedule *out);
+ESP_CHECKED enum esp_status schedule_pairs(uint32_t hosts, const struct schedule_pair *pairs, uint32_t count,
+                                           uint32_t times, const bool *usable, uint64_t seed, struct schedule *out);
 void schedule_fini(struct schedule *schedule); /* accepts a zeroed struct */
 
-/* SCHEDULE_NOBODY: sits out. */
+/* SCHEDULE_NONE: sits out. */
 uint32_t schedule_partner(const struct schedule *schedule, uint32_t round, uint32_t host);
 
 #endif

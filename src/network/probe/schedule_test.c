@@ -3,14 +3,14 @@
 #include "base/check.h"
 #include "base/rng.h"
 
-/* No host twice in a round, and partners are each other's. */
+/* No host twice in a round, and partners are mutual. */
 static void check_round(const struct schedule *schedule, uint32_t round, uint32_t *met)
 {
 	uint32_t n = schedule->hosts;
 
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t other = schedule_partner(schedule, round, i);
-		if (other == SCHEDULE_NOBODY)
+		if (other == SCHEDULE_NONE)
 			continue;
 		CHECK_MSG(other < n && other != i, "%u hosts, round %u: host %u meets %u", n, round, i, other);
 		CHECK_U64(schedule_partner(schedule, round, other), i);
@@ -23,7 +23,7 @@ static uint32_t idle_hosts(const struct schedule *schedule, uint32_t round)
 	uint32_t idle = 0;
 
 	for (uint32_t i = 0; i < schedule->hosts; i++)
-		idle += schedule_partner(schedule, round, i) == SCHEDULE_NOBODY;
+		idle += schedule_partner(schedule, round, i) == SCHEDULE_NONE;
 	return idle;
 }
 
@@ -46,7 +46,7 @@ static void test_tournament(uint32_t hosts, uint64_t seed)
 	free(met);
 }
 
-/* Other seeds put other pairs side by side: otherwise passes would repeat each other. */
+/* Other seeds put other pairs at the same time: otherwise passes would repeat each other. */
 static void test_seeds_differ(void)
 {
 	struct schedule a, b;
@@ -73,8 +73,10 @@ static void test_pairs(uint64_t seed)
 	bool usable[41];
 
 	rng_init(&rng, seed);
-	uint32_t hosts = 2 + (uint32_t)rng_below(&rng, 39), count = (uint32_t)rng_below(&rng, 60), times = 1 + (uint32_t)rng_below(&rng, 3);
-	uint32_t *wanted = calloc((size_t)hosts * hosts, sizeof(*wanted)), *met = calloc((size_t)hosts * hosts, sizeof(*met));
+	uint32_t hosts = 2 + (uint32_t)rng_below(&rng, 39), count = (uint32_t)rng_below(&rng, 60),
+	    times = 1 + (uint32_t)rng_below(&rng, 3);
+	uint32_t *wanted = calloc((size_t)hosts * hosts, sizeof(*wanted)),
+	    *met = calloc((size_t)hosts * hosts, sizeof(*met));
 	CHECK(wanted && met);
 	for (uint32_t i = 0; i < hosts; i++)
 		usable[i] = !rng_chance(&rng, 1, 6);
@@ -89,7 +91,7 @@ static void test_pairs(uint64_t seed)
 		uint32_t idle_usable = 0;
 		check_round(&schedule, r, met);
 		for (uint32_t i = 0; i < hosts; i++) {
-			bool idle = schedule_partner(&schedule, r, i) == SCHEDULE_NOBODY;
+			bool idle = schedule_partner(&schedule, r, i) == SCHEDULE_NONE;
 			CHECK_MSG(usable[i] || idle, "host %u cannot play", i);
 			idle_usable += usable[i] && idle;
 		}

@@ -3,12 +3,12 @@
 #include "base/clock.h"
 
 /*
- * Shares of the time. A latency is known after some dozen packets, a bandwidth only after TCP has found it: so most goes there. What
- * is kept back is for pairs that have to be probed again, the last rounds and meeting.
+ * Shares of the time. A latency is known after some dozen packets, a bandwidth only after TCP has reached it:
+ * so most of the time goes there. The rest is for pairs to be probed again, the last rounds and the meetings.
  */
 #define LATENCY_SHARE 0.15
 #define BANDWIDTH_SHARE 0.53
-#define ALONE_SHARE 0.65 /* of the one kind that is wanted */
+#define ALONE_SHARE 0.65 /* if only one kind is measured */
 #define WITHIN_SHARE 0.04
 #define BETWEEN_SHARE 0.16
 #define AGAIN_SHARE 0.08
@@ -22,13 +22,13 @@
 #define BANDWIDTH_SLOT_WANTED (130 * NS_PER_MS)
 #define BANDWIDTH_PASSES_MOST 6u
 #define WITHIN_SLOT_LEAST (120 * NS_PER_MS)
-#define BETWEEN_SLOT_LEAST (250 * NS_PER_MS) /* many flows have to share a way, and lose while they find out how */
+#define BETWEEN_SLOT_LEAST (250 * NS_PER_MS) /* many flows have to share a path, and lose packets until they do */
 #define FINAL_SLOT_MOST (1000 * NS_PER_MS)
 #define WITHIN_ROUNDS 2u
 #define BETWEEN_ROUNDS 3u
 #define ASKS 40u
-#define PATIENCE_S 60.0   /* for a meeting, beside what is done before it: of a host that is busy with other things */
-#define GROUPING_S 5e-4   /* for each pair, there and back: five times what a core took for it */
+#define PATIENCE_S 60.0   /* for a meeting, beyond the work before it: for a host that is busy otherwise */
+#define GROUPING_S 5e-4   /* for each pair, both ways: five times the measured time of a core */
 
 static uint64_t clamp(double ns, uint64_t least, uint64_t most)
 {
@@ -45,7 +45,8 @@ static uint32_t passes(double budget_ns, uint32_t rounds, uint64_t slot_ns, uint
 static void plan_latency(struct timing *timing, double budget_ns)
 {
 	timing->latency_passes = passes(budget_ns, timing->rounds, 2 * LATENCY_SLOT_LEAST, LATENCY_PASSES_MOST);
-	timing->latency_slot_ns = clamp(budget_ns / ((double)timing->rounds * timing->latency_passes), LATENCY_SLOT_LEAST, LATENCY_SLOT_MOST);
+	timing->latency_slot_ns = clamp(budget_ns / ((double)timing->rounds * timing->latency_passes), LATENCY_SLOT_LEAST,
+	                                LATENCY_SLOT_MOST);
 	timing->asks = ASKS;
 	timing->patience_ns = timing->latency_slot_ns / 2;
 	timing->latency_again_ns = LATENCY_AGAIN;
@@ -55,7 +56,8 @@ static void plan_bandwidth(struct timing *timing, double budget_ns)
 {
 	timing->bandwidth_passes = passes(budget_ns, timing->rounds, BANDWIDTH_SLOT_WANTED, BANDWIDTH_PASSES_MOST);
 	timing->bandwidth_slot_ns =
-		clamp(budget_ns / ((double)timing->rounds * timing->bandwidth_passes), BANDWIDTH_SLOT_LEAST, BANDWIDTH_SLOT_MOST);
+		clamp(budget_ns / ((double)timing->rounds * timing->bandwidth_passes), BANDWIDTH_SLOT_LEAST,
+		      BANDWIDTH_SLOT_MOST);
 }
 
 void timing_make(const struct timing_wish *wish, struct timing *out)
@@ -63,7 +65,8 @@ void timing_make(const struct timing_wish *wish, struct timing *out)
 	double ns = wish->seconds * (double)NS_PER_S;
 	bool both = wish->latency && wish->bandwidth;
 
-	*out = (struct timing){.rounds = wish->hosts - 1 + wish->hosts % 2, .within_rounds = WITHIN_ROUNDS, .between_rounds = BETWEEN_ROUNDS};
+	*out = (struct timing){.rounds = wish->hosts - 1 + wish->hosts % 2, .within_rounds = WITHIN_ROUNDS,
+	                       .between_rounds = BETWEEN_ROUNDS};
 	if (wish->latency)
 		plan_latency(out, ns * (both ? LATENCY_SHARE : ALONE_SHARE));
 	if (wish->bandwidth)
@@ -79,7 +82,8 @@ void timing_make(const struct timing_wish *wish, struct timing *out)
 	                       (double)out->rounds * out->bandwidth_passes * (double)out->bandwidth_slot_ns +
 	                       (double)out->latency_again * (double)out->latency_again_ns +
 	                       (double)out->bandwidth_again * (double)out->bandwidth_slot_ns +
-	                       (double)WITHIN_ROUNDS * (double)out->within_slot_ns + (double)BETWEEN_ROUNDS * (double)out->between_slot_ns);
+	                       (double)WITHIN_ROUNDS * (double)out->within_slot_ns + (double)BETWEEN_ROUNDS *
+	                       (double)out->between_slot_ns);
 }
 
 double timing_patience(const struct timing *timing, uint32_t hosts)
@@ -87,7 +91,7 @@ double timing_patience(const struct timing *timing, uint32_t hosts)
 	return PATIENCE_S + timing->seconds + GROUPING_S * hosts * hosts;
 }
 
-/* A round trip or two, of packets that may stand behind what is left of the round before. */
+/* One or two round trips, of packets that may queue behind the rest of the previous round. */
 uint64_t timing_connect_ns(uint64_t slot_ns)
 {
 	uint64_t part = slot_ns / 6;

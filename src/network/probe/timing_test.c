@@ -16,13 +16,15 @@ static void check(uint32_t hosts, bool latency, bool bandwidth, double seconds)
 		CHECK(timing.asks > 1 && timing.patience_ns > 0 && timing.patience_ns < timing.latency_slot_ns);
 	if (bandwidth) {
 		uint64_t slot_ns = timing.bandwidth_slot_ns;
-		CHECK(timing_connect_ns(slot_ns) < timing_warm_ns(slot_ns) && 2 * timing_warm_ns(slot_ns) < slot_ns + slot_ns / 4);
+		CHECK(timing_connect_ns(slot_ns) < timing_warm_ns(slot_ns) && 2 * timing_warm_ns(slot_ns) < slot_ns + slot_ns /
+		      4);
 	}
-	CHECK(timing_warm_ns(timing.within_slot_ns) < timing.within_slot_ns && timing_warm_ns(timing.between_slot_ns) < timing.between_slot_ns);
+	CHECK(timing_warm_ns(timing.within_slot_ns) < timing.within_slot_ns &&
+	      timing_warm_ns(timing.between_slot_ns) < timing.between_slot_ns);
 	CHECK(timing.seconds > 0 && timing.seconds < seconds + 0.2 * hosts + 2);
 }
 
-/* What the manual promises. */
+/* The times in the manual. */
 static void test_sixteen_hosts(void)
 {
 	const struct timing_wish wish = {16, true, true, 8};
@@ -33,7 +35,10 @@ static void test_sixteen_hosts(void)
 	CHECK(timing.bandwidth_passes >= 2 && timing.latency_passes >= 2);
 }
 
-/* Grouping 256 hosts took 6 s of a core; by the square 1000 of them take a hundred. There are slower cores, and busy ones. */
+/*
+ * Grouping 256 hosts took 6 s of a core; quadratically, 1000 hosts take a hundred. There are slower cores, and
+ * busy ones.
+ */
 static void test_patience(void)
 {
 	static const struct {

@@ -10,11 +10,12 @@
 
 #include "base/clock.h"
 
-#define LOOPED_BYTES 512u /* a packet of ours as the kernel gives it back, with its headers */
+#define LOOPED_BYTES 512u /* a looped packet of ours, with its headers */
 
 /*
- * The kernel gives a packet that has left back to us, with the time: so it is known which one it was, whatever happened to others.
- * Times of the network card are not asked for: its clock is not the kernel's, and it can stamp one packet at a time.
+ * The kernel loops a sent packet back with its timestamp, so it is known which packet it was, whatever happened
+ * to others. Timestamps of the network card are not used: its clock is not the kernel's, and it stamps one
+ * packet at a time.
  */
 static void ask_for_stamps(int fd)
 {
@@ -54,7 +55,8 @@ static uint64_t stamp_of(struct msghdr *message)
 	struct scm_timestamping stamps;
 
 	for (struct cmsghdr *part = CMSG_FIRSTHDR(message); part; part = CMSG_NXTHDR(message, part)) {
-		if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_TIMESTAMPING || part->cmsg_len < CMSG_LEN(sizeof(stamps)))
+		if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_TIMESTAMPING ||
+		    part->cmsg_len < CMSG_LEN(sizeof(stamps)))
 			continue;
 		memcpy(&stamps, CMSG_DATA(part), sizeof(stamps));
 		return (uint64_t)stamps.ts[0].tv_sec * NS_PER_S + (uint64_t)stamps.ts[0].tv_nsec;
@@ -62,7 +64,7 @@ static uint64_t stamp_of(struct msghdr *message)
 	return 0;
 }
 
-/* What one recvmsg() gives. */
+/* The result of one recvmsg(). */
 struct intake {
 	uint8_t bytes[LOOPED_BYTES];
 	size_t length;
@@ -71,7 +73,7 @@ struct intake {
 	uint64_t stamp; /* 0: none */
 };
 
-static bool take(int fd, int flags, struct intake *in)
+static bool receive_one(int fd, int flags, struct intake *in)
 {
 	_Alignas(struct cmsghdr) char control[512];
 	struct iovec vector = {in->bytes, sizeof(in->bytes)};
@@ -93,40 +95,42 @@ static bool take(int fd, int flags, struct intake *in)
 	return true;
 }
 
-/* Times of packets that have left. Also takes what else is in that queue, such as "port unreachable". */
-static void take_departures(struct udp *udp, struct echo *echo)
+/* Reads the stamps of sent packets, and whatever else is in the error queue, such as "port unreachable". */
+static void read_departures(struct udp *udp, struct echo *echo)
 {
 	struct intake in;
 
-	for (uint32_t i = 0; i < UDP_TAKES_MOST && take(udp->fd, MSG_ERRQUEUE, &in); i++)
+	for (uint32_t i = 0; i < UDP_TAKES_MOST && receive_one(udp->fd, MSG_ERRQUEUE, &in); i++)
 		if (in.stamp && in.length >= PACKET_BYTES)
 			echo_left(echo, in.bytes + in.length - PACKET_BYTES, PACKET_BYTES, in.stamp);
 }
 
-static void transmit(struct udp *udp, struct echo *echo, const uint8_t *bytes, const struct sockaddr_storage *to, socklen_t length)
+static void transmit(struct udp *udp, struct echo *echo, const uint8_t *bytes, const struct sockaddr_storage *to,
+                     socklen_t length)
 {
-	ssize_t sent = sendto(udp->fd, bytes, PACKET_BYTES, MSG_DONTWAIT, (const struct sockaddr *)(const void *)to, length);
+	ssize_t sent = sendto(udp->fd, bytes, PACKET_BYTES, MSG_DONTWAIT, (const struct sockaddr *)(const void *)to,
+	                      length);
 
-	/* An error may be that of a packet before: the second attempt is told its own. */
+	/* An error may belong to an earlier packet: the second attempt gets its own. */
 	if (sent < 0 && errno != EAGAIN)
 		(void)!sendto(udp->fd, bytes, PACKET_BYTES, MSG_DONTWAIT, (const struct sockaddr *)(const void *)to, length);
-	take_departures(udp, echo);
+	read_departures(udp, echo);
 }
 
-static void take_arrivals(struct udp *udp, struct echo *echo)
+static void read_arrivals(struct udp *udp, struct echo *echo)
 {
 	uint8_t out[PACKET_BYTES];
 	struct intake in;
 
-	for (uint32_t i = 0; i < UDP_TAKES_MOST && take(udp->fd, 0, &in); i++) {
+	for (uint32_t i = 0; i < UDP_TAKES_MOST && receive_one(udp->fd, 0, &in); i++) {
 		uint64_t now = stamp_now();
 		if (echo_receive(echo, in.bytes, in.length, in.stamp ? in.stamp : now, now, out))
 			transmit(udp, echo, out, &in.from, in.from_length);
 	}
 }
 
-/* Returns when there may be something more to ask. */
-static uint64_t ask(struct udp *udp, struct echo *echo, const struct place *places, uint64_t now_ns)
+/* Returns when to call again. */
+static uint64_t send_request(struct udp *udp, struct echo *echo, const struct place *places, uint64_t now_ns)
 {
 	uint8_t out[PACKET_BYTES];
 	struct sockaddr_storage to;
@@ -150,9 +154,9 @@ static void sleep_until(struct udp *udp, uint64_t now_ns, uint64_t until_ns)
 
 uint64_t udp_turn(struct udp *udp, struct echo *echo, const struct place *places, uint64_t now_ns)
 {
-	take_departures(udp, echo);
-	take_arrivals(udp, echo);
-	return ask(udp, echo, places, now_ns);
+	read_departures(udp, echo);
+	read_arrivals(udp, echo);
+	return send_request(udp, echo, places, now_ns);
 }
 
 void udp_run(struct udp *udp, struct echo *echo, const struct place *places, uint64_t until_ns)

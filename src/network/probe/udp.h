@@ -1,5 +1,5 @@
 /*
- * udp.h - the driver of echo.h: one socket, and the kernel's times of what goes through it.
+ * udp.h - the I/O of echo.h: one socket with the kernel's timestamps. One thread per struct udp.
  */
 #ifndef NETWORK_PROBE_UDP_H
 #define NETWORK_PROBE_UDP_H
@@ -16,12 +16,12 @@ struct udp {
 ESP_CHECKED enum esp_status udp_open(struct udp *udp, int family, uint16_t first, uint16_t last, struct error *err);
 void udp_close(struct udp *udp);
 
-#define UDP_TAKES_MOST 64u /* packets in a turn: whoever sends more than we can take does not keep us from looking at the time */
+#define UDP_TAKES_MOST 64u /* packets per turn: a flood does not keep this host from looking at the time */
 
-/* Takes what has come, but no more than that, and asks what is due. Returns when there may be something more to ask. */
+/* Reads at most UDP_TAKES_MOST packets, and sends due requests. Returns when to call again. */
 uint64_t udp_turn(struct udp *udp, struct echo *echo, const struct place *places, uint64_t now_ns);
 
-/* Turns until then: asks and answers; what goes wrong on the way is a packet that is lost. places: by host. */
+/* Takes turns until then; errors count as lost packets. places: by host. */
 void udp_run(struct udp *udp, struct echo *echo, const struct place *places, uint64_t until_ns);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * udp_test.c - a turn takes some of the packets that have come, however many there are, and the next one goes on with them.
+ * udp_test.c - a turn reads a bounded number of packets, and the next one continues with the rest.
  */
 #include "network/probe/udp.h"
 
@@ -13,17 +13,19 @@
 
 enum { PACKETS = UDP_TAKES_MOST + UDP_TAKES_MOST / 2 };
 
-/* Requests that all get an answer, as they are of different rounds. */
+/* Requests that are all answered, as they are of different rounds. */
 static void send_requests(int fd, const struct packet_session *session, uint16_t port)
 {
-	const struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	const struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(port),
+	                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 
 	for (uint32_t i = 0; i < PACKETS; i++) {
 		const struct packet request = {.kind = PACKET_REQUEST, .from = 1, .to = 0, .round = i, .sequence = 1};
 		uint8_t bytes[PACKET_BYTES];
 
 		packet_encode(session, &request, bytes);
-		CHECK(sendto(fd, bytes, sizeof(bytes), 0, (const struct sockaddr *)(const void *)&to, sizeof(to)) == (ssize_t)sizeof(bytes));
+		CHECK(sendto(fd, bytes, sizeof(bytes), 0, (const struct sockaddr *)(const void *)&to,
+		             sizeof(to)) == (ssize_t)sizeof(bytes));
 	}
 }
 

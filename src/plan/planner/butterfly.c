@@ -1,16 +1,14 @@
 /*
- * butterfly.c - recursive doubling: in round b everybody exchanges everything it has with
- * its neighbour in bit b, and adds. log N rounds, but log N times the bytes: for small
- * buffers.
+ * butterfly.c - recursive doubling: in round b every node exchanges its partial sum with its neighbour in bit
+ * b, and adds. log N rounds, but log N times the bytes: for small buffers. Pure.
  *
  *     0 ◀─▶ 1   2 ◀─▶ 3        bit 0
  *     0 ◀─▶ 2   1 ◀─▶ 3        bit 1
  *
- * Nobody owns a chunk: all compute the same sum in the same order (lower ranks left), so
- * all have the same bits. What is being sent to a neighbour must not be overwritten by the
- * next sum, and nothing that arrives proves that it was sent; so each round's sum has a
- * place of its own. Collectives other than allreduce and barrier have one source or one
- * target per chunk; for them the doubling is a binomial tree over the same hypercube.
+ * No node owns a chunk: all compute the same sum in the same order (lower ranks left), so all have the same
+ * bits. A partial sum that is being sent must not be overwritten by the next one, and no received message
+ * proves that it was sent; so each round's sum has its own place. Collectives other than allreduce and barrier
+ * have one source or one target per chunk; for them the doubling is a binomial tree over the same hypercube.
  */
 #include "plan/planner.h"
 #include "plan/planner/hypercube.h"
@@ -51,7 +49,7 @@ static bool butterfly_row(const struct plan *plan, uint32_t node, const struct p
 	if (hypercube_has_guest(cube, node)) {
 		have = butterfly_fold(row, row_tmp(row), have, node, node + 1);
 	} else if (plan->in_place) {
-		have = row_tmp(row); /* the input is sent, and the output, which is the same, is written */
+		have = row_tmp(row); /* the copy is sent, as the output overwrites the input */
 		row_copy(row, have, PLAN_IN);
 	}
 	for (uint32_t bit = 1; bit < cube.vertices; bit *= 2) {
@@ -71,7 +69,7 @@ static bool butterfly_row(const struct plan *plan, uint32_t node, const struct p
 
 const struct planner planner_butterfly = {
 	.name = "butterfly",
-	.summary = "everybody exchanges everything with a neighbour and adds, log N times: for small buffers",
+	.summary = "each exchanges everything with a neighbour and adds, log N times: for small buffers",
 	.owner = hypercube_owner,
 	.up = hypercube_up,
 	.down = hypercube_up,

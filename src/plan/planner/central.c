@@ -1,9 +1,8 @@
 /*
- * central.c - one server, or a few, sum everything: the parameter server of old.
+ * central.c - one server, or a few, sum everything: a central parameter server. Pure.
  *
- * The server is one of the workers (the root), or there are nodes of their own that take the
- * chunks in turn. They are the bottleneck, and the baseline that everything else is measured
- * against.
+ * The server is one of the workers (the root), or there are extra nodes that take the chunks in turn. They are
+ * the bottleneck, and the baseline to which other planners are compared.
  */
 #include "plan/planner.h"
 
@@ -12,7 +11,8 @@ static enum esp_status central_prepare(struct plan *plan, const struct plan_spec
 	enum esp_status status = plan_add_nodes(plan, spec->servers, err);
 
 	plan->servers = spec->servers;
-	for (uint32_t i = 0; status == ESP_OK && plan->group_of && i < spec->servers; i++) /* the first stands with the root */
+	/* the first is in the root's group */
+	for (uint32_t i = 0; status == ESP_OK && plan->group_of && i < spec->servers; i++)
 		plan->group_of[plan->workers + i] = (plan->group_of[plan->chunks.root] + i) % plan->group_count;
 	return status;
 }
@@ -21,7 +21,8 @@ static uint32_t central_owner(const struct route *route)
 {
 	const struct plan *plan = route->plan;
 
-	return plan->servers ? plan->workers + (uint32_t)(route->chunk % plan->servers) : plan_seat(plan, plan->chunks.root);
+	return plan->servers ? plan->workers + (uint32_t)(route->chunk % plan->servers)
+	                     : plan_seat(plan, plan->chunks.root);
 }
 
 const struct planner planner_central = {

@@ -1,12 +1,11 @@
 /*
- * double_tree.c - two binary trees, each for every other chunk; no node is inner in both
- * (but for the root of a rooted collective, which tops both).
+ * double_tree.c - two binary trees, each for every other chunk; no node is inner in both (but for the root of a
+ * rooted collective, which is the top of both). Pure.
  *
- * A tree alone leaves half of the nodes, its leaves, with idle links. The second tree
- * makes inner nodes of them (Sanders, Speck and Traeff, "Two-tree algorithms for full
- * bandwidth broadcast, reduction and scan", 2009). Vertices are numbered in order, 1 to N:
- * vertex v has its left subtree below and its right subtree above it, and odd vertices are
- * leaves:
+ * A single tree leaves the links of half of the nodes, its leaves, idle. The second tree makes inner nodes of
+ * them (Sanders, Speck and Traeff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan",
+ * 2009). Vertices are numbered in order, 1 to N: vertex v has its left subtree below and its right subtree
+ * above it, and odd vertices are leaves:
  *
  *              4              tree 0: vertex = rank + 1
  *          2       6          tree 1: the mirror image (N even), or shifted by one (N odd),
@@ -73,10 +72,7 @@ static uint32_t label_of_vertex(uint32_t v, uint32_t n, bool second)
 	return n % 2 == 0 ? n - v : (v + n - 2) % n;
 }
 
-/*
- * Rooted collectives turn the ranks so that the root stands at the top of both trees:
- * label = rank + turn (mod n).
- */
+/* Rooted collectives rotate the ranks so that the root is the top of both trees: label = rank + turn (mod n). */
 static uint32_t tree_turn(const struct route *route)
 {
 	uint32_t n = route->plan->workers;

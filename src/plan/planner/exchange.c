@@ -1,16 +1,15 @@
 /*
- * exchange.c - everybody sends its part to everybody, and each adds all of them itself.
+ * exchange.c - every worker sends its part to every other, and each sums all of them itself. Pure.
  *
  *     0 ─▶ 1 2 3      1 ─▶ 0 2 3      2 ─▶ 0 1 3      3 ─▶ 0 1 2
  *
- * One round for every collective: nobody waits for what another has made. An allreduce
- * pays for that with N (N - 1) messages: for tiny buffers. All add in the order of ranks,
- * as at the owner in flat, so that both give the same bits. A chunk with one contributor
- * or one receiver is a star around that worker.
+ * One round for every collective: no worker waits for another's result. An allreduce costs N (N - 1) messages:
+ * for tiny buffers. All add in the order of ranks, as the owner in flat does, so that both give the same bits.
+ * A chunk with one contributor or one receiver is a star around that worker.
  */
 #include "plan/planner.h"
 
-/* Where the chunk has one worker on a side. All to all is exchange_row()'s, but for a worker that is alone. */
+/* The single worker on a side of the chunk. exchange_row() handles all-to-all, but for a job of one worker. */
 static uint32_t exchange_owner(const struct route *route)
 {
 	if (route->piece.to != PLAN_ALL)
@@ -27,11 +26,11 @@ static bool exchange_row(const struct plan *plan, uint32_t node, const struct pl
 		return false;
 	row_fetch(row);
 	if (plan->in_place) {
-		/* The sum goes where the input is, and nothing that arrives tells that the input has left. */
+		/* The sum overwrites the input, and no received message proves that the input was sent. */
 		have = row_tmp(row);
 		row_copy(row, have, PLAN_IN);
 	}
-	/* Beginning behind itself: not all send to worker 0 first. */
+	/* Begins with the next worker: otherwise all would send to worker 0 first. */
 	for (uint32_t i = 1; i < workers; i++)
 		row_send(row, have, (uint32_t)(((uint64_t)node + i) % workers));
 	row_fold(row, PLAN_OUT, workers);
@@ -49,7 +48,7 @@ static bool exchange_row(const struct plan *plan, uint32_t node, const struct pl
 
 const struct planner planner_exchange = {
 	.name = "exchange",
-	.summary = "everybody sends everything to everybody, and each adds it up: one round, for tiny buffers",
+	.summary = "each sends everything to all others, and each adds it up: one round, for tiny buffers",
 	.direct = true,
 	.owner = exchange_owner,
 	.up = star_up,

@@ -1,16 +1,19 @@
 /*
- * flat.c - every node serves its share of the chunks: a sharded, colocated parameter server.
+ * flat.c - every node serves its share of the chunks: a sharded, colocated parameter server. Pure.
  *
  *     all ─▶ owner of the chunk ─▶ all
  *
- * Two rounds and the least bytes, but every pair of nodes talks, whatever lies between.
+ * Two rounds and the least bytes, but every pair of nodes exchanges data, whatever the network.
  */
 #include "plan/planner.h"
 
 static enum esp_status flat_prepare(struct plan *plan, const struct plan_spec *spec, struct error *err)
 {
 	(void)spec;
-	/* Were there fewer in flight than owners, all would send to a few while the others have nothing to sum. There are no scratch places. */
+	/*
+	 * With fewer chunks in flight than owners, all would send to a few while the others are idle. There are no
+	 * scratch places.
+	 */
 	if (plan->chunks.collective == PLAN_ALLREDUCE)
 		plan->abreast = plan->workers;
 	return plan_spread_owners(plan, plan->workers, err);

@@ -1,24 +1,24 @@
 /*
- * halving_doubling.c - recursive halving of the sum, recursive doubling of the result.
+ * halving_doubling.c - recursive halving of the sum, recursive doubling of the result. Pure.
  *
- * In the halving, neighbours in bit 0 exchange halves of the buffer and add, then
- * neighbours in bit 1 quarters, and so on; the doubling runs it backwards. Seen from one
- * chunk, that is a binomial tree whose top is the chunk's owner:
+ * In the halving, neighbours in bit 0 exchange halves of the buffer and add, then neighbours in bit 1 quarters,
+ * and so on; the doubling runs backwards. For one chunk, that is a binomial tree whose top is the chunk's
+ * owner:
  *
  *     owner 0:   1 ─▶ 0    3 ─▶ 2    5 ─▶ 4    7 ─▶ 6      bit 0
  *                2 ─▶ 0              6 ─▶ 4                bit 1
  *                4 ─▶ 0                                    bit 2
  *
- * Low bits come first, so the large exchanges are between near ranks. Which pairs are
- * added when does not depend on the owner, so neither do the bits of the result.
+ * Low bits come first, so the large exchanges are between near ranks. The order of additions does not depend on
+ * the owner, so neither do the bits of the result.
  */
 #include "plan/planner.h"
 #include "plan/planner/hypercube.h"
 
 /*
- * Neighbours exchange one half of the chunks in the halving and the other half in the doubling, which is last for those in bit 0.
- * Numbered chunk by chunk, a message of the halving would have to wait until some of the doubling were consumed, as soon as there
- * are more of them than a window has.
+ * Neighbours exchange one half of the chunks in the halving and the other half in the doubling, which is the
+ * last round for bit 0. With messages numbered chunk by chunk, a message of the halving would have to wait
+ * until some of the doubling are consumed, as soon as there are more of them than credits.
  */
 static enum esp_status halving_prepare(struct plan *plan, const struct plan_spec *spec, struct error *err)
 {
@@ -43,7 +43,7 @@ uint32_t hypercube_owner(const struct route *route)
 	return hypercube_rank(cube, hypercube_vertex(cube, owner)); /* a guest's chunk is its host's */
 }
 
-/* The bit in which this vertex hands over to another: the lowest that differs from the owner's. */
+/* The bit in which this vertex sends its sum to another: the lowest that differs from the owner's. */
 static uint32_t leaving_bit(struct hypercube cube, uint32_t vertex, uint32_t owner)
 {
 	uint32_t differ = vertex ^ hypercube_vertex(cube, owner);
@@ -87,11 +87,15 @@ void hypercube_spread(const struct route *route, uint32_t node, struct route_bui
 		fan_to(builder, node + 1);
 }
 
-/* The round in which a message leaves if all chunks of the lap start at once: guests, halving from bit 0 up, doubling back, guests. */
+/*
+ * The round in which a message is sent if all chunks of the lap start at once: guests, halving from bit 0 up,
+ * doubling back, guests.
+ */
 static uint32_t halving_turn(const struct plan *plan, uint64_t chunk, uint32_t from, uint32_t to, uint32_t nth)
 {
 	struct hypercube cube = hypercube_of(plan->workers);
-	uint32_t rounds = (uint32_t)__builtin_ctz(cube.vertices), owner = hypercube_rank(cube, hypercube_vertex(cube, plan->owner[chunk]));
+	uint32_t rounds = (uint32_t)__builtin_ctz(cube.vertices),
+	    owner = hypercube_rank(cube, hypercube_vertex(cube, plan->owner[chunk]));
 	(void)nth;
 
 	if (hypercube_is_guest(cube, from))

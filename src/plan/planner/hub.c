@@ -1,12 +1,13 @@
 /*
- * hub.c - a parameter hub in each group, and the hubs among each other: PHub's racks.
+ * hub.c - a hub in each group, and exchange between the hubs: PHub's racks. Pure.
  *
  *     workers ─▶ hub of their group
  *     hubs ─▶ hub that owns the chunk ─▶ hubs
  *     hub ─▶ workers of its group
  *
- * Two-level with a node of its own as the master of each group: the same trees and the same order of addition. A hub
- * moves the data of its whole group, so it needs the links for that; a worker moves each byte once each way.
+ * Two-level with an extra node as the master of each group: the same trees and the same order of addition. A
+ * hub moves the data of its whole group, so it needs the links for that; a worker moves each byte once each
+ * way.
  */
 #include "plan/planner.h"
 

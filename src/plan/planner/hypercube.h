@@ -1,9 +1,9 @@
 /*
  * hypercube.h - the vertices of the largest hypercube among the nodes. Private to src/plan.
  *
- * With N = 2^k + r nodes, the first 2 r ranks stand two to a vertex: the even one is the
- * vertex, the odd one hands its part to it and gets the result from it. Vertices keep the
- * order of ranks, so that neighbours in the low bits are neighbours in rank.
+ * With N = 2^k + r nodes, the first 2 r ranks share vertices in pairs: the even rank is the vertex, the odd
+ * one, its guest, sends its part to it and gets the result from it. Vertices keep the order of ranks, so that
+ * neighbours in low bits are neighbours in rank.
  */
 #ifndef PLAN_PLANNER_HYPERCUBE_H
 #define PLAN_PLANNER_HYPERCUBE_H
@@ -25,7 +25,7 @@ static inline struct hypercube hypercube_of(uint32_t nodes)
 	return (struct hypercube){vertices, nodes - vertices};
 }
 
-/* Is this rank the odd one of a pair? */
+/* True for the odd rank of a pair. */
 static inline bool hypercube_is_guest(struct hypercube cube, uint32_t rank)
 {
 	return rank < 2 * cube.pairs && rank % 2 == 1;

@@ -1,12 +1,12 @@
 /*
- * ring.c - each chunk runs once around the ring to be summed, and once to be handed out.
+ * ring.c - each chunk passes once around the ring to be summed, and once to be distributed. Pure.
  *
- *     owner + 1 ─▶ owner + 2 ─▶ ... ─▶ owner      the sum grows along the way
+ *     owner + 1 ─▶ owner + 2 ─▶ ... ─▶ owner      the sum grows on the way
  *     owner ─▶ owner + 1 ─▶ ... ─▶ owner - 1      the result follows it
  *
- * Owners differ from chunk to chunk, so all links are busy at once and every node sends
- * 2 (N - 1) / N of the buffer: the least there is. The price is 2 (N - 1) rounds. The
- * order of addition begins behind the owner, so owners do not move.
+ * Owners differ from chunk to chunk, so all links are busy at once and every node sends 2 (N - 1) / N of the
+ * buffer: the minimum. The price is 2 (N - 1) rounds. The order of addition begins behind the owner, so owners
+ * do not move.
  */
 #include "plan/planner.h"
 
@@ -21,11 +21,12 @@ static uint32_t ring_before(const struct route *route, uint32_t node)
 }
 
 /*
- * At any moment each link is busy with the chunk of another owner, and an allreduce's chunk passes a link twice, N rounds
- * apart. So there is no order of chunks that suits all links: each has its own, round by round. Several chunks of every
- * owner make a lap, so that a link has something to carry while one of them is on its way to the next node.
+ * At any moment each link is busy with the chunk of another owner, and an allreduce's chunk passes a link
+ * twice, N rounds apart. So there is no order of chunks that suits all links: each has its own, round by round.
+ * Several chunks per owner make a lap, so that a link has data to carry while one of them is on its way to the
+ * next node.
  */
-#define LAP_SCRATCH 64u /* all chunks of a lap may be in flight: no more of them where they have scratch places */
+#define LAP_SCRATCH 64u /* all chunks of a lap may be in flight: no more where they have scratch places */
 
 uint32_t ring_lap(const struct chunks *chunks, uint32_t each)
 {
@@ -51,17 +52,20 @@ static uint32_t ring_owner(const struct route *route)
 
 	if (fixed != PLAN_NONE)
 		return fixed;
-	/* A lone contributor starts the round itself: a detour to another owner would only be longer. */
+	/* A single contributor starts the round itself: the way over another owner would only be longer. */
 	return route->piece.from != PLAN_ALL ? route->piece.from : route->plan->owner[route->chunk];
 }
 
-/* The round in which a message leaves if all chunks of the lap start at once: the sum goes around first, then the result. */
+/*
+ * The round in which a message is sent if all chunks of the lap start at once: first the sum goes around, then
+ * the result.
+ */
 static uint32_t ring_turn(const struct plan *plan, uint64_t chunk, uint32_t from, uint32_t to, uint32_t nth)
 {
 	uint32_t workers = plan->workers, owner;
 	(void)to;
 
-	if (plan->chunks.collective == PLAN_ALLREDUCE) { /* asked for every message of a lap, and nothing fixes the owner */
+	if (plan->chunks.collective == PLAN_ALLREDUCE) { /* called for every message of a lap, and no owner is fixed */
 		owner = plan->owner[chunk];
 	} else {
 		struct route route = {.plan = plan, .chunk = chunk, .piece = plan_seated_piece(plan, chunk)};

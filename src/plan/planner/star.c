@@ -1,5 +1,5 @@
 /*
- * star.c - the star around a chunk's owner, which flat, central, twin and exchange share.
+ * star.c - the star around a chunk's owner, shared by flat, central, twin and exchange. Pure.
  */
 #include "plan/planner.h"
 
@@ -28,7 +28,7 @@ void star_spread(const struct route *route, uint32_t node, struct route_builder 
 
 	if (node != route->owner)
 		return;
-	/* Beginning behind the owner: not all owners send to worker 0 first. */
+	/* Begins behind the owner: otherwise all owners would send to worker 0 first. */
 	for (uint32_t i = 1; i <= workers; i++) {
 		uint32_t worker = (uint32_t)(((uint64_t)node + i) % workers);
 

@@ -1,20 +1,20 @@
 /*
- * switch.c - plans through switches that add, or that copy: in-network aggregation and multicast.
+ * switch.c - plans with switches that add, or copy: in-network aggregation and multicast. Pure.
  *
  *                 top                    a switch per group and one above them; one switch
- *               /     \                  where there are no groups. Switches are extra nodes,
- *         switch 0   switch 1            the last of the plan; they hold no data and are
- *         / |  \       |   \             where the network is, so that what several workers
- *        0  1  server  2    3            send them takes each link once.
+ *               /     \                  if there are no groups. Switches are extra nodes,
+ *         switch 0   switch 1            the last of the plan; they hold no data and are in
+ *         / |  \       |   \             the network, so that data from several workers
+ *        0  1  server  2    3            passes each link once.
  *
- * The tree is the same up and down, with the owner of the chunk at its root: its switch adds what comes from
- * below and from the top, and hands the sum to the owner, who completes it and gives it back to the switch, which
- * copies it to all. The owner is one of `servers` extra nodes, in turn, or a worker, as in flat. Four planners: the
- * switches add, or copy, or both; or the sum goes around a ring and the switches copy.
+ * The tree is the same up and down, with the owner of the chunk at its root: its switch adds the data from
+ * below and from the top and sends the sum to the owner, which completes it and sends it back to the switch,
+ * which copies it to all. The owner is one of `servers` extra nodes, in turn, or a worker, as in flat. Four
+ * planners: the switches add, or copy, or both; or the sum goes around a ring and the switches copy.
  */
 #include "plan/planner.h"
 
-/* ---- who is where ---- */
+/* ---- places in the tree ---- */
 
 static uint32_t switch_first(const struct plan *plan)
 {
@@ -31,13 +31,13 @@ static uint32_t switch_top(const struct plan *plan)
 	return plan->nodes - 1;
 }
 
-/* The switch that a node hangs from; a group's switch: itself. */
+/* The switch of a node; for a group's switch: itself. */
 static uint32_t switch_of(const struct plan *plan, uint32_t node)
 {
 	return switch_first(plan) + (has_top(plan) ? plan->group_of[node] : 0);
 }
 
-/* In the group of this switch? */
+/* True if the worker is in the group of this switch. */
 static bool is_below(const struct plan *plan, uint32_t at, uint32_t worker)
 {
 	return switch_of(plan, worker) == at;
@@ -55,7 +55,7 @@ static enum esp_status switch_prepare(struct plan *plan, const struct plan_spec 
 	for (uint32_t i = 0; plan->group_of && i < spec->servers; i++)
 		plan->group_of[plan->workers + i] = i % groups;
 	for (uint32_t i = 0; plan->group_of && i < switches; i++)
-		plan->group_of[switch_first(plan) + i] = i < groups ? i : 0; /* the top counts as the first's */
+		plan->group_of[switch_first(plan) + i] = i < groups ? i : 0; /* the top counts as the first group's */
 	return plan_spread_owners(plan, plan->workers, err);
 }
 
@@ -72,13 +72,13 @@ static uint32_t switch_owner(const struct route *route)
 
 /* ---- the tree ---- */
 
-/* Is there a worker but the owner? Otherwise nothing passes a switch. */
+/* True if there is a worker besides the owner; otherwise nothing passes a switch. */
 static bool has_others(const struct route *route)
 {
 	return route->plan->workers > (route->owner < route->plan->workers ? 1u : 0u);
 }
 
-/* The next hop towards the owner, which is the one before on the way down. */
+/* The next hop towards the owner; on the way down it is the previous hop. */
 static uint32_t switch_towards(const struct route *route, uint32_t node)
 {
 	const struct plan *plan = route->plan;
@@ -87,19 +87,19 @@ static uint32_t switch_towards(const struct route *route, uint32_t node)
 	if (node < plan->workers)
 		return switch_of(plan, node);
 	if (node < switch_first(plan) || !has_others(route))
-		return PLAN_NONE; /* a server of other chunks, or a switch that nobody needs */
+		return PLAN_NONE; /* a server of other chunks, or an unused switch */
 	if (node == last)
 		return route->owner;
 	return has_top(plan) && node == switch_top(plan) ? last : switch_top(plan);
 }
 
-/* What one worker has for one other needs no switch. */
+/* Data from one worker to one other needs no switch. */
 static uint32_t switch_up(const struct route *route, uint32_t node)
 {
 	return route->piece.from != PLAN_ALL ? route->owner : switch_towards(route, node);
 }
 
-/* A switch adds up its group, by rank, and the owner's what comes from the top; the top adds the groups. */
+/* A switch adds its group in the order of ranks, the owner's also the sum from the top; the top adds the groups. */
 static void switch_add(const struct route *route, uint32_t node, struct route_builder *builder)
 {
 	const struct plan *plan = route->plan;
@@ -172,7 +172,7 @@ const struct planner planner_switch = {
 
 const struct planner planner_switch_sum = {
 	.name = "switch-sum",
-	.summary = "switches add on the way to the owner, who sends the result to each: in-network aggregation",
+	.summary = "switches add on the way to the owner, which sends the result to each: in-network aggregation",
 	.has_extra = true,
 	.direct = true,
 	.prepare = switch_prepare,

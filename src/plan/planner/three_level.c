@@ -1,12 +1,14 @@
 /*
- * three_level.c - two-level once more: sum within each group, between the groups of each zone, then between the zones.
+ * three_level.c - three levels: sum within each group, between the groups of each zone, then between the zones.
+ * Pure.
  *
  *     members ─▶ master of the group ─▶ master of the zone ─▶ owner ─▶ and back the same way
  *
- * For hosts with several workers that stand in racks: groups are hosts, zones are racks. Each chunk leaves a host once and a
- * rack once on its way up, and comes back once. The master of a zone is the master of one of its groups, the owner
- * that of one of the zones; both are spread by the longest-first partition. Members are added in rank order, groups in group
- * order, zones in zone order, wherever the masters sit. Without zones every group is one, and the plan is two-level's.
+ * For hosts with several workers in racks: groups are hosts, zones are racks. Each chunk leaves a host once and
+ * a rack once on its way up, and comes back once. The master of a zone is the master of one of its groups, the
+ * owner that of one of the zones; both are spread by the longest-first partition. Members are added in rank
+ * order, groups in group order, zones in zone order, wherever the masters are. Without zones every group is
+ * one, and the plan is two-level's.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +23,8 @@ static enum esp_status no_memory(const struct plan *plan, struct error *err)
 	return error_set(err, ESP_ENOMEM, "no memory for the masters of %u groups", plan->group_count);
 }
 
-/* The zone of each group, and the groups zone by zone. */
-static enum esp_status take_zones(struct plan *plan, const uint32_t *zone_of, struct error *err)
+/* The zone of each group, and the groups sorted by zone. */
+static enum esp_status read_zones(struct plan *plan, const uint32_t *zone_of, struct error *err)
 {
 	uint32_t groups = plan->group_count;
 
@@ -74,7 +76,7 @@ static enum esp_status spread_owners(struct plan *plan, uint64_t *sizes, uint64_
 	return partition_lpt(sizes, count, weights, plan->zone_count, plan->owner_zone);
 }
 
-/* Masters of a zone: a chunk weighs what its master moves for the zone, and more if it is the owner's. */
+/* Masters of a zone: a chunk weighs as much as its master moves for the zone, and more if the owner is in it. */
 static enum esp_status spread_tops(struct plan *plan, uint32_t zone, uint64_t *sizes, uint64_t *weights)
 {
 	uint64_t count = plan->chunks.chunk_count;
@@ -101,7 +103,8 @@ static enum esp_status spread_local(struct plan *plan, uint32_t group, uint64_t 
 
 	for (uint64_t c = 0; c < count; c++) {
 		bool is_top = plan->zone_top[zone * count + c] == group;
-		uint64_t peers = plan_group_size(plan, group) - 1 + (is_top ? plan->zone_first[zone + 1] - plan->zone_first[zone] : 1);
+		uint64_t peers = plan_group_size(plan, group) - 1 +
+		                 (is_top ? plan->zone_first[zone + 1] - plan->zone_first[zone] : 1);
 
 		sizes[c] = chunks_piece(&plan->chunks, c).bytes * peers;
 	}
@@ -131,7 +134,7 @@ static enum esp_status spread_masters(struct plan *plan, struct error *err)
 	return status == ESP_OK ? ESP_OK : no_memory(plan, err);
 }
 
-/* Which of the six rounds of an allreduce; two_level.c says why they are told apart. */
+/* Which of the six rounds of an allreduce; two_level.c has the reason. */
 static uint32_t three_level_turn(const struct plan *plan, uint64_t chunk, uint32_t from, uint32_t to, uint32_t nth)
 {
 	uint64_t count = plan->chunks.chunk_count;
@@ -151,8 +154,8 @@ static enum esp_status three_level_prepare(struct plan *plan, const struct plan_
 	enum esp_status status = two_level_members(plan, err);
 
 	if (status == ESP_OK)
-		status = take_zones(plan, spec->zone_of, err);
-	/* From one worker to one other, nobody else is needed. */
+		status = read_zones(plan, spec->zone_of, err);
+	/* From one worker to one other, no other node is needed. */
 	if (status != ESP_OK || collective == PLAN_GATHER || collective == PLAN_SCATTER || collective == PLAN_ALLTOALL ||
 	    plan->chunks.chunk_count == 0)
 		return status;
@@ -162,7 +165,7 @@ static enum esp_status three_level_prepare(struct plan *plan, const struct plan_
 
 /* ---- the trees ---- */
 
-/* A broadcast's chunks go through masters of their own, so that the root does not send everything to everybody. */
+/* A broadcast's chunks go through different masters, so that the root does not send everything to all. */
 static bool begins_at(const struct route *route)
 {
 	return route->piece.from != PLAN_ALL && route->plan->chunks.collective != PLAN_BROADCAST;
@@ -252,7 +255,7 @@ static void three_level_spread(const struct route *route, uint32_t node, struct 
 	const struct plan *plan = route->plan;
 	uint32_t group = plan->group_of[node], zone = plan->zone_of[group];
 
-	/* The far ones first: they have more hops to go. */
+	/* Other zones first: their data has more hops to go. */
 	for (uint32_t i = 1; node == route->owner && i < plan->zone_count; i++)
 		fan_to(builder, zone_master(route, (zone + i) % plan->zone_count));
 	if (node != group_master(route, group))

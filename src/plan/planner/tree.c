@@ -1,8 +1,8 @@
 /*
- * tree.c - one tree of any fan-out for all chunks: sums climb it, results descend.
+ * tree.c - one tree of any fan-out for all chunks: sums go up, results go down. Pure.
  *
- * Two forms. In the first the inner nodes are workers too (a heap, turned so that the
- * root of the collective is its top):
+ * Two forms. In the first the inner nodes are workers too (a heap, rotated so that the root of the collective
+ * is its top):
  *
  *            0                     In the second the workers are the leaves, and the
  *          /   \                   inner nodes are extra nodes that only add and copy:
@@ -17,7 +17,7 @@
 
 #define TREE_FANOUT 2u
 
-/* ---- workers inside ---- */
+/* ---- workers as inner nodes ---- */
 
 static uint32_t heap_place(const struct route *route, uint32_t node)
 {
@@ -41,7 +41,7 @@ static void heap_gather(const struct route *route, uint32_t node, struct route_b
 	uint64_t n = route->plan->workers, first = (uint64_t)heap_place(route, node) * route->plan->fanout + 1;
 	uint64_t end = first + route->plan->fanout < n ? first + route->plan->fanout : n;
 
-	/* By ascending number: the children whose numbers wrapped around come first. */
+	/* By ascending number: children whose numbers wrapped around come first. */
 	fold_begin(builder);
 	for (uint64_t place = first; place < end; place++) {
 		if (heap_node(route, place) < node)
@@ -110,7 +110,7 @@ static enum esp_status leaf_prepare(struct plan *plan, struct error *err)
 	plan->level_first[plan->level_count] = plan->nodes;
 	if (!plan->group_of)
 		return ESP_OK;
-	/* An inner node stands where its first leaf is. */
+	/* An inner node is in the group of its first leaf. */
 	uint32_t *group_of = realloc(plan->group_of, plan->nodes * sizeof(*group_of));
 	if (!group_of)
 		return error_set(err, ESP_ENOMEM, "no memory for the groups of %u nodes", plan->nodes);

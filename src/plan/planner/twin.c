@@ -1,20 +1,20 @@
 /*
- * twin.c - two hubs, each with the star of every other worker, that exchange what they have summed.
+ * twin.c - two hubs, each with a star of every other worker, that exchange their sums. Pure.
  *
  *     0 ◀── 2 4 6      1 ◀── 3 5 7       each hub sums its star
  *     0 ◀─────────────▶ 1                both add both sums, the even workers' first
  *     0 ──▶ 2 4 6      1 ──▶ 3 5 7
  *
- * As few messages as a star of all, 2 (N - 1), but no worker has more than about half of them: for
- * small buffers, where every message costs the core of whoever sends it. Every other worker, and
- * not the first half and the second, because processes that are started one after the other tend
- * to be dealt to the cores in turn. Chunks with one source or one target travel as in central.
+ * As few messages as one star, 2 (N - 1), but no worker has more than about half of them: for small buffers,
+ * where every message costs CPU time of its sender. Every other worker, and not the first half and the second,
+ * because processes that are started one after the other tend to be assigned to cores in turn. Chunks with one
+ * source or one target travel as in central.
  */
 #include "plan/planner.h"
 
 #define HUBS 2u
 
-/* A hub's own sum, of its star; in the order of ranks. */
+/* The sum of a hub's star, in the order of ranks. */
 static uint8_t sum_star(struct plan_row *row, const struct plan *plan, uint32_t hub)
 {
 	uint32_t members = (plan->workers - hub + HUBS - 1) / HUBS;
@@ -36,7 +36,7 @@ static void hub_row(const struct plan *plan, uint32_t hub, struct plan_row *row)
 	uint32_t other = 1 - hub;
 	uint8_t have = PLAN_IN;
 
-	/* What is sent to the other hub must not be overwritten by the sum of both. */
+	/* The sum that is sent to the other hub must not be overwritten by the sum of both. */
 	if (plan->workers > hub + HUBS || plan->in_place)
 		have = sum_star(row, plan, hub);
 	row_send(row, have, other);

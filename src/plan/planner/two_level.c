@@ -1,16 +1,15 @@
 /*
- * two_level.c - PLink's two-level hierarchical aggregation: sum within each group, then
- * between the groups.
+ * two_level.c - PLink's two-level hierarchical aggregation: sum within each group, then between the groups.
+ * Pure.
  *
  *     members ─▶ local master (one per group and chunk)
  *     local masters ─▶ global master (one of them) ─▶ local masters
  *     local master ─▶ members
  *
- * Four rounds whatever N is, and only 2 (groups - 1) copies of each chunk cross between
- * groups. Masters are spread by the longest-first partition: global masters over groups in
- * proportion to group size, local masters over the members of each group by what a master
- * moves. Whoever knows better gives a table of masters (masters.h). Members are added in rank
- * order, groups in group order, wherever the masters sit.
+ * Four rounds for any N, and only 2 (groups - 1) copies of each chunk pass between groups. Masters are spread
+ * by the longest-first partition: global masters over groups in proportion to group size, local masters over
+ * the members of each group by the bytes that a master moves. A caller may give a table of masters instead
+ * (masters.h). Members are added in rank order, groups in group order, wherever the masters are.
  */
 #include <stdlib.h>
 
@@ -50,8 +49,8 @@ static enum esp_status spread_global(struct plan *plan, uint64_t *sizes, uint64_
 }
 
 /*
- * Local masters: a chunk weighs what its master moves, and an eighth of a message for the
- * update that a global master runs. So global masters are dealt out first, evenly.
+ * Local masters: a chunk weighs as much as its master moves, and an eighth of a message for the update of a
+ * global master. So global masters are assigned first, evenly.
  */
 static enum esp_status spread_local(struct plan *plan, uint32_t group, uint64_t *sizes)
 {
@@ -91,8 +90,8 @@ static enum esp_status spread_masters(struct plan *plan, struct error *err)
 	                                    (unsigned long long)count, plan->group_count);
 }
 
-/* The masters that were given: chunk after chunk, slot after slot. */
-static enum esp_status take_masters(struct plan *plan, const struct plan_masters *masters, struct error *err)
+/* The given masters: chunk after chunk, slot after slot. */
+static enum esp_status use_masters(struct plan *plan, const struct plan_masters *masters, struct error *err)
 {
 	uint64_t count = plan->chunks.chunk_count;
 
@@ -112,9 +111,10 @@ static enum esp_status take_masters(struct plan *plan, const struct plan_masters
 }
 
 /*
- * Which of the four rounds of an allreduce. What a member sends another are terms of chunks on their way up, and sums of chunks on their way
- * down, which have been to the other groups and back. Numbered chunk by chunk, terms would wait for sums of earlier chunks: no more
- * chunks were under way than a window has room for, and masters had nothing to do, more of them the more groups there are.
+ * Which of the four rounds of an allreduce. A member sends another one terms of chunks on their way up, and
+ * sums of chunks on their way down, which have passed the other groups. With messages numbered chunk by chunk,
+ * terms would wait for sums of earlier chunks: no more chunks than credits would be under way, and masters
+ * would idle, the more groups there are the more of them.
  */
 static uint32_t two_level_turn(const struct plan *plan, uint64_t chunk, uint32_t from, uint32_t to, uint32_t nth)
 {
@@ -132,12 +132,12 @@ static enum esp_status two_level_prepare(struct plan *plan, const struct plan_sp
 	enum plan_collective collective = plan->chunks.collective;
 	enum esp_status status = two_level_members(plan, err);
 
-	/* From one worker to one other, nobody else is needed. */
+	/* From one worker to one other, no other node is needed. */
 	if (status != ESP_OK || collective == PLAN_GATHER || collective == PLAN_SCATTER || collective == PLAN_ALLTOALL ||
 	    plan->chunks.chunk_count == 0)
 		return status;
 	plan->lap = plan_allreduce_lap(plan, plan->workers, spec->lap_chunks);
-	return spec->masters ? take_masters(plan, spec->masters, err) : spread_masters(plan, err);
+	return spec->masters ? use_masters(plan, spec->masters, err) : spread_masters(plan, err);
 }
 
 static uint32_t master_of(const struct route *route, uint32_t group)
@@ -201,7 +201,7 @@ void two_level_spread(const struct route *route, uint32_t node, struct route_bui
 	const struct plan *plan = route->plan;
 	uint32_t group = plan->group_of[node];
 
-	/* The far groups first: they have two more hops to go. */
+	/* Other groups first: their data has two more hops to go. */
 	for (uint32_t i = 1; node == route->owner && i < plan->group_count; i++)
 		fan_to(builder, master_of(route, (group + i) % plan->group_count));
 	if (node != master_of(route, group))

@@ -7,8 +7,8 @@
 #include "base/word.h"
 
 /*
- * Half of the peak without matrix units and four tenths with them are what published training runs of this decade come to, give
- * or take a third; nothing here depends on more than the order of magnitude.
+ * Published training runs of this decade reach about half of the peak without matrix units and four tenths with
+ * them, give or take a third; nothing here depends on more than the order of magnitude.
  */
 #define PLAIN 0.5
 #define MATRIX 0.4
@@ -66,6 +66,7 @@ enum esp_status accelerator_rate(const char *text, double *out_flops, struct err
 	if (parse_rate(text, out_flops))
 		return ESP_OK;
 	const char *near = word_nearest(text, name_at, NULL);
-	return error_set(err, ESP_EINVAL, "%s is neither an accelerator nor a number of operations per second such as 45T%s%s%s",
-	                 quote(text, strlen(text), shown), near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+	return error_set(err, ESP_EINVAL, "%s is neither an accelerator nor a number of operations per second such as "
+	                                  "45T%s%s%s", quote(text, strlen(text), shown), near ? "; did you mean " : "",
+	                 near ? near : "", near ? "?" : "");
 }

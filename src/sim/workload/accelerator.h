@@ -1,8 +1,8 @@
 /*
- * accelerator.h - how fast accelerators compute, for models whose times nobody measured.
+ * accelerator.h - speeds of accelerators, for models without measured times.
  *
- * The peaks are those of the makers' data sheets; the share of the peak that training reaches is an assumption, and a result
- * that rests on it says so. Pure; the table is constant.
+ * Peaks are from the makers' data sheets; the share of the peak that training reaches is an assumption, and
+ * results that depend on it say so. Pure; the table is constant.
  */
 #ifndef SIM_WORKLOAD_ACCELERATOR_H
 #define SIM_WORKLOAD_ACCELERATOR_H
@@ -13,8 +13,8 @@
 
 struct accelerator {
 	const char *name;   /* "v100-fp32"                                             */
-	const char *title;  /* for people: maker, model, kind of arithmetic            */
-	double peak;        /* floating-point operations per second, of the data sheet */
+	const char *title;  /* for messages: maker, model, kind of arithmetic */
+	double peak;        /* floating-point operations per second, from the data sheet */
 	double reached;     /* share of the peak that training reaches: assumed        */
 };
 
@@ -22,8 +22,8 @@ struct accelerator {
 const struct accelerator *accelerator_at(size_t index);
 
 /*
- * What training gets done, in operations per second: of an accelerator by its name, or a number such as 4.5e13 or 45T (K, M, G, T
- * and P are powers of 1000), which is taken as it is. ESP_EINVAL: neither.
+ * Operations per second that training reaches: of an accelerator by its name, or a number such as 4.5e13 or 45T
+ * (K, M, G, T and P are powers of 1000), which is used as it is. ESP_EINVAL: neither.
  */
 ESP_CHECKED enum esp_status accelerator_rate(const char *text, double *out_flops, struct error *err);
 

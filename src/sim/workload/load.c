@@ -1,5 +1,5 @@
 /*
- * load.c - a model becomes a load: layers, order of sending, order of gradients, speeds.
+ * load.c - makes a load from a model: layers, order of sending, order of gradients, speeds. Pure.
  */
 #include "sim/workload/load.h"
 
@@ -8,7 +8,7 @@
 
 #include "base/rng.h"
 
-/* Something to be sorted: equal keys stay in the order of their indices. */
+/* An element to be sorted: equal keys keep the order of their indices. */
 struct sorted {
 	double key;
 	uint32_t index;
@@ -23,8 +23,8 @@ static int by_key(const void *left, const void *right)
 	return a->index < b->index ? -1 : a->index > b->index;
 }
 
-/* Fisher and Yates. */
-static uint32_t draw_place(struct rng *rng, uint32_t last)
+/* A Fisher-Yates draw. */
+static uint32_t draw_index(struct rng *rng, uint32_t last)
 {
 	return (uint32_t)rng_below(rng, (uint64_t)last + 1);
 }
@@ -51,7 +51,7 @@ static void draw_factors(struct load *load, const struct model *model, struct rn
 			load->worker_factor[i] = profile(model->slowest_factor, i, load->workers);
 	}
 	for (uint32_t i = load->workers; shuffle && i-- > 1;) {
-		uint32_t other = draw_place(rng, i);
+		uint32_t other = draw_index(rng, i);
 		double kept = load->worker_factor[i];
 
 		load->worker_factor[i] = load->worker_factor[other];
@@ -84,7 +84,7 @@ static uint32_t last_weights(const struct model *model)
 	return found;
 }
 
-/* How far the model's own order moves each parameter, dealt out anew. */
+/* Permutes the displacements of the model's own order. */
 static void draw_order(const struct model *model, struct rng *rng, struct sorted *order)
 {
 	uint32_t count = model->parameter_count;
@@ -92,7 +92,7 @@ static void draw_order(const struct model *model, struct rng *rng, struct sorted
 	for (uint32_t i = 0; i < count; i++)
 		order[model->distribution_order[i]].key = (double)i - model->distribution_order[i];
 	for (uint32_t i = count; i-- > 1;) {
-		uint32_t other = draw_place(rng, i);
+		uint32_t other = draw_index(rng, i);
 		double kept = order[i].key;
 
 		order[i].key = order[other].key;
@@ -124,7 +124,7 @@ static struct sorted *sending_order(const struct model *model, struct rng *rng, 
 
 /* ---- layers ---- */
 
-/* layer_of[parameter], numbered without gaps, and how long each takes. */
+/* Fills layer_of[parameter], numbered without gaps, and the time of each layer. */
 static enum esp_status make_layers(struct load *load, const struct model *model, uint32_t *layer_of)
 {
 	uint32_t count = model->parameter_count;
@@ -147,9 +147,10 @@ static enum esp_status make_layers(struct load *load, const struct model *model,
 	return ESP_OK;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole ---- */
 
-static enum esp_status make_items(struct load *load, const struct model *model, struct rng *rng, bool shuffle, const uint32_t *layer_of)
+static enum esp_status make_items(struct load *load, const struct model *model, struct rng *rng, bool shuffle,
+                                  const uint32_t *layer_of)
 {
 	struct sorted *order = sending_order(model, rng, shuffle);
 
@@ -193,7 +194,8 @@ static enum esp_status make_gradients(struct load *load, const struct model *mod
 	for (uint32_t i = 0; i < load->gradient_count; i++) {
 		const struct model_parameter *parameter = &model->parameters[order[i].index];
 
-		load->gradients[i] = (struct load_gradient){parameter->bytes, parameter->variable, item_of[order[i].index], order[i].index,
+		load->gradients[i] = (struct load_gradient){parameter->bytes, parameter->variable, item_of[order[i].index],
+		                                            order[i].index,
 		                                            order[i].key * model->backward_s};
 	}
 	free(order);
@@ -201,11 +203,13 @@ static enum esp_status make_gradients(struct load *load, const struct model *mod
 	return ESP_OK;
 }
 
-enum esp_status load_init(struct load *load, const struct model *model, uint32_t workers, uint64_t seed, struct error *err)
+enum esp_status load_init(struct load *load, const struct model *model, uint32_t workers, uint64_t seed,
+                          struct error *err)
 {
 	struct rng rng;
 
-	*load = (struct load){.workers = workers, .backward_s = model->backward_s, .distribution_factor = model->distribution_factor};
+	*load = (struct load){.workers = workers, .backward_s = model->backward_s,
+	                      .distribution_factor = model->distribution_factor};
 	rng_init(&rng, seed);
 	if (workers == 0 || workers > LOAD_WORKERS_MAX)
 		return error_set(err, ESP_EINVAL, "%u workers: there must be 1 to %u", workers, LOAD_WORKERS_MAX);

@@ -1,5 +1,5 @@
 /*
- * load_replay.c - the times that were seen, put in the place of those that a model says.
+ * load_replay.c - replaces the times of a model by recorded ones. Pure.
  */
 #include "sim/workload/load_replay.h"
 
@@ -28,7 +28,8 @@ static void fill_rows(struct load *load, const struct replay *replay)
 	}
 }
 
-enum esp_status load_init_replay(struct load *load, const struct replay *replay, uint32_t workers, uint64_t seed, struct error *err)
+enum esp_status load_init_replay(struct load *load, const struct replay *replay, uint32_t workers, uint64_t seed,
+                                 struct error *err)
 {
 	enum esp_status status = load_init(load, &replay->model, workers, 0, err);
 

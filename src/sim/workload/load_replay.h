@@ -1,5 +1,5 @@
 /*
- * load_replay.h - a load from traces: what was seen of some workers, for as many workers as one likes.
+ * load_replay.h - a load from traces: recorded times of some workers, for any number of workers. Pure.
  */
 #ifndef SIM_WORKLOAD_LOAD_REPLAY_H
 #define SIM_WORKLOAD_LOAD_REPLAY_H
@@ -8,9 +8,11 @@
 #include "sim/workload/replay.h"
 
 /*
- * Workers that were not recorded have the times of one that was, drawn with the seed (replay_pick()). All workers start their
- * collectives in one order, the mean one: a gradient that a worker has earlier waits for those before it. As load_init().
+ * Workers that were not recorded have the times of one that was, drawn with the seed (replay_pick()). All
+ * workers start their collectives in one order, the mean one: a gradient that a worker has earlier waits for
+ * those before it. Errors as for load_init().
  */
-ESP_CHECKED enum esp_status load_init_replay(struct load *load, const struct replay *replay, uint32_t workers, uint64_t seed, struct error *err);
+ESP_CHECKED enum esp_status load_init_replay(struct load *load, const struct replay *replay, uint32_t workers,
+                                             uint64_t seed, struct error *err);
 
 #endif

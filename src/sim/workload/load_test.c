@@ -1,5 +1,5 @@
 /*
- * load_test.c - layers, orders and speeds that a load is made of.
+ * load_test.c - layers, orders and speeds of a load.
  */
 #include "sim/workload/load.h"
 
@@ -9,14 +9,21 @@
 
 #include "base/check.h"
 
-/* Three layers; the middle one has two parameters, the last one weights, biases and nothing to aggregate but these. */
+/*
+ * Three layers; the middle one has two parameters, the last one weights and biases, which are the only
+ * aggregated ones.
+ */
 static struct model_parameter parameters[] = {
-	{.name = "a/w", .bytes = 100, .forward_order = 10, .distributed = true, .variable = 0, .forward_share = 0.5, .grad_ready = 1.0, .aggregated = true},
-	{.name = "b/w", .bytes = 300, .forward_order = 20, .distributed = true, .variable = 1, .forward_share = 0.25, .grad_ready = 0.5, .aggregated = true},
-	{.name = "b/b", .bytes = 10, .forward_order = 20, .distributed = true, .variable = 2, .grad_ready = 0.5, .aggregated = true},
+	{.name = "a/w", .bytes = 100, .forward_order = 10, .distributed = true, .variable = 0, .forward_share = 0.5,
+	 .grad_ready = 1.0, .aggregated = true},
+	{.name = "b/w", .bytes = 300, .forward_order = 20, .distributed = true, .variable = 1, .forward_share = 0.25,
+	 .grad_ready = 0.5, .aggregated = true},
+	{.name = "b/b", .bytes = 10, .forward_order = 20, .distributed = true, .variable = 2, .grad_ready = 0.5,
+	 .aggregated = true},
 	{.name = "side", .bytes = 70, .forward_order = 25, .distributed = true, .variable = 3},
 	{.name = "c/b", .bytes = 20, .forward_order = 30, .distributed = true, .variable = 4, .aggregated = true},
-	{.name = "c/w", .bytes = 900, .forward_order = 30, .distributed = true, .variable = 5, .forward_share = 0.25, .aggregated = true},
+	{.name = "c/w", .bytes = 900, .forward_order = 30, .distributed = true, .variable = 5, .forward_share = 0.25,
+	 .aggregated = true},
 };
 #define COUNT (sizeof(parameters) / sizeof(parameters[0]))
 
@@ -47,7 +54,7 @@ static void test_forward_order(void)
 	CHECK(load.gradients[0].bytes == 20 && load.gradients[1].bytes == 900 && load.gradients[2].bytes == 300);
 	CHECK(load.gradients[2].ready_s == 2 && load.gradients[4].ready_s == 4 && load.gradients[4].item == 0);
 	CHECK(load_item_bytes(&load) == 1400 && load_gradient_bytes(&load) == 1330);
-	/* The profile: most workers nearly alike, the last one slow. */
+	/* The profile: most workers nearly equal, the last one slow. */
 	CHECK(load.worker_factor[0] == 1 && load.worker_factor[1] == 1.25 && load.worker_factor[2] == 3);
 	CHECK(load.distribution_factor == 1.5 && load.workers == 3);
 	load_fini(&load);

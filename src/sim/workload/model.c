@@ -16,7 +16,7 @@
 #define FORMAT "espalier-model-1"
 #define COUNT_MOST (INT64_C(1) << 48) /* values of a parameter */
 #define MACS_MOST (INT64_C(1) << 60)
-#define SUM_MOST (UINT64_C(1) << 60) /* of bytes, and of multiply-adds: nobody who adds some up overflows */
+#define SUM_MOST (UINT64_C(1) << 60) /* of bytes, and of multiply-adds: sums of several do not overflow */
 #define INDEX_MOST (INT64_C(1) << 30)
 #define PARAMETERS_MOST ((size_t)1 << 20)
 #define FACTOR_MOST 1e6
@@ -25,7 +25,7 @@
 
 const char *const model_set_names[] = {"public", "factors", "calibrated", NULL};
 
-/* The walk over one document: the first thing that is wrong ends it. */
+/* Reading one document: the first error ends it. */
 struct reader {
 	const char *file;
 	struct error *err;
@@ -34,7 +34,7 @@ struct reader {
 };
 
 __attribute__((format(printf, 3, 4)))
-static void wrong(struct reader *reader, enum esp_status status, const char *format, ...)
+static void fail_at(struct reader *reader, enum esp_status status, const char *format, ...)
 {
 	char reason[160];
 	va_list args;
@@ -48,9 +48,11 @@ static void wrong(struct reader *reader, enum esp_status status, const char *for
 
 /* ---- keys ---- */
 
-static const char *const root_keys[] = {"format", "name", "about", "provenance", "batch", "value_bytes", "size_scale", "times", "accelerator",
+static const char *const root_keys[] = {"format", "name", "about", "provenance", "batch", "value_bytes", "size_scale",
+                                        "times", "accelerator",
                                         "parameters", "moving_averages", "factors", "calibrated", NULL};
-static const char *const parameter_keys[] = {"name", "count", "macs", "forward_order", "variable", "forward_share", "grad_ready", NULL};
+static const char *const parameter_keys[] = {"name", "count", "macs", "forward_order", "variable", "forward_share",
+                                             "grad_ready", NULL};
 static const char *const average_keys[] = {"name", "count", "variable", NULL};
 static const char *const times_keys[] = {"forward_s", "backward_s", "source", NULL};
 static const char *const factors_keys[] = {"slowest_worker", "distribution_one_server", NULL};
@@ -61,7 +63,7 @@ static const char *key_at(const void *list, size_t index)
 	return ((const char *const *)list)[index];
 }
 
-/* What is misspelt must not pass for what is left out. Nothing is said of what is no object. */
+/* A misspelt key must not pass for a missing one. Ignores values that are no object. */
 static void only(struct reader *reader, const json_t *object, const char *const *known)
 {
 	char shown[QUOTE_TEXT];
@@ -74,8 +76,8 @@ static void only(struct reader *reader, const json_t *object, const char *const 
 		if (known[i])
 			continue;
 		const char *near = word_nearest(key, key_at, known);
-		wrong(reader, ESP_EPARSE, "there is no key %s%s%s%s", quote(key, strlen(key), shown), near ? "; did you mean \"" : "", near ? near : "",
-		      near ? "\"?" : "");
+		fail_at(reader, ESP_EPARSE, "there is no key %s%s%s%s", quote(key, strlen(key), shown),
+		        near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
 	}
 }
 
@@ -85,12 +87,12 @@ static int64_t integer(struct reader *reader, const json_t *object, const char *
 {
 	const json_t *value = json_object_get(object, key);
 	if (!value)
-		wrong(reader, ESP_EPARSE, "\"%s\" is missing", key);
+		fail_at(reader, ESP_EPARSE, "\"%s\" is missing", key);
 	else if (!json_is_integer(value))
-		wrong(reader, ESP_EPARSE, "\"%s\" is no whole number", key);
+		fail_at(reader, ESP_EPARSE, "\"%s\" is no whole number", key);
 	else if (json_integer_value(value) < least || json_integer_value(value) > most)
-		wrong(reader, ESP_EPARSE, "\"%s\" is %lld, not from %lld to %lld", key, (long long)json_integer_value(value), (long long)least,
-		      (long long)most);
+		fail_at(reader, ESP_EPARSE, "\"%s\" is %lld, not from %lld to %lld", key, (long long)json_integer_value(value),
+		        (long long)least, (long long)most);
 	else
 		return json_integer_value(value);
 	return least;
@@ -101,62 +103,64 @@ static double real(struct reader *reader, const json_t *object, const char *key,
 	const json_t *value = json_object_get(object, key);
 	double number = json_number_value(value);
 	if (!value)
-		wrong(reader, ESP_EPARSE, "\"%s\" is missing", key);
+		fail_at(reader, ESP_EPARSE, "\"%s\" is missing", key);
 	else if (!json_is_number(value))
-		wrong(reader, ESP_EPARSE, "\"%s\" is no number", key);
+		fail_at(reader, ESP_EPARSE, "\"%s\" is no number", key);
 	else if (!(number >= least && number <= most))
-		wrong(reader, ESP_EPARSE, "\"%s\" is %g, not from %g to %g", key, number, least, most);
+		fail_at(reader, ESP_EPARSE, "\"%s\" is %g, not from %g to %g", key, number, least, most);
 	else
 		return number;
 	return least;
 }
 
-static double real_or(struct reader *reader, const json_t *object, const char *key, double least, double most, double otherwise)
+static double real_or(struct reader *reader, const json_t *object, const char *key, double least, double most,
+                      double otherwise)
 {
 	return json_object_get(object, key) ? real(reader, object, key, least, most) : otherwise;
 }
 
-/* A copy, without what nobody should print; "" if it is not there and need not be. */
+/* A copy without unprintable bytes; "" if it is missing and not required. */
 static char *text(struct reader *reader, const json_t *object, const char *key, bool is_needed)
 {
 	const json_t *value = json_object_get(object, key);
 	if (value ? !json_is_string(value) : is_needed)
-		wrong(reader, ESP_EPARSE, value ? "\"%s\" is no text" : "\"%s\" is missing", key);
+		fail_at(reader, ESP_EPARSE, value ? "\"%s\" is no text" : "\"%s\" is missing", key);
 	if (is_needed && json_is_string(value) && json_string_length(value) == 0)
-		wrong(reader, ESP_EPARSE, "\"%s\" is empty", key);
+		fail_at(reader, ESP_EPARSE, "\"%s\" is empty", key);
 	char *copy = strdup(json_is_string(value) ? json_string_value(value) : "");
 	if (!copy)
-		wrong(reader, ESP_ENOMEM, "no memory for a model");
+		fail_at(reader, ESP_ENOMEM, "no memory for a model");
 	for (char *at = copy; at && *at; at++)
 		if ((unsigned char)*at < 0x20 || *at == 0x7f)
 			*at = '?';
 	return copy;
 }
 
-/* The elements of a list, and room for as many structs; 0 if it is not there and need not be. */
-static void *list(struct reader *reader, const json_t *object, const char *key, bool is_needed, size_t element, uint32_t *out_count)
+/* The elements of a list, and memory for as many structs; count 0 if it is missing and not required. */
+static void *list(struct reader *reader, const json_t *object, const char *key, bool is_needed, size_t element,
+                  uint32_t *out_count)
 {
 	const json_t *value = json_object_get(object, key);
 	*out_count = 0;
 	if (!value && !is_needed)
 		return NULL;
 	if (!json_is_array(value)) {
-		wrong(reader, ESP_EPARSE, value ? "\"%s\" is no list" : "\"%s\" is missing", key);
+		fail_at(reader, ESP_EPARSE, value ? "\"%s\" is no list" : "\"%s\" is missing", key);
 		return NULL;
 	}
 	size_t count = json_array_size(value);
 	if (count > PARAMETERS_MOST || (count == 0 && is_needed)) {
-		wrong(reader, ESP_EPARSE, "\"%s\" has %zu entries, not from 1 to %zu", key, count, PARAMETERS_MOST);
+		fail_at(reader, ESP_EPARSE, "\"%s\" has %zu entries, not from 1 to %zu", key, count, PARAMETERS_MOST);
 		return NULL;
 	}
 	void *memory = calloc(count + 1, element);
 	if (!memory)
-		wrong(reader, ESP_ENOMEM, "no memory for a model");
+		fail_at(reader, ESP_ENOMEM, "no memory for a model");
 	*out_count = memory ? (uint32_t)count : 0;
 	return memory;
 }
 
-static void stand_at(struct reader *reader, const char *key, uint32_t index, const json_t *entry)
+static void set_place(struct reader *reader, const char *key, uint32_t index, const json_t *entry)
 {
 	char shown[QUOTE_TEXT];
 	const char *name = json_string_value(json_object_get(entry, "name"));
@@ -165,15 +169,15 @@ static void stand_at(struct reader *reader, const char *key, uint32_t index, con
 	snprintf(reader->place, sizeof reader->place, "%s[%" PRIu32 "]%s%s%s: ", key, index, name ? " (" : "",
 	         name ? quote(name, strlen(name), shown) : "", name ? ")" : "");
 	if (!json_is_object(entry))
-		wrong(reader, ESP_EPARSE, "it is no object");
+		fail_at(reader, ESP_EPARSE, "it is no object");
 }
 
-/* Of a variable, as it stands on the wire: never nothing. */
+/* The size of a variable on the wire: at least 1. */
 static uint64_t bytes_of(struct reader *reader, const json_t *from, double scale)
 {
 	double bytes = round((double)integer(reader, from, "count", 1, COUNT_MOST) * scale);
 	if (bytes > (double)SUM_MOST)
-		wrong(reader, ESP_EPARSE, "%g bytes are too many", bytes);
+		fail_at(reader, ESP_EPARSE, "%g bytes are too many", bytes);
 	return bytes > (double)SUM_MOST || bytes < 1 ? 1 : (uint64_t)bytes;
 }
 
@@ -218,7 +222,8 @@ enum esp_status model_share_backward(struct model *model, struct error *err)
 		before = order[i]->grad_ready;
 	}
 	free(order);
-	return count > 0 ? ESP_OK : error_set(err, ESP_EPARSE, "no parameter has \"grad_ready\": there is nothing to aggregate");
+	return count > 0 ? ESP_OK : error_set(err, ESP_EPARSE,
+	                                      "no parameter has \"grad_ready\": there is nothing to aggregate");
 }
 
 static void read_parameters(struct reader *reader, const json_t *root, double scale, struct model *model)
@@ -227,23 +232,23 @@ static void read_parameters(struct reader *reader, const json_t *root, double sc
 	double shares = 0, bytes = 0, macs = 0;
 	model->parameters = list(reader, root, "parameters", true, sizeof(*model->parameters), &model->parameter_count);
 	for (uint32_t i = 0; i < model->parameter_count && reader->status == ESP_OK; i++) {
-		stand_at(reader, "parameters", i, json_array_get(from, i));
+		set_place(reader, "parameters", i, json_array_get(from, i));
 		read_parameter(reader, json_array_get(from, i), scale, &model->parameters[i]);
 		shares += model->parameters[i].forward_share;
 		bytes += (double)model->parameters[i].bytes;
 		macs += (double)model->parameters[i].macs;
 		if (bytes > (double)SUM_MOST || macs > (double)SUM_MOST)
-			wrong(reader, ESP_EPARSE, "the parameters up to here have too many bytes or multiply-adds");
+			fail_at(reader, ESP_EPARSE, "the parameters up to here have too many bytes or multiply-adds");
 	}
 	if (reader->status != ESP_OK)
 		return;
 	reader->place[0] = '\0';
 	if (fabs(shares - 1) > SHARE_SLACK + 1e-9 * model->parameter_count)
-		wrong(reader, ESP_EPARSE, "the parameters' \"forward_share\" sum up to %.9g, not to 1", shares);
+		fail_at(reader, ESP_EPARSE, "the parameters' \"forward_share\" sum up to %.9g, not to 1", shares);
 	struct error reason = {0};
 	enum esp_status status = model_share_backward(model, &reason);
 	if (status != ESP_OK)
-		wrong(reader, status, "%s", reason.text);
+		fail_at(reader, status, "%s", reason.text);
 }
 
 static void read_averages(struct reader *reader, const json_t *root, double scale, struct model *model)
@@ -253,7 +258,7 @@ static void read_averages(struct reader *reader, const json_t *root, double scal
 	for (uint32_t i = 0; i < model->average_count && reader->status == ESP_OK; i++) {
 		const json_t *entry = json_array_get(from, i);
 		struct model_average *out = &model->averages[i];
-		stand_at(reader, "moving_averages", i, entry);
+		set_place(reader, "moving_averages", i, entry);
 		only(reader, entry, average_keys);
 		out->name = text(reader, entry, "name", true);
 		out->bytes = bytes_of(reader, entry, scale);
@@ -263,31 +268,33 @@ static void read_averages(struct reader *reader, const json_t *root, double scal
 		reader->place[0] = '\0';
 }
 
-/* A name stands for one parameter in traces, a variable for one place on a server. */
+/* A name is one parameter in traces, a variable is one place on a server. */
 static void check_distinct(struct reader *reader, const struct model *model)
 {
 	json_t *names = json_object(), *variables = json_object();
 	char shown[QUOTE_TEXT], number[16];
 	for (uint32_t i = 0; i < model->parameter_count + model->average_count && reader->status == ESP_OK; i++) {
 		const char *name = i < model->parameter_count ? model->parameters[i].name : NULL;
-		snprintf(number, sizeof number, "%" PRIu32, name ? model->parameters[i].variable : model->averages[i - model->parameter_count].variable);
+		snprintf(number, sizeof number, "%" PRIu32,
+		         name ? model->parameters[i].variable : model->averages[i - model->parameter_count].variable);
 		if (name && json_object_get(names, name))
-			wrong(reader, ESP_EPARSE, "two parameters have the name %s", quote(name, strlen(name), shown));
+			fail_at(reader, ESP_EPARSE, "two parameters have the name %s", quote(name, strlen(name), shown));
 		if (json_object_get(variables, number))
-			wrong(reader, ESP_EPARSE, "two entries have \"variable\": %s", number);
-		if ((name && json_object_set_new(names, name, json_true()) != 0) || json_object_set_new(variables, number, json_true()) != 0)
-			wrong(reader, ESP_ENOMEM, "no memory for a model");
+			fail_at(reader, ESP_EPARSE, "two entries have \"variable\": %s", number);
+		if ((name && json_object_set_new(names, name, json_true()) != 0) ||
+		    json_object_set_new(variables, number, json_true()) != 0)
+			fail_at(reader, ESP_ENOMEM, "no memory for a model");
 	}
 	json_decref(names);
 	json_decref(variables);
 }
 
-/* As the set of that name; false: there is none. */
+/* True if the document has a set of this name. */
 static bool has_set(struct reader *reader, const json_t *root, const char *name)
 {
 	const json_t *from = json_object_get(root, name);
 	if (from && !json_is_object(from))
-		wrong(reader, ESP_EPARSE, "\"%s\" is no object", name);
+		fail_at(reader, ESP_EPARSE, "\"%s\" is no object", name);
 	return from != NULL;
 }
 
@@ -301,11 +308,12 @@ static void read_factors(struct reader *reader, const json_t *root, struct model
 static void read_worker_factors(struct reader *reader, const json_t *from, struct model *model)
 {
 	const json_t *values = json_object_get(from, "worker_factors");
-	model->worker_factors = list(reader, from, "worker_factors", false, sizeof(*model->worker_factors), &model->worker_factor_count);
+	model->worker_factors = list(reader, from, "worker_factors", false, sizeof(*model->worker_factors),
+	                             &model->worker_factor_count);
 	for (uint32_t i = 0; i < model->worker_factor_count; i++) {
 		model->worker_factors[i] = json_number_value(json_array_get(values, i));
 		if (!(model->worker_factors[i] > 0 && model->worker_factors[i] <= FACTOR_MOST))
-			wrong(reader, ESP_EPARSE, "\"worker_factors\"[%" PRIu32 "] is no number above 0", i);
+			fail_at(reader, ESP_EPARSE, "\"worker_factors\"[%" PRIu32 "] is no number above 0", i);
 	}
 }
 
@@ -313,19 +321,22 @@ static void read_order(struct reader *reader, const json_t *from, struct model *
 {
 	const json_t *values = json_object_get(from, "distribution_order");
 	uint32_t count, parameters = model->parameter_count;
-	model->distribution_order = list(reader, from, "distribution_order", false, sizeof(*model->distribution_order), &count);
+	model->distribution_order = list(reader, from, "distribution_order", false, sizeof(*model->distribution_order),
+	                                 &count);
 	bool *seen = calloc((size_t)parameters + 1, sizeof(*seen));
 	if (!seen) {
-		wrong(reader, ESP_ENOMEM, "no memory for a model");
+		fail_at(reader, ESP_ENOMEM, "no memory for a model");
 		return;
 	}
 	if (values && count != parameters)
-		wrong(reader, ESP_EPARSE, "\"distribution_order\" has %" PRIu32 " entries for %" PRIu32 " parameters", count, parameters);
+		fail_at(reader, ESP_EPARSE, "\"distribution_order\" has %" PRIu32 " entries for %" PRIu32 " parameters", count,
+		        parameters);
 	for (uint32_t i = 0; i < count && reader->status == ESP_OK; i++) {
 		const json_t *index = json_array_get(values, i);
 		json_int_t at = json_is_integer(index) ? json_integer_value(index) : -1;
 		if (at < 0 || at >= parameters || seen[at]) {
-			wrong(reader, ESP_EPARSE, "\"distribution_order\"[%" PRIu32 "] is no index of a parameter that is not there yet", i);
+			fail_at(reader, ESP_EPARSE, "\"distribution_order\"[%" PRIu32
+			        "] is no index of a parameter that is not there yet", i);
 			break;
 		}
 		seen[at] = true;
@@ -343,19 +354,23 @@ static void read_calibrated(struct reader *reader, const json_t *root, struct mo
 
 /* ---- times ---- */
 
-/* Two operations a multiply-add; a backward pass makes two multiply-adds of each: for the weights and for what comes before. */
+/*
+ * Two operations per multiply-add; a backward pass makes two multiply-adds for each: for the weights and for
+ * the previous layer.
+ */
 static void compute_times(struct reader *reader, double flops, const char *rate, struct model *model)
 {
 	double forward = 2 * (double)model_macs(model) * model->batch / flops;
 	if (!(forward > 0 && forward < SECONDS_MOST)) {
-		wrong(reader, ESP_EINVAL, "no times follow from %" PRIu64 " multiply-adds at %g operations per second", model_macs(model), flops);
+		fail_at(reader, ESP_EINVAL, "no times follow from %" PRIu64 " multiply-adds at %g operations per second",
+		        model_macs(model), flops);
 		return;
 	}
 	free(model->time_source);
-	if (asprintf(&model->time_source, "assumed: %.4g operations forward and twice as many backward at %.4g per second (%s)",
-	             2 * (double)model_macs(model) * model->batch, flops, rate) < 0) {
+	if (asprintf(&model->time_source, "assumed: %.4g operations forward and twice as many backward at %.4g per second "
+	                                  "(%s)", 2 * (double)model_macs(model) * model->batch, flops, rate) < 0) {
 		model->time_source = NULL;
-		wrong(reader, ESP_ENOMEM, "no memory for a model");
+		fail_at(reader, ESP_ENOMEM, "no memory for a model");
 	}
 	model->forward_s = forward;
 	model->backward_s = 2 * forward;
@@ -365,15 +380,17 @@ static void compute_times(struct reader *reader, double flops, const char *rate,
 static void measured_times(struct reader *reader, const json_t *times, uint32_t batch, struct model *model)
 {
 	if (!json_is_object(times))
-		wrong(reader, ESP_EPARSE, "\"times\" is no object");
+		fail_at(reader, ESP_EPARSE, "\"times\" is no object");
 	if (model->batch != batch)
-		wrong(reader, ESP_EINVAL, "its times were measured with batches of %" PRIu32 "; name an accelerator for other sizes", batch);
+		fail_at(reader, ESP_EINVAL, "its times were measured with batches of %" PRIu32
+		        "; name an accelerator for other sizes", batch);
 	model->forward_s = real(reader, times, "forward_s", 0, SECONDS_MOST);
 	model->backward_s = real(reader, times, "backward_s", 0, SECONDS_MOST);
 	model->time_source = text(reader, times, "source", true);
 }
 
-static void read_times(struct reader *reader, const json_t *root, const struct model_options *options, struct model *model)
+static void read_times(struct reader *reader, const json_t *root, const struct model_options *options,
+                       struct model *model)
 {
 	const json_t *times = json_object_get(root, "times");
 	uint32_t batch = (uint32_t)integer(reader, root, "batch", 1, INDEX_MOST);
@@ -389,7 +406,7 @@ static void read_times(struct reader *reader, const json_t *root, const struct m
 	} else {
 		char *accelerator = text(reader, root, "accelerator", true);
 		if (reader->status == ESP_OK && accelerator_rate(accelerator, &flops, &reason) != ESP_OK)
-			wrong(reader, ESP_EPARSE, "\"accelerator\": %s", reason.text);
+			fail_at(reader, ESP_EPARSE, "\"accelerator\": %s", reason.text);
 		if (reader->status == ESP_OK)
 			compute_times(reader, flops, accelerator, model);
 		free(accelerator);
@@ -398,16 +415,17 @@ static void read_times(struct reader *reader, const json_t *root, const struct m
 
 /* ---- the whole ---- */
 
-static void read_root(struct reader *reader, const json_t *root, const struct model_options *options, struct model *model)
+static void read_root(struct reader *reader, const json_t *root, const struct model_options *options,
+                      struct model *model)
 {
 	const char *format = json_string_value(json_object_get(root, "format"));
 	if (!json_is_object(root) || !format || strcmp(format, FORMAT) != 0) {
-		wrong(reader, ESP_EPARSE, "it is no model: an object with \"format\": \"" FORMAT "\"");
+		fail_at(reader, ESP_EPARSE, "it is no model: an object with \"format\": \"" FORMAT "\"");
 		return;
 	}
 	only(reader, root, root_keys);
 	only(reader, json_object_get(root, "times"), times_keys);
-	/* Also where other sets are asked for. */
+	/* Also if other sets are requested. */
 	only(reader, json_object_get(root, "factors"), factors_keys);
 	only(reader, json_object_get(root, "calibrated"), calibrated_keys);
 	bool has_factors = has_set(reader, root, "factors"), has_calibrated = has_set(reader, root, "calibrated");
@@ -424,16 +442,17 @@ static void read_root(struct reader *reader, const json_t *root, const struct mo
 		check_distinct(reader, model);
 	read_times(reader, root, options, model);
 	if ((options->set == MODEL_FACTORS && !has_factors) || (options->set == MODEL_CALIBRATED && !has_calibrated))
-		wrong(reader, ESP_EINVAL, "the model has no values of the set '%s'; use the set '%s'", model_set_names[options->set],
-		      model_set_names[options->set == MODEL_CALIBRATED && has_factors ? MODEL_FACTORS : MODEL_PUBLIC]);
+		fail_at(reader, ESP_EINVAL, "the model has no values of the set '%s'; use the set '%s'",
+		        model_set_names[options->set],
+		        model_set_names[options->set == MODEL_CALIBRATED && has_factors ? MODEL_FACTORS : MODEL_PUBLIC]);
 	if (options->set >= MODEL_FACTORS && has_factors)
 		read_factors(reader, root, model);
 	if (options->set >= MODEL_CALIBRATED && has_calibrated)
 		read_calibrated(reader, root, model);
 }
 
-enum esp_status model_parse(struct model *model, const char *file, const char *bytes, size_t size, const struct model_options *options,
-                            struct error *err)
+enum esp_status model_parse(struct model *model, const char *file, const char *bytes, size_t size,
+                            const struct model_options *options, struct error *err)
 {
 	static const struct model_options defaults = {0};
 	struct reader reader = {.file = file, .err = err};
@@ -441,14 +460,15 @@ enum esp_status model_parse(struct model *model, const char *file, const char *b
 	*model = (struct model){0};
 	json_t *root = json_loadb(bytes, size, JSON_REJECT_DUPLICATES, &where);
 	if (!root)
-		return error_set(err, json_error_code(&where) == json_error_out_of_memory ? ESP_ENOMEM : ESP_EPARSE, "%.100s:%d:%d: %s", file,
-		                 where.line, where.column, where.text);
+		return error_set(err, json_error_code(&where) == json_error_out_of_memory ? ESP_ENOMEM : ESP_EPARSE,
+		                 "%.100s:%d:%d: %s", file, where.line, where.column, where.text);
 	read_root(&reader, root, options ? options : &defaults, model);
 	json_decref(root);
 	return reader.status;
 }
 
-enum esp_status model_load(struct model *model, const char *path, const struct model_options *options, struct error *err)
+enum esp_status model_load(struct model *model, const char *path, const struct model_options *options,
+                           struct error *err)
 {
 	struct infile file;
 	*model = (struct model){0};

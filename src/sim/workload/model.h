@@ -1,10 +1,11 @@
 /*
- * model.h - a network that is trained, as the simulator sees it: its parameters one by one, and how long it computes.
+ * model.h - a network to be trained: its parameters one by one, and its computing times.
  *
- * Read from JSON; docs/models.md describes the format, data/models/ holds those that are shipped, scripts/models/ makes them.
- * Pure but for model_load(): the text may be anything, and what is wrong in it is said with its place.
+ * Read from JSON; docs/models.md describes the format, data/models/ has the shipped ones, scripts/models/ makes
+ * them. Pure but for model_load(): the text may be anything, and errors tell their place in it.
  *
- * Three kinds of values (enum model_set), each with all of the kinds before it. Whoever shows a result says which one it rests on.
+ * Three kinds of values (enum model_set), each with all of the previous ones. Results say which kind they
+ * depend on.
  */
 #ifndef SIM_WORKLOAD_MODEL_H
 #define SIM_WORKLOAD_MODEL_H
@@ -18,25 +19,25 @@
 #define MODEL_FILE_MAX ((size_t)256 << 20)
 
 enum model_set {
-	MODEL_PUBLIC,     /* sizes, order and shares from the architecture, times as measured or computed */
-	MODEL_FACTORS,    /* and a factor or two per network, read back from published results            */
-	MODEL_CALIBRATED, /* and the order of sending and each worker's speed: a fit                      */
+	MODEL_PUBLIC,     /* sizes, order and shares from the architecture, times measured or computed */
+	MODEL_FACTORS,    /* and one or two factors per network, fitted to published results */
+	MODEL_CALIBRATED, /* and the order of sending and each worker's speed, fitted */
 };
 /* "public", "factors", "calibrated", NULL: for tables of options. */
 extern const char *const model_set_names[];
 
-/* One variable that is trained. */
+/* A trained variable. */
 struct model_parameter {
 	char *name;
 	uint64_t bytes;
 	uint64_t macs;          /* multiply-adds of its layer for one sample; on one parameter of a layer     */
-	uint32_t forward_order; /* the layer's place in the forward pass; equal within a layer                */
+	uint32_t forward_order; /* position of the layer in the forward pass; equal within a layer */
 	uint32_t variable;      /* index among all variables, moving averages included: server = index mod P  */
 	double forward_share;   /* share of forward_s that its layer takes; all of them sum up to 1           */
 	double grad_ready;      /* share of backward_s after which the gradient may be sent; 0 if !aggregated */
-	double backward_share;  /* of it, spent since the gradient before; 0 on the others of a layer         */
-	bool aggregated;        /* false: it is distributed, but no gradient of it is sent                    */
-	bool distributed;       /* false: only its gradient was seen (traces); true in every model file       */
+	double backward_share;  /* of it, since the previous gradient; 0 on the others of a layer */
+	bool aggregated;        /* false: it is distributed, but its gradient is not sent */
+	bool distributed;       /* false: only its gradient was recorded (traces); true in every model file */
 };
 
 /* A variable that is not trained: it takes a place on a server, and nothing else. */
@@ -56,12 +57,12 @@ struct model {
 	uint32_t average_count;
 	double forward_s;   /* of one iteration on one worker */
 	double backward_s;
-	char *time_source;  /* where the times come from, for people */
+	char *time_source;  /* source of the times, for messages */
 	bool times_assumed; /* computed from operations and a rate, not measured */
 	uint32_t batch;     /* samples of a worker and an iteration */
 	/* MODEL_FACTORS */
 	double slowest_factor;      /* on the slowest worker's backward_s; 1: none           */
-	double distribution_factor; /* on the bytes sent out where there is one server; 1    */
+	double distribution_factor; /* on the bytes distributed if there is one server; 1: none */
 	/* MODEL_CALIBRATED */
 	double *worker_factors; /* on each worker's gradient times; NULL: none */
 	uint32_t worker_factor_count;
@@ -70,27 +71,29 @@ struct model {
 
 struct model_options {
 	enum model_set set;
-	double flops;         /* operations per second: the times follow from it; 0: as the file says */
-	uint32_t batch;       /* samples of a worker and an iteration; 0: as the file says */
-	uint32_t value_bytes; /* bytes of a value on the wire; 0: as the file says */
+	double flops;         /* operations per second: the times follow from it; 0: the file's times */
+	uint32_t batch;       /* samples of a worker and an iteration; 0: the file's */
+	uint32_t value_bytes; /* bytes of a value on the wire; 0: the file's */
 };
 
 /*
- * file names the text in messages: "FILE:LINE:COLUMN: REASON" for what is no JSON, "FILE: parameters[3] ('fc8/weights'): REASON" for
- * what is no model. ESP_EPARSE; ESP_EINVAL: it has no values of that set, or no times of that batch; ESP_ENOMEM. options may be NULL: public, as the file says.
- * Either way model_fini() is allowed afterwards.
+ * file names the text in messages: "FILE:LINE:COLUMN: REASON" for invalid JSON, "FILE: parameters[3]
+ * ('fc8/weights'): REASON" for an invalid model. ESP_EPARSE; ESP_EINVAL: it has no values of that set, or no
+ * times for that batch; ESP_ENOMEM. options may be NULL: public, with the file's values. model_fini() is
+ * allowed in any case.
  */
 ESP_CHECKED enum esp_status model_parse(struct model *model, const char *file, const char *text, size_t size,
                                         const struct model_options *options, struct error *err);
-/* The same of a file. ESP_EIO as well. */
-ESP_CHECKED enum esp_status model_load(struct model *model, const char *path, const struct model_options *options, struct error *err);
+/* The same from a file. Also ESP_EIO. */
+ESP_CHECKED enum esp_status model_load(struct model *model, const char *path, const struct model_options *options,
+                                       struct error *err);
 void model_fini(struct model *model);
 
 /* Sets each backward_share from grad_ready. ESP_EPARSE: no parameter is aggregated; ESP_ENOMEM. */
 ESP_CHECKED enum esp_status model_share_backward(struct model *model, struct error *err);
 
-uint64_t model_bytes(const struct model *model);            /* what is distributed   */
-uint64_t model_aggregated_bytes(const struct model *model); /* what is sent back     */
+uint64_t model_bytes(const struct model *model);            /* distributed */
+uint64_t model_aggregated_bytes(const struct model *model); /* sent back */
 uint64_t model_macs(const struct model *model);             /* of one sample, forward */
 
 #endif

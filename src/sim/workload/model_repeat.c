@@ -1,5 +1,5 @@
 /*
- * model_repeat.c - copies of layers: their places, their times, their gradients.
+ * model_repeat.c - copies of layers: their positions, times and gradients. Pure.
  */
 #include "sim/workload/model_repeat.h"
 
@@ -10,7 +10,7 @@
 
 #define PARAMETERS_MOST (1u << 20)
 
-/* The layers that are copied. */
+/* The layers to copy. */
 struct module {
 	uint32_t first, last; /* forward_order  */
 	uint32_t layers;      /* last - first + 1 */
@@ -23,7 +23,8 @@ static bool begins_with(const char *name, const char *prefix)
 	return strncmp(name, prefix, strlen(prefix)) == 0;
 }
 
-static enum esp_status module_find(struct module *module, const struct model *model, const char *prefix, struct error *err)
+static enum esp_status module_find(struct module *module, const struct model *model, const char *prefix,
+                                   struct error *err)
 {
 	char shown[QUOTE_TEXT];
 
@@ -42,19 +43,21 @@ static enum esp_status module_find(struct module *module, const struct model *mo
 		module->backward_s += parameter->backward_share * model->backward_s;
 	}
 	if (module->parameters == 0)
-		return error_set(err, ESP_EINVAL, "no parameter of %s begins with %s", model->name, quote(prefix, strlen(prefix), shown));
+		return error_set(err, ESP_EINVAL, "no parameter of %s begins with %s", model->name,
+		                 quote(prefix, strlen(prefix), shown));
 	module->layers = module->last - module->first + 1;
 	for (uint32_t i = 0; i < model->parameter_count; i++) {
 		const struct model_parameter *parameter = &model->parameters[i];
 
-		if (!begins_with(parameter->name, prefix) && parameter->forward_order >= module->first && parameter->forward_order <= module->last)
+		if (!begins_with(parameter->name, prefix) && parameter->forward_order >= module->first &&
+		    parameter->forward_order <= module->last)
 			return error_set(err, ESP_EINVAL, "%s lies among the layers that begin with %s", parameter->name,
 			                 quote(prefix, strlen(prefix), shown));
 	}
 	return ESP_OK;
 }
 
-/* The variable behind the last one. */
+/* The first free variable number. */
 static uint32_t next_variable(const struct model *model)
 {
 	uint32_t next = 0;
@@ -67,10 +70,11 @@ static uint32_t next_variable(const struct model *model)
 }
 
 /*
- * Seconds into the backward pass at which a gradient is ready: it passes the layers from the last to the first, so copies
- * come before their original, the last one first.
+ * Seconds into the backward pass at which a gradient is ready: it passes the layers from the last to the first,
+ * so copies come before their original, the last one first.
  */
-static double ready_s(const struct model *model, const struct module *module, const struct model_parameter *from, uint32_t copies, uint32_t copy)
+static double ready_s(const struct model *model, const struct module *module, const struct model_parameter *from,
+                      uint32_t copies, uint32_t copy)
 {
 	double seconds = from->grad_ready * model->backward_s;
 
@@ -81,8 +85,8 @@ static double ready_s(const struct model *model, const struct module *module, co
 	return seconds + (copies - copy) * module->backward_s;
 }
 
-static bool put(struct model *out, const struct model *model, const struct module *module, const struct model_parameter *from,
-                uint32_t copies, uint32_t copy, uint32_t variable)
+static bool put_parameter(struct model *out, const struct model *model, const struct module *module,
+                          const struct model_parameter *from, uint32_t copies, uint32_t copy, uint32_t variable)
 {
 	struct model_parameter *to = &out->parameters[out->parameter_count];
 
@@ -100,8 +104,9 @@ static bool put(struct model *out, const struct model *model, const struct modul
 	return true;
 }
 
-/* Behind every parameter its copies; *first_of says where each stood begins. */
-static bool put_all(struct model *out, const struct model *model, const struct module *module, uint32_t copies, uint32_t *first_of)
+/* Appends every parameter with its copies; first_of: index of each original in the output. */
+static bool put_parameters(struct model *out, const struct model *model, const struct module *module, uint32_t copies,
+                           uint32_t *first_of)
 {
 	uint32_t variable = next_variable(model);
 
@@ -110,10 +115,10 @@ static bool put_all(struct model *out, const struct model *model, const struct m
 		bool is_copied = from->forward_order >= module->first && from->forward_order <= module->last;
 
 		first_of[i] = out->parameter_count;
-		if (!put(out, model, module, from, copies, 0, from->variable))
+		if (!put_parameter(out, model, module, from, copies, 0, from->variable))
 			return false;
 		for (uint32_t copy = 1; is_copied && copy <= copies; copy++) {
-			if (!put(out, model, module, from, copies, copy, variable++))
+			if (!put_parameter(out, model, module, from, copies, copy, variable++))
 				return false;
 		}
 	}
@@ -148,13 +153,15 @@ static bool put_calibrated(struct model *out, const struct model *model, const u
 		return true;
 	out->distribution_order = calloc((size_t)out->parameter_count + 1, sizeof(*out->distribution_order));
 	for (uint32_t i = 0; out->distribution_order && i < model->parameter_count; i++) {
-		for (uint32_t to = first_of[model->distribution_order[i]]; to < first_of[model->distribution_order[i] + 1]; to++)
+		for (uint32_t to = first_of[model->distribution_order[i]]; to < first_of[model->distribution_order[i] + 1];
+		     to++)
 			out->distribution_order[at++] = to;
 	}
 	return out->distribution_order != NULL;
 }
 
-enum esp_status model_repeat(const struct model *model, const char *prefix, uint32_t copies, struct model *out, struct error *err)
+enum esp_status model_repeat(const struct model *model, const char *prefix, uint32_t copies, struct model *out,
+                             struct error *err)
 {
 	struct module module;
 	enum esp_status status = module_find(&module, model, prefix, err);
@@ -178,7 +185,7 @@ enum esp_status model_repeat(const struct model *model, const char *prefix, uint
 	out->backward_s += copies * module.backward_s;
 	uint32_t *first_of = calloc((size_t)model->parameter_count + 1, sizeof(*first_of));
 	bool is_made = out->name && out->about && out->time_source && out->parameters && out->averages && first_of &&
-	               put_all(out, model, &module, copies, first_of) && put_averages(out, model) &&
+	               put_parameters(out, model, &module, copies, first_of) && put_averages(out, model) &&
 	               put_calibrated(out, model, first_of);
 	free(first_of);
 	return is_made ? ESP_OK : error_set(err, ESP_ENOMEM, "no memory for a model");

@@ -1,5 +1,5 @@
 /*
- * model_repeat_test.c - copies of layers: their number, their times, their order.
+ * model_repeat_test.c - copies of layers: their number, times and order.
  */
 #include "sim/workload/model_repeat.h"
 
@@ -35,7 +35,7 @@ static void check_sums(const struct model *model)
 	CHECK(fabs(forward - 1) < 1e-6 && fabs(backward - 1) < 1e-6 && fabs(last - 1) < 1e-6);
 }
 
-/* Later in the forward pass is earlier in the backward pass, for what is aggregated. */
+/* A later position in the forward pass is an earlier one in the backward pass, for aggregated parameters. */
 static void check_order(const struct model *model)
 {
 	for (uint32_t i = 0; i < model->parameter_count; i++) {

@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "sim/workload/accelerator.h"
 
-/* ---- what is shipped ---- */
+/* ---- shipped models ---- */
 
 static void load(struct model *model, const char *name, const struct model_options *options)
 {
@@ -16,15 +16,17 @@ static void load(struct model *model, const char *name, const struct model_optio
 	CHECK_STR(model->name, name);
 }
 
-/* Published numbers of trained values, and times 2 or 4 bytes what is distributed. */
+/* Published numbers of trained values, and the distributed bytes at 2 or 4 bytes each. */
 static void test_known_sizes(void)
 {
 	static const struct {
 		const char *name;
 		uint64_t bytes;
 	} known[] = {
-		{"alexnet", 4 * UINT64_C(60965224)},     {"vgg-19", 4 * UINT64_C(143667240)},     {"resnet-50", 4 * UINT64_C(25557032)},
-		{"resnet-152", 4 * UINT64_C(60192808)},  {"bert-large", 4 * UINT64_C(336226108)}, {"gpt-2-xl", 4 * UINT64_C(1557611200)},
+		{"alexnet", 4 * UINT64_C(60965224)},     {"vgg-19", 4 * UINT64_C(143667240)},
+		    {"resnet-50", 4 * UINT64_C(25557032)},
+		{"resnet-152", 4 * UINT64_C(60192808)},  {"bert-large", 4 * UINT64_C(336226108)},
+		    {"gpt-2-xl", 4 * UINT64_C(1557611200)},
 		{"llama-7b", 2 * UINT64_C(6738415616)},
 	};
 	for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
@@ -54,7 +56,8 @@ static void test_paper(void)
 			struct model model;
 			load(&model, paper[i].name, &(struct model_options){.set = (enum model_set)set});
 			CHECK(fabs((double)model_aggregated_bytes(&model) * 8e-9 - paper[i].gigabits) <= paper[i].slack);
-			CHECK(model.forward_s == paper[i].forward_s && model.backward_s == paper[i].backward_s && !model.times_assumed);
+			CHECK(model.forward_s == paper[i].forward_s && model.backward_s == paper[i].backward_s &&
+			      !model.times_assumed);
 			CHECK(model.slowest_factor == (set >= MODEL_FACTORS ? paper[i].slowest : 1));
 			CHECK(model.distribution_factor == (set >= MODEL_FACTORS ? paper[i].distribution : 1));
 			CHECK_U64(model.worker_factor_count, set == MODEL_CALIBRATED ? 32 : 0);
@@ -63,7 +66,7 @@ static void test_paper(void)
 		}
 }
 
-/* The last layer's gradient is the first, the first layer's the last; what is spent in between adds up. */
+/* The last layer's gradient is the first, the first layer's the last; the times in between add up. */
 static void test_shares(void)
 {
 	struct model model;
@@ -105,14 +108,16 @@ static void test_options(void)
 	CHECK(accelerator_rate("", &flops, &err) == ESP_EINVAL);
 }
 
-/* ---- what is wrong in a text, and where ---- */
+/* ---- errors, and their places ---- */
 
 #define HEAD "{\"format\": \"espalier-model-1\", \"name\": \"m\", \"batch\": 32, \"value_bytes\": 4, "
 #define TIMES "\"times\": {\"forward_s\": 1, \"backward_s\": 2, \"source\": \"made up\"}, "
-#define FC "{\"name\": \"fc\", \"count\": 10, \"forward_order\": 0, \"variable\": 0, \"forward_share\": 1, \"grad_ready\": 1}"
+#define FC "{\"name\": \"fc\", \"count\": 10, \"forward_order\": 0, \"variable\": 0, " \
+	"\"forward_share\": 1, \"grad_ready\": 1}"
 
 #define HALF(name, variable) \
-	"{\"name\": \"" name "\", \"count\": 10, \"forward_order\": 0, \"variable\": " variable ", \"forward_share\": 0.5, \"grad_ready\": 1}"
+	"{\"name\": \"" name "\", \"count\": 10, \"forward_order\": 0, \"variable\": " variable \
+	", \"forward_share\": 0.5, \"grad_ready\": 1}"
 
 static const struct {
 	const char *text;
@@ -121,22 +126,30 @@ static const struct {
 	const char *says;
 } texts[] = {
 	{HEAD TIMES "\"parameters\": [" FC "]}", MODEL_PUBLIC, ESP_OK, ""},
-	{HEAD "\"accelerator\": \"45T\", \"parameters\": [" FC "]}", MODEL_PUBLIC, ESP_EINVAL, "m.json: no times follow from 0 multiply-adds"},
-	{HEAD "\"accelerator\": \"abacus\", \"parameters\": [" FC "]}", MODEL_PUBLIC, ESP_EPARSE, "m.json: \"accelerator\": 'abacus' is neither"},
+	{HEAD "\"accelerator\": \"45T\", \"parameters\": [" FC "]}", MODEL_PUBLIC, ESP_EINVAL,
+	 "m.json: no times follow from 0 multiply-adds"},
+	{HEAD "\"accelerator\": \"abacus\", \"parameters\": [" FC "]}", MODEL_PUBLIC, ESP_EPARSE,
+	 "m.json: \"accelerator\": 'abacus' is neither"},
 	{HEAD "\"parameters\": [" FC "]}", MODEL_PUBLIC, ESP_EPARSE, "m.json: \"accelerator\" is missing"},
-	{HEAD TIMES "\"parameters\": [" FC "]}", MODEL_FACTORS, ESP_EINVAL, "no values of the set 'factors'; use the set 'public'"},
+	{HEAD TIMES "\"parameters\": [" FC "]}", MODEL_FACTORS, ESP_EINVAL,
+	 "no values of the set 'factors'; use the set 'public'"},
 	{HEAD TIMES "\"factors\": {}, \"parameters\": [" FC "]}", MODEL_CALIBRATED, ESP_EINVAL,
 	 "no values of the set 'calibrated'; use the set 'factors'"},
-	{HEAD TIMES "\"parameters\": [" FC "]}", MODEL_CALIBRATED, ESP_EINVAL, "no values of the set 'calibrated'; use the set 'public'"},
-	/* Each set may be there without the other one. */
-	{HEAD TIMES "\"calibrated\": {\"worker_factors\": [1, 2]}, \"parameters\": [" FC "]}", MODEL_CALIBRATED, ESP_OK, ""},
+	{HEAD TIMES "\"parameters\": [" FC "]}", MODEL_CALIBRATED, ESP_EINVAL,
+	 "no values of the set 'calibrated'; use the set 'public'"},
+	/* Each set may be present without the other one. */
+	{HEAD TIMES "\"calibrated\": {\"worker_factors\": [1, 2]}, \"parameters\": [" FC "]}", MODEL_CALIBRATED, ESP_OK,
+	 ""},
 	{HEAD TIMES "\"calibrated\": {\"worker_factors\": [1, 0]}, \"parameters\": [" FC "]}", MODEL_CALIBRATED, ESP_EPARSE,
 	 "\"worker_factors\"[1] is no number above 0"},
 	{HEAD TIMES "\"factors\": [2], \"parameters\": [" FC "]}", MODEL_PUBLIC, ESP_EPARSE, "\"factors\" is no object"},
 	{HEAD TIMES "\"parameters\": [" HALF("a", "0") ", " HALF("b", "1") "]}", MODEL_PUBLIC, ESP_OK, ""},
-	{HEAD TIMES "\"parameters\": [" HALF("a", "0") ", " HALF("a", "1") "]}", MODEL_PUBLIC, ESP_EPARSE, "m.json: two parameters have the name 'a'"},
-	{HEAD TIMES "\"parameters\": [" HALF("a", "1") ", " HALF("b", "1") "]}", MODEL_PUBLIC, ESP_EPARSE, "m.json: two entries have \"variable\": 1"},
-	{HEAD TIMES "\"moving_averages\": [{\"name\": \"mean\", \"count\": 1, \"variable\": 0}], \"parameters\": [" FC "]}", MODEL_PUBLIC, ESP_EPARSE,
+	{HEAD TIMES "\"parameters\": [" HALF("a", "0") ", " HALF("a", "1") "]}", MODEL_PUBLIC, ESP_EPARSE,
+	 "m.json: two parameters have the name 'a'"},
+	{HEAD TIMES "\"parameters\": [" HALF("a", "1") ", " HALF("b", "1") "]}", MODEL_PUBLIC, ESP_EPARSE,
+	 "m.json: two entries have \"variable\": 1"},
+	{HEAD TIMES "\"moving_averages\": [{\"name\": \"mean\", \"count\": 1, \"variable\": 0}], \"parameters\": [" FC "]}",
+	 MODEL_PUBLIC, ESP_EPARSE,
 	 "m.json: two entries have \"variable\": 0"},
 	{HEAD TIMES "\"parameters\": [\n" FC ",,]}", MODEL_PUBLIC, ESP_EPARSE, "m.json:2:"},
 	{"", MODEL_PUBLIC, ESP_EPARSE, "m.json:1:0: "},
@@ -147,32 +160,44 @@ static const struct {
 	{HEAD TIMES "\"parameters\": [" FC ", 7]}", MODEL_PUBLIC, ESP_EPARSE, "m.json: parameters[1]: it is no object"},
 	{HEAD TIMES "\"parameters\": [{\"name\": \"fc\", \"count\": 0}]}", MODEL_PUBLIC, ESP_EPARSE,
 	 "m.json: parameters[0] ('fc'): \"count\" is 0, not from 1 to"},
-	{HEAD TIMES "\"parameters\": [{\"name\": \"fc\", \"count\": 1.5}]}", MODEL_PUBLIC, ESP_EPARSE, "\"count\" is no whole number"},
+	{HEAD TIMES "\"parameters\": [{\"name\": \"fc\", \"count\": 1.5}]}", MODEL_PUBLIC, ESP_EPARSE,
+	 "\"count\" is no whole number"},
 	{HEAD TIMES "\"parameters\": [{\"name\": \"\"}]}", MODEL_PUBLIC, ESP_EPARSE, "\"name\" is empty"},
-	{HEAD TIMES "\"parameters\": [" FC ", " FC "]}", MODEL_PUBLIC, ESP_EPARSE, "\"forward_share\" sum up to 2, not to 1"},
-	{HEAD TIMES "\"parameters\": [{\"name\": \"fc\", \"count\": 10, \"forward_order\": 0, \"variable\": 0, \"forward_share\": 1, "
+	{HEAD TIMES "\"parameters\": [" FC ", " FC "]}", MODEL_PUBLIC, ESP_EPARSE,
+	 "\"forward_share\" sum up to 2, not to 1"},
+	{HEAD TIMES "\"parameters\": [{\"name\": \"fc\", \"count\": 10, \"forward_order\": 0, \"variable\": 0, "
+	            "\"forward_share\": 1, "
 	            "\"grad_ready\": 1.5}]}", MODEL_PUBLIC, ESP_EPARSE, "\"grad_ready\" is 1.5, not from 0 to 1"},
-	{HEAD TIMES "\"parameters\": [{\"name\": \"fc\", \"count\": 10, \"forward_order\": 0, \"variable\": 0, \"forward_share\": 1, "
+	{HEAD TIMES "\"parameters\": [{\"name\": \"fc\", \"count\": 10, \"forward_order\": 0, \"variable\": 0, "
+	            "\"forward_share\": 1, "
 	            "\"grad_ready\": null}]}", MODEL_PUBLIC, ESP_EPARSE, "nothing to aggregate"},
-	{HEAD TIMES "\"factors\": {}, \"calibrated\": {\"distribution_order\": [1]}, \"parameters\": [" FC "]}", MODEL_CALIBRATED, ESP_EPARSE,
+	{HEAD TIMES "\"factors\": {}, \"calibrated\": {\"distribution_order\": [1]}, \"parameters\": [" FC "]}",
+	 MODEL_CALIBRATED, ESP_EPARSE,
 	 "\"distribution_order\"[0] is no index"},
-	{HEAD TIMES "\"factors\": {}, \"calibrated\": {\"distribution_order\": [0, 0]}, \"parameters\": [" FC "]}", MODEL_CALIBRATED, ESP_EPARSE,
+	{HEAD TIMES "\"factors\": {}, \"calibrated\": {\"distribution_order\": [0, 0]}, \"parameters\": [" FC "]}",
+	 MODEL_CALIBRATED, ESP_EPARSE,
 	 "\"distribution_order\" has 2 entries for 1 parameters"},
-	{HEAD TIMES "\"factors\": {}, \"calibrated\": {\"worker_factors\": [1, 0]}, \"parameters\": [" FC "]}", MODEL_CALIBRATED, ESP_EPARSE,
+	{HEAD TIMES "\"factors\": {}, \"calibrated\": {\"worker_factors\": [1, 0]}, \"parameters\": [" FC "]}",
+	 MODEL_CALIBRATED, ESP_EPARSE,
 	 "\"worker_factors\"[1] is no number above 0"},
 	{HEAD TIMES "\"batch\": 64, \"parameters\": [" FC "]}", MODEL_PUBLIC, ESP_EPARSE, "m.json:1:"},
 	{HEAD TIMES "\"size_scal\": 2, \"parameters\": [" FC "]}", MODEL_PUBLIC, ESP_EPARSE,
 	 "m.json: there is no key 'size_scal'; did you mean \"size_scale\"?"},
 	{HEAD TIMES "\"parameters\": [{\"name\": \"fc\", \"count\": 10, \"forwardorder\": 0}]}", MODEL_PUBLIC, ESP_EPARSE,
 	 "m.json: parameters[0] ('fc'): there is no key 'forwardorder'; did you mean \"forward_order\"?"},
-	{HEAD TIMES "\"moving_averages\": [{\"name\": \"mean\", \"count\": 1, \"variable\": 1, \"macs\": 1}], \"parameters\": [" FC "]}", MODEL_PUBLIC,
+	{HEAD TIMES "\"moving_averages\": [{\"name\": \"mean\", \"count\": 1, \"variable\": 1, \"macs\": 1}], "
+	            "\"parameters\": [" FC "]}", MODEL_PUBLIC,
 	 ESP_EPARSE, "m.json: moving_averages[0] ('mean'): there is no key 'macs'"},
-	{HEAD "\"times\": {\"forward_s\": 1, \"backward_s\": 2, \"source\": \"\", \"backwards_s\": 2}, \"parameters\": [" FC "]}", MODEL_PUBLIC,
+	{HEAD "\"times\": {\"forward_s\": 1, \"backward_s\": 2, \"source\": \"\", \"backwards_s\": 2}, \"parameters\": [" FC
+	 "]}", MODEL_PUBLIC,
 	 ESP_EPARSE, "there is no key 'backwards_s'; did you mean \"backward_s\"?"},
-	/* Also of sets that are not asked for. */
-	{HEAD TIMES "\"factors\": {\"slowest\": 2}, \"parameters\": [" FC "]}", MODEL_PUBLIC, ESP_EPARSE, "there is no key 'slowest'"},
-	{HEAD TIMES "\"calibrated\": {\"workers\": 2}, \"parameters\": [" FC "]}", MODEL_PUBLIC, ESP_EPARSE, "there is no key 'workers'"},
-	{HEAD TIMES "\"size_scale\": 1e6, \"parameters\": [{\"name\": \"fc\", \"count\": 281474976710656}]}", MODEL_PUBLIC, ESP_EPARSE,
+	/* Also in sets that are not requested. */
+	{HEAD TIMES "\"factors\": {\"slowest\": 2}, \"parameters\": [" FC "]}", MODEL_PUBLIC, ESP_EPARSE,
+	 "there is no key 'slowest'"},
+	{HEAD TIMES "\"calibrated\": {\"workers\": 2}, \"parameters\": [" FC "]}", MODEL_PUBLIC, ESP_EPARSE,
+	 "there is no key 'workers'"},
+	{HEAD TIMES "\"size_scale\": 1e6, \"parameters\": [{\"name\": \"fc\", \"count\": 281474976710656}]}", MODEL_PUBLIC,
+	 ESP_EPARSE,
 	 "bytes are too many"},
 };
 
@@ -183,7 +208,8 @@ static void test_texts(void)
 		struct error err = {0};
 		const struct model_options options = {.set = texts[i].set};
 		enum esp_status status = model_parse(&model, "m.json", texts[i].text, strlen(texts[i].text), &options, &err);
-		CHECK_MSG(status == texts[i].status && strstr(err.text, texts[i].says), "text %zu: %d \"%s\"", i, status, err.text);
+		CHECK_MSG(status == texts[i].status && strstr(err.text, texts[i].says), "text %zu: %d \"%s\"", i, status,
+		          err.text);
 		model_fini(&model);
 	}
 }
@@ -193,7 +219,8 @@ static void test_measured_batch(void)
 	static const char text[] = HEAD TIMES "\"parameters\": [" FC "]}";
 	struct model model;
 	struct error err = {0};
-	CHECK(model_parse(&model, "m.json", text, sizeof text - 1, &(struct model_options){.batch = 64}, &err) == ESP_EINVAL);
+	CHECK(model_parse(&model, "m.json", text, sizeof text - 1, &(struct model_options){.batch = 64},
+	                  &err) == ESP_EINVAL);
 	CHECK_MSG(strstr(err.text, "measured with batches of 32; name an accelerator"), "%s", err.text);
 	model_fini(&model);
 }

@@ -10,25 +10,26 @@
 
 #define NONE UINT32_MAX
 
-/* What is known of one parameter while the two kinds of file are brought together. */
+/* A parameter while the two kinds of file are matched. */
 struct item {
-	const char *name;     /* as it is distributed; NULL: it is not */
-	const char *gradient; /* as its gradient is called; NULL: it has none */
+	const char *name;     /* its distributed name; NULL: it is not distributed */
+	const char *gradient; /* name of its gradient; NULL: it has none */
 	uint64_t bytes;
 	uint32_t server;
-	uint32_t line;  /* of the distribution file; 0: there is none */
-	uint32_t layer; /* place in the forward order; NONE: nobody knows */
+	uint32_t line;  /* in the distribution file; 0: there is none */
+	uint32_t layer; /* position in the forward order; NONE: unknown */
 };
 
 struct matching {
 	const struct traces *traces;
 	struct item *items;
 	uint32_t count;
-	uint32_t *gradient_item; /* of each event of the first worker's file */
-	bool has_one_way; /* all gradients go to the same destination, and there is one server at most: whatever it is called */
+	uint32_t *gradient_item; /* by event of the first worker's file */
+	/* all gradients have one destination, and there is at most one server: the name does not matter */
+	bool has_one_way;
 };
 
-/* ---- finding by name ---- */
+/* ---- lookup by name ---- */
 
 struct named {
 	const char *name;
@@ -47,20 +48,22 @@ static uint32_t find(const struct named *list, uint32_t count, const char *name)
 	return found ? found->index : NONE;
 }
 
-/* The server whose name a destination is, as it calls itself or as its file does, or whose number it ends with. */
+/* The server of a destination: by its own name or its file's, or by the number at the end of the destination. */
 static uint32_t find_server(const struct matching *matching, const char *destination)
 {
 	const struct traces *traces = matching->traces;
 	size_t length = strlen(destination), digits = 0;
 	uint64_t number, of_server;
 	for (uint32_t i = 0; i < traces->server_count; i++)
-		if (strcmp(traces->servers[i].trace.events[0].source, destination) == 0 || strcmp(traces->servers[i].name, destination) == 0)
+		if (strcmp(traces->servers[i].trace.events[0].source, destination) == 0 ||
+		    strcmp(traces->servers[i].name, destination) == 0)
 			return i;
 	while (digits < length && destination[length - digits - 1] >= '0' && destination[length - digits - 1] <= '9')
 		digits++;
 	if (digits > 0 && number_parse_u64(destination + length - digits, digits, &number))
 		for (uint32_t i = 0; i < traces->server_count; i++)
-			if (number_parse_u64(traces->servers[i].name, strlen(traces->servers[i].name), &of_server) && of_server == number)
+			if (number_parse_u64(traces->servers[i].name, strlen(traces->servers[i].name), &of_server) &&
+			    of_server == number)
 				return i;
 	return traces->server_count == 0 || matching->has_one_way ? 0 : NONE;
 }
@@ -74,25 +77,27 @@ static bool has_one_way(const struct traces *traces)
 	return traces->server_count <= 1;
 }
 
-/* ---- bringing the two kinds together ---- */
+/* ---- matching the two kinds ---- */
 
-static void take_distribution(struct matching *matching)
+static void read_distribution(struct matching *matching)
 {
 	const struct traces *traces = matching->traces;
 	for (uint32_t s = 0; s < traces->server_count; s++)
 		for (uint32_t i = 0; i < traces->servers[s].trace.count; i++) {
 			const struct trace_event *event = &traces->servers[s].trace.events[i];
-			matching->items[matching->count++] = (struct item){event->parameter, NULL, event->bytes, s, event->line, NONE};
+			matching->items[matching->count++] = (struct item){event->parameter, NULL, event->bytes, s, event->line,
+			                                                   NONE};
 		}
 	if (traces->server_count > 0)
 		return;
 	const struct trace *first = &traces->workers[0].trace;
 	for (uint32_t i = first->count; i-- > 0;)
-		matching->items[matching->count++] = (struct item){first->events[i].parameter, NULL, first->events[i].bytes, 0, 0, NONE};
+		matching->items[matching->count++] = (struct item){first->events[i].parameter, NULL, first->events[i].bytes, 0,
+		                                                   0, NONE};
 }
 
-/* The forward order of what is distributed, before gradients are matched by it. */
-static enum esp_status take_layers(struct matching *matching, bool *out_found, struct error *err)
+/* The forward order of distributed parameters, before gradients are matched by it. */
+static enum esp_status match_layers(struct matching *matching, bool *out_found, struct error *err)
 {
 	const struct traces *traces = matching->traces;
 	struct named *layers = calloc((size_t)traces->layer_count + 1, sizeof(*layers));
@@ -130,7 +135,10 @@ static struct named *names_of_items(const struct matching *matching)
 	return names;
 }
 
-/* Of those of the same server and size that have no gradient yet: the last in the forward order, or else in the order of sending. */
+/*
+ * Of the parameters with this server and size and without a gradient: the last in the forward order, or else in
+ * the order of sending.
+ */
 static uint32_t match_by_size(const struct matching *matching, uint32_t distributed, uint32_t server, uint64_t bytes)
 {
 	uint32_t best = NONE;
@@ -138,14 +146,16 @@ static uint32_t match_by_size(const struct matching *matching, uint32_t distribu
 		const struct item *item = &matching->items[i];
 		if (item->gradient || item->server != server || item->bytes != bytes)
 			continue;
-		if (best == NONE || matching->items[best].layer == NONE || (item->layer != NONE && item->layer > matching->items[best].layer))
+		if (best == NONE || matching->items[best].layer == NONE ||
+		    (item->layer != NONE && item->layer > matching->items[best].layer))
 			best = i;
 	}
 	return best;
 }
 
-/* Both sides know the parameter by this name, so they have to agree about it. */
-static enum esp_status check_namesake(const struct matching *matching, const struct trace_event *event, const struct item *item, struct error *err)
+/* Both files have a parameter of this name, so they have to agree about it. */
+static enum esp_status check_same_name(const struct matching *matching, const struct trace_event *event,
+                                       const struct item *item, struct error *err)
 {
 	const struct traces *traces = matching->traces;
 	char file[TRACES_FILE_NAME], other[TRACES_FILE_NAME], shown[QUOTE_TEXT];
@@ -155,25 +165,28 @@ static enum esp_status check_namesake(const struct matching *matching, const str
 	traces_server_file(&traces->servers[item->server], other);
 	quote(event->parameter, strlen(event->parameter), shown);
 	if (item->bytes != event->bytes)
-		return error_set(err, ESP_EPARSE, "%s:%" PRIu32 ": %s has %" PRIu64 " bytes here and %" PRIu64 " in %s:%" PRIu32, file, event->line, shown,
-		                 event->bytes, item->bytes, other, item->line);
+		return error_set(err, ESP_EPARSE, "%s:%" PRIu32 ": %s has %" PRIu64 " bytes here and %" PRIu64 " in %s:%"
+		                 PRIu32, file, event->line, shown, event->bytes, item->bytes, other, item->line);
 	if (item->server != find_server(matching, event->destination))
-		return error_set(err, ESP_EPARSE, "%s:%" PRIu32 ": %s goes to another server than that which sends it in %s:%" PRIu32, file, event->line,
+		return error_set(err, ESP_EPARSE, "%s:%" PRIu32
+		                 ": %s goes to another server than that which sends it in %s:%" PRIu32, file, event->line,
 		                 shown, other, item->line);
 	return ESP_OK;
 }
 
-static enum esp_status check_destination(const struct matching *matching, const struct trace_event *event, struct error *err)
+static enum esp_status check_destination(const struct matching *matching, const struct trace_event *event,
+                                         struct error *err)
 {
 	char file[TRACES_FILE_NAME], shown[QUOTE_TEXT];
 	if (find_server(matching, event->destination) != NONE)
 		return ESP_OK;
-	return error_set(err, ESP_EPARSE, "%s:%" PRIu32 ": the destination %s is no server of the distribution files: its own is missing",
+	return error_set(err, ESP_EPARSE, "%s:%" PRIu32
+	                 ": the destination %s is no server of the distribution files: its own is missing",
 	                 traces_worker_file(&matching->traces->workers[0], file), event->line,
 	                 quote(event->destination, strlen(event->destination), shown));
 }
 
-/* Gradients that are called as their parameters. *out_count: how many. */
+/* Matches gradients with parameters of the same name. *out_count: their number. */
 static enum esp_status match_by_name(struct matching *matching, uint32_t *out_count, struct error *err)
 {
 	const struct trace *first = &matching->traces->workers[0].trace;
@@ -186,7 +199,7 @@ static enum esp_status match_by_name(struct matching *matching, uint32_t *out_co
 		uint32_t at = find(names, distributed, event->parameter);
 		status = check_destination(matching, event, err);
 		if (at != NONE && status == ESP_OK)
-			status = check_namesake(matching, event, &matching->items[at], err);
+			status = check_same_name(matching, event, &matching->items[at], err);
 		matching->gradient_item[i] = at;
 		if (at != NONE)
 			matching->items[at].gradient = event->parameter;
@@ -196,8 +209,8 @@ static enum esp_status match_by_name(struct matching *matching, uint32_t *out_co
 	return status;
 }
 
-/* The names of the two kinds of file match, or they do not; if they do, one without its namesake has lost it. */
-static enum esp_status take_gradients(struct matching *matching, struct error *err)
+/* Either the names of the two kinds of file match, or none does; if some do, a gradient without a match is an error. */
+static enum esp_status match_gradients(struct matching *matching, struct error *err)
 {
 	const struct traces *traces = matching->traces;
 	const struct trace *first = &traces->workers[0].trace;
@@ -210,7 +223,8 @@ static enum esp_status take_gradients(struct matching *matching, struct error *e
 		if (at == NONE && named == 0)
 			at = match_by_size(matching, distributed, server, event->bytes);
 		if (at == NONE)
-			return error_set(err, ESP_EPARSE, "%s:%" PRIu32 ": %s of %" PRIu64 " bytes has no parameter in %s: a server sends what it sums up",
+			return error_set(err, ESP_EPARSE, "%s:%" PRIu32 ": %s of %" PRIu64
+			                 " bytes has no parameter in %s: a server sends what it sums up",
 			                 traces_worker_file(&traces->workers[0], file), event->line,
 			                 quote(event->parameter, strlen(event->parameter), shown), event->bytes,
 			                 traces_server_file(&traces->servers[server], other));
@@ -227,15 +241,16 @@ static enum esp_status match(struct matching *matching, struct error *err)
 	bool *found = calloc((size_t)traces->layer_count + 1, sizeof(*found));
 	if (!found)
 		return error_set(err, ESP_ENOMEM, "no memory for traces");
-	take_distribution(matching);
-	enum esp_status status = take_layers(matching, found, err);
+	read_distribution(matching);
+	enum esp_status status = match_layers(matching, found, err);
 	if (status == ESP_OK)
-		status = take_gradients(matching, err);
+		status = match_gradients(matching, err);
 	if (status == ESP_OK)
-		status = take_layers(matching, found, err); /* those that model.json names by their gradients */
+		status = match_layers(matching, found, err); /* layers that model.json names by their gradients */
 	for (uint32_t i = 0; i < traces->layer_count && status == ESP_OK; i++)
 		if (!found[i])
-			status = error_set(err, ESP_EPARSE, "model.json:%d: \"forward_order\"[%" PRIu32 "] %s is in no trace", traces->order_line, i,
+			status = error_set(err, ESP_EPARSE, "model.json:%d: \"forward_order\"[%" PRIu32 "] %s is in no trace",
+			                   traces->order_line, i,
 			                   quote(traces->layers[i].name, strlen(traces->layers[i].name), shown));
 	free(found);
 	return status;
@@ -270,14 +285,14 @@ static enum esp_status fill_parameters(struct replay *replay, const struct match
 		if (!model->parameters[i].name)
 			status = error_set(err, ESP_ENOMEM, "no memory for traces");
 	}
-	/* Nobody knows the order: the forward pass is one layer, which needs everything. */
+	/* The order is unknown: the forward pass is one layer, which needs all parameters. */
 	if (traces->layer_count == 0 && model->parameter_count > 0)
 		model->parameters[0].forward_share = 1;
 	free(seen);
 	return status;
 }
 
-/* The events of the first file, by name: what an event of another file is. */
+/* The events of the first file, sorted by name, to identify events of other files. */
 static struct named *names_of_events(const struct trace *trace)
 {
 	struct named *names = calloc((size_t)trace->count + 1, sizeof(*names));
@@ -302,7 +317,8 @@ static enum esp_status fill_times(struct replay *replay, const struct matching *
 	for (uint32_t f = 0; f < traces->worker_count; f++) {
 		const struct trace *trace = &traces->workers[f].trace;
 		double *ready = calloc((size_t)matching->count + 1, sizeof(*ready));
-		replay->files[replay->file_count++] = (struct replay_file){traces->workers[f].rank, traces->workers[f].iteration, ready};
+		replay->files[replay->file_count++] = (struct replay_file){traces->workers[f].rank,
+		                                                           traces->workers[f].iteration, ready};
 		for (uint32_t i = 0; ready && i < trace->count; i++) {
 			double at = traces->first_gradient_s + trace->events[i].time_s;
 			uint32_t item = matching->gradient_item[find(names, first->count, trace->events[i].parameter)];
@@ -348,8 +364,8 @@ enum esp_status replay_init(struct replay *replay, const struct traces *traces, 
 		.distribution_order = calloc((size_t)most + 1, sizeof(*model->distribution_order)),
 	};
 	enum esp_status status = ESP_OK;
-	if (!matching.items || !matching.gradient_item || !model->name || !model->about || !model->time_source || !model->parameters ||
-	    !model->distribution_order)
+	if (!matching.items || !matching.gradient_item || !model->name || !model->about || !model->time_source ||
+	    !model->parameters || !model->distribution_order)
 		status = error_set(err, ESP_ENOMEM, "no memory for traces");
 	if (status == ESP_OK)
 		status = match(&matching, err);
@@ -373,7 +389,7 @@ void replay_fini(struct replay *replay)
 	*replay = (struct replay){0};
 }
 
-/* The first file of an iteration, or where it would stand. */
+/* The first file of an iteration, or its insertion point. */
 static uint32_t first_of(const struct replay *replay, uint64_t iteration)
 {
 	uint32_t low = 0, high = replay->file_count;
@@ -389,7 +405,8 @@ static uint32_t first_of(const struct replay *replay, uint64_t iteration)
 
 static bool was_recorded(const struct replay *replay, uint32_t worker, uint32_t iteration)
 {
-	for (uint32_t i = first_of(replay, iteration); i < replay->file_count && replay->files[i].iteration == iteration; i++)
+	for (uint32_t i = first_of(replay, iteration); i < replay->file_count && replay->files[i].iteration == iteration;
+	     i++)
 		if (replay->files[i].rank == worker)
 			return true;
 	return false;
@@ -421,7 +438,7 @@ const struct replay_file *replay_pick(const struct replay *replay, uint32_t work
 		from = 0;
 		to = replay->file_count;
 	}
-	/* Each worker and iteration has a draw of its own: more workers do not change what the others got. */
+	/* Each worker and iteration has its own draw: more workers do not change the others' draws. */
 	rng_init(&rng, seed ^ ((uint64_t)worker << 32 | iteration) * UINT64_C(0x9e3779b97f4a7c15));
 	return &replay->files[from + rng_below(&rng, to - from)];
 }

@@ -1,9 +1,9 @@
 /*
- * replay.h - traces as the simulator uses them: a model, and when each worker had each gradient.
+ * replay.h - traces for the simulator: a model, and the time of each gradient on each worker.
  *
- * Parameters are found again among the gradients by their names, and where those differ by their server and their size, in the
- * reverse of the forward order. What has no gradient is only distributed; a gradient without its parameter is refused. Round-robin
- * over as many servers as the traces have gives each parameter to the server that had it.
+ * Parameters are matched with gradients by name, or, if the names differ, by server and size in the reverse of
+ * the forward order. A parameter without a gradient is only distributed; a gradient without a parameter is
+ * refused. Round-robin over as many servers as the traces have assigns each parameter to its recorded server.
  *
  * Pure, plain data of one thread.
  */
@@ -15,30 +15,35 @@
 
 struct replay_file {
 	uint32_t rank, iteration;
-	double *ready_s; /* by parameter: seconds from the end of the forward pass until its gradient may be sent; 0 if !aggregated */
+	/* by parameter: seconds from the end of the forward pass until its gradient may be sent; 0 if !aggregated */
+	double *ready_s;
 };
 
 struct replay {
-	struct model model; /* backward_s: the slowest file's last gradient; grad_ready: the mean of all files, as a share of it */
+	/* backward_s: the last gradient of the slowest file; grad_ready: the mean of all files, as a share of it */
+	struct model model;
 	struct replay_file *files; /* by iteration and rank */
 	uint32_t file_count;
 	uint32_t server_count; /* at least 1 */
 };
 
-/* ESP_EPARSE: a destination is no server, a gradient has no parameter, a layer is none: with file and line. ESP_ENOMEM. Either way replay_fini() is allowed. */
+/*
+ * ESP_EPARSE, with file and line: a destination is no server, a gradient has no parameter, a layer does not
+ * exist. ESP_ENOMEM. replay_fini() is allowed in any case.
+ */
 ESP_CHECKED enum esp_status replay_init(struct replay *replay, const struct traces *traces, struct error *err);
 void replay_fini(struct replay *replay);
 
 /*
- * Whose times a worker has in an iteration: its own where they were recorded; otherwise those of a file drawn with the seed, of the
- * same iteration if there are any.
+ * The file whose times a worker has in an iteration: its own if it was recorded; otherwise one drawn with the
+ * seed, of the same iteration if there is one.
  */
 const struct replay_file *replay_pick(const struct replay *replay, uint32_t worker, uint32_t iteration, uint64_t seed);
 
 /* How much of so many workers and iterations was recorded. */
 struct replay_coverage {
-	uint32_t workers, iterations; /* of which there is something       */
-	uint64_t drawn;               /* iterations of a worker that are not its own */
+	uint32_t workers, iterations; /* with at least one record */
+	uint64_t drawn;               /* iterations of a worker that are drawn */
 };
 struct replay_coverage replay_coverage(const struct replay *replay, uint32_t workers, uint32_t iterations);
 

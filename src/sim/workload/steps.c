@@ -7,11 +7,11 @@
 
 #include "sim/workload/steps_period.h"
 
-/* One rank's calls, step after step, each step's in the order of its parameters; NULL where a step has none. */
+/* One rank's calls by step, each step's in the order of its parameters; NULL where a step has none. */
 struct grid {
 	const struct steps_call **calls; /* [step * length + parameter] */
 	uint32_t steps, length;
-	uint32_t usual; /* calls of the most frequent key */
+	uint32_t usual; /* number of calls of the most frequent key */
 };
 
 static int by_number(const void *a, const void *b)
@@ -40,8 +40,8 @@ static bool has_keys(const struct steps_rank *rank)
 	return false;
 }
 
-/* Only the calls of one kind, at the front; returns how many. */
-static uint32_t keep(struct steps_rank *rank, bool keyed)
+/* Moves the calls of one kind to the front and drops the others; returns their number. */
+static uint32_t keep_calls(struct steps_rank *rank, bool keyed)
 {
 	uint32_t kept = 0;
 	for (uint32_t i = 0; i < rank->count; i++)
@@ -50,7 +50,10 @@ static uint32_t keep(struct steps_rank *rank, bool keyed)
 	return rank->count = kept;
 }
 
-/* Sorted by key: as many steps as the rarest of the usual keys has calls. A key of which there are fewer than half as many is something else. */
+/*
+ * Sorted by key: there are as many steps as the rarest of the usual keys has calls. A key with less than half
+ * of the most frequent one's calls is not of the steps.
+ */
 static void count_keys(const struct steps_rank *rank, uint32_t *out_keys, uint32_t *out_steps, uint32_t *out_usual)
 {
 	uint32_t most = 0, least = UINT32_MAX, keys = 0;
@@ -79,7 +82,8 @@ static enum esp_status grid_by_key(const struct steps_rank *rank, struct grid *g
 			run++;
 		if (2 * run >= grid->usual) {
 			if (parameter == grid->length || run < grid->steps)
-				return error_set(err, ESP_EINVAL, "rank %" PRIu32 " used other keys than rank 0, or used them less often", rank->rank);
+				return error_set(err, ESP_EINVAL, "rank %" PRIu32
+				                 " used other keys than rank 0, or used them less often", rank->rank);
 			for (uint32_t step = 0; step < grid->steps; step++)
 				grid->calls[(size_t)step * grid->length + parameter] = &rank->calls[i + step];
 			parameter++;
@@ -91,19 +95,20 @@ static enum esp_status grid_by_key(const struct steps_rank *rank, struct grid *g
 	return ESP_OK;
 }
 
-/* ---- calls by their order ---- */
+/* ---- calls in order ---- */
 
-static enum esp_status grid_by_number(const struct steps_rank *rank, const struct steps_rank *first, const uint32_t *starts, struct grid *grid,
-                                      struct error *err)
+static enum esp_status grid_by_number(const struct steps_rank *rank, const struct steps_rank *first,
+                                      const uint32_t *starts, struct grid *grid, struct error *err)
 {
 	for (uint32_t step = 0; step < grid->steps; step++)
 		for (uint32_t i = 0; i < grid->length; i++) {
 			const struct steps_call *wanted = &first->calls[starts[step] + i];
-			const struct steps_call *call = bsearch(&(struct steps_call){.number = wanted->number, .from_s = NAN}, rank->calls, rank->count,
-			                                        sizeof(*rank->calls), by_number);
+			const struct steps_call *call = bsearch(&(struct steps_call){.number = wanted->number, .from_s = NAN},
+			                                        rank->calls, rank->count, sizeof(*rank->calls), by_number);
 			if (!call || call->bytes != wanted->bytes)
-				return error_set(err, ESP_EINVAL, "rank %" PRIu32 " has no call %" PRIu64 " of %" PRIu64 " bytes, as rank 0 has; are these traces of one run?",
-				                 rank->rank, wanted->number, wanted->bytes);
+				return error_set(err, ESP_EINVAL, "rank %" PRIu32 " has no call %" PRIu64 " of %" PRIu64
+				                 " bytes, as rank 0 has; are these traces of one run?", rank->rank, wanted->number,
+				                 wanted->bytes);
 			grid->calls[(size_t)step * grid->length + i] = call;
 		}
 	return ESP_OK;
@@ -111,7 +116,7 @@ static enum esp_status grid_by_number(const struct steps_rank *rank, const struc
 
 /* ---- traces ---- */
 
-/* The calls of a step by the time at which they were handed over. */
+/* The calls of a step by the time at which they were started. */
 static int by_time(const void *a, const void *b)
 {
 	const struct steps_call *const *x = a, *const *y = b;
@@ -123,7 +128,7 @@ static int by_time(const void *a, const void *b)
 struct writing {
 	const struct steps_options *options;
 	struct traces *traces;
-	double *pauses; /* before each step of each rank, where there is one */
+	double *pauses; /* before each step of each rank, if there is one */
 	uint32_t pause_count;
 	uint32_t overlapping, calls;
 };
@@ -136,14 +141,15 @@ static void parameter_name(const struct steps_call *call, uint32_t parameter, ch
 		snprintf(text, 48, "tensor-%" PRIu32, parameter);
 }
 
-static enum esp_status write_step(struct writing *writing, const struct grid *grid, uint32_t rank, uint32_t step, uint32_t iteration,
-                                  const struct steps_call **order, struct error *err)
+static enum esp_status write_step(struct writing *writing, const struct grid *grid, uint32_t rank, uint32_t step,
+                                  uint32_t iteration, const struct steps_call **order, struct error *err)
 {
 	const struct steps_call **row = &grid->calls[(size_t)step * grid->length];
 	struct traces_worker *worker = traces_add_worker(writing->traces, rank, iteration);
 	char source[24], server[] = "server0", name[48];
 	double inside = 0, busy_until = -INFINITY;
-	enum esp_status status = worker ? ESP_OK : error_set(err, ESP_ELIMIT, "too many ranks and steps for one folder: write fewer steps");
+	enum esp_status status = worker ? ESP_OK : error_set(err, ESP_ELIMIT,
+	                                                     "too many ranks and steps for one folder: write fewer steps");
 	snprintf(source, sizeof source, "worker%" PRIu32, rank);
 	memcpy(order, row, grid->length * sizeof(const struct steps_call *));
 	qsort(order, grid->length, sizeof(const struct steps_call *), by_time);
@@ -153,7 +159,7 @@ static enum esp_status write_step(struct writing *writing, const struct grid *gr
 			parameter++;
 		parameter_name(order[i], parameter, name);
 		double at = order[i]->from_s - order[0]->from_s - (writing->options->blocking ? inside : 0);
-		at = round(fmax(at, 0) * 1e9) / 1e9; /* clocks have no more */
+		at = round(fmax(at, 0) * 1e9) / 1e9; /* the resolution of clocks */
 		status = trace_add(&worker->trace, &(struct trace_event){at, name, order[i]->bytes, source, server, 0}, err);
 		writing->overlapping += order[i]->from_s < busy_until;
 		writing->calls++;
@@ -163,7 +169,7 @@ static enum esp_status write_step(struct writing *writing, const struct grid *gr
 	return status;
 }
 
-/* From the end of the step before to the first call of this one. */
+/* From the end of the previous step to the first call of this one. */
 static void note_pause(struct writing *writing, const struct grid *grid, uint32_t step)
 {
 	double ended = -INFINITY, begun = INFINITY;
@@ -175,7 +181,8 @@ static void note_pause(struct writing *writing, const struct grid *grid, uint32_
 		writing->pauses[writing->pause_count++] = begun - ended;
 }
 
-static enum esp_status write_rank(struct writing *writing, const struct grid *grid, uint32_t rank, const struct steps_found *found, struct error *err)
+static enum esp_status write_rank(struct writing *writing, const struct grid *grid, uint32_t rank,
+                                  const struct steps_found *found, struct error *err)
 {
 	const struct steps_call **order = calloc((size_t)grid->length + 1, sizeof(const struct steps_call *));
 	enum esp_status status = ESP_OK;
@@ -197,7 +204,7 @@ static int by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The forward pass, and in which order: the reverse of the first rank's first step. */
+/* The forward pass and its order: the reverse of the first rank's first step. */
 static enum esp_status write_model(struct writing *writing, struct error *err)
 {
 	struct traces *traces = writing->traces;
@@ -215,15 +222,17 @@ static enum esp_status write_model(struct writing *writing, struct error *err)
 	return ESP_OK;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole ---- */
 
-/* Rank 0's steps: how many, how long, and (without keys) where they begin. */
-static enum esp_status find_steps(struct steps_rank *first, const struct steps_options *options, struct steps_found *found, uint32_t **out_starts,
-                                  uint32_t *out_usual, struct error *err)
+/* Rank 0's steps: their number, length, and (without keys) their first calls. */
+static enum esp_status find_steps(struct steps_rank *first, const struct steps_options *options,
+                                  struct steps_found *found, uint32_t **out_starts, uint32_t *out_usual,
+                                  struct error *err)
 {
 	found->by_key = has_keys(first);
-	if (keep(first, found->by_key) == 0)
-		return error_set(err, ESP_EINVAL, "rank %" PRIu32 " reduced nothing: there is no allreduce, reduce or reduce-scatter of all ranks", first->rank);
+	if (keep_calls(first, found->by_key) == 0)
+		return error_set(err, ESP_EINVAL, "rank %" PRIu32
+		                 " reduced nothing: there is no allreduce, reduce or reduce-scatter of all ranks", first->rank);
 	qsort(first->calls, first->count, sizeof(*first->calls), found->by_key ? by_key : by_number);
 	if (found->by_key) {
 		count_keys(first, &found->length, &found->steps, out_usual);
@@ -233,19 +242,20 @@ static enum esp_status find_steps(struct steps_rank *first, const struct steps_o
 }
 
 /* starts NULL: by key. */
-static enum esp_status make_grid(struct steps_rank *rank, const struct steps_rank *first, const uint32_t *starts, const struct steps_found *found,
-                                 struct grid *grid, struct error *err)
+static enum esp_status make_grid(struct steps_rank *rank, const struct steps_rank *first, const uint32_t *starts,
+                                 const struct steps_found *found, struct grid *grid, struct error *err)
 {
 	if (rank != first) {
-		keep(rank, found->by_key);
+		keep_calls(rank, found->by_key);
 		qsort(rank->calls, rank->count, sizeof(*rank->calls), found->by_key ? by_key : by_number);
 	}
 	return !starts ? grid_by_key(rank, grid, err) : grid_by_number(rank, first, starts, grid, err);
 }
 
-/* With rank 0's steps found. */
-static enum esp_status write_ranks(struct steps_rank *ranks, uint32_t rank_count, const uint32_t *starts, struct grid *grid, struct writing *writing,
-                                   struct steps_found *found, struct error *err)
+/* Once rank 0's steps are known. */
+static enum esp_status write_ranks(struct steps_rank *ranks, uint32_t rank_count, const uint32_t *starts,
+                                   struct grid *grid, struct writing *writing, struct steps_found *found,
+                                   struct error *err)
 {
 	enum esp_status status = ESP_OK;
 	for (uint32_t r = 0; r < rank_count && status == ESP_OK; r++) {
@@ -264,20 +274,22 @@ static enum esp_status write_ranks(struct steps_rank *ranks, uint32_t rank_count
 	return traces_finish(writing->traces, err);
 }
 
-enum esp_status steps_find(struct steps_rank *ranks, uint32_t rank_count, const struct steps_options *options, struct traces *out,
-                           struct steps_found *found, struct error *err)
+enum esp_status steps_find(struct steps_rank *ranks, uint32_t rank_count, const struct steps_options *options,
+                           struct traces *out, struct steps_found *found, struct error *err)
 {
 	uint32_t *starts = NULL, usual = 0;
 	*out = (struct traces){0};
 	*found = (struct steps_found){0};
 	enum esp_status status = find_steps(&ranks[0], options, found, &starts, &usual, err);
 	if (status == ESP_OK && found->steps <= options->skip)
-		status = error_set(err, ESP_EINVAL, "there are %" PRIu32 " steps, of which the first %" PRIu32 " are left out: train longer, or leave out fewer",
-		                   found->steps, options->skip);
+		status = error_set(err, ESP_EINVAL, "there are %" PRIu32 " steps, of which the first %" PRIu32
+		                   " are left out: train longer, or leave out fewer", found->steps, options->skip);
 	if (status == ESP_OK) {
 		found->used = found->steps - options->skip < options->most ? found->steps - options->skip : options->most;
-		struct grid grid = {calloc((size_t)found->steps * found->length + 1, sizeof(const struct steps_call *)), found->steps, found->length, usual};
-		struct writing writing = {.options = options, .traces = out, .pauses = calloc((size_t)rank_count * found->used + 1, sizeof(double))};
+		struct grid grid = {calloc((size_t)found->steps * found->length + 1, sizeof(const struct steps_call *)),
+		                    found->steps, found->length, usual};
+		struct writing writing = {.options = options, .traces = out,
+		                          .pauses = calloc((size_t)rank_count * found->used + 1, sizeof(double))};
 		status = grid.calls && writing.pauses ? write_ranks(ranks, rank_count, starts, &grid, &writing, found, err)
 		                                      : error_set(err, ESP_ENOMEM, "no memory for traces");
 		free(grid.calls);

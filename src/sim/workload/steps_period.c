@@ -5,12 +5,13 @@
 #include <stdlib.h>
 
 #define NEARLY_ALL 0.9
-#define LOOKED_AT 32768u /* calls, to find the length in: its product with STEPS_LENGTH_MAX is a second of work */
+#define LOOKED_AT 32768u /* calls searched for the length: this times STEPS_LENGTH_MAX is about a second of work */
 
 struct sequence {
 	const struct steps_call *calls;
 	uint32_t count;
-	double *pause; /* before each call: since all calls before it had ended; negative: one was under way; NAN before the first */
+	/* before each call: time since all earlier calls ended; negative: one was under way; NAN for the first */
+	double *pause;
 };
 
 static double *find_pauses(const struct steps_rank *rank)
@@ -24,14 +25,15 @@ static double *find_pauses(const struct steps_rank *rank)
 	return pause;
 }
 
-/* Does the call at i look like the one a period later? */
+/* True if the call at i has the size of the one a period later. */
 static bool repeats(const struct sequence *sequence, uint32_t i, uint32_t length)
 {
 	return i + length < sequence->count && sequence->calls[i].bytes == sequence->calls[i + length].bytes;
 }
 
-/* The next stretch from *at on that holds at least two steps: from where, and how many calls. False: there is none. */
-static bool next_stretch(const struct sequence *sequence, uint32_t length, uint32_t *at, uint32_t *out_from, uint32_t *out_calls)
+/* The next run of at least two steps from *at on: its begin and number of calls. False: there is none. */
+static bool next_run(const struct sequence *sequence, uint32_t length, uint32_t *at, uint32_t *out_from,
+                     uint32_t *out_calls)
 {
 	while (*at + 2 * length <= sequence->count) {
 		uint32_t from = *at, run = 0;
@@ -48,8 +50,8 @@ static bool next_stretch(const struct sequence *sequence, uint32_t length, uint3
 	return false;
 }
 
-/* Where in the cycle a step begins: where the pauses are the longest. */
-static uint32_t best_turn(const struct sequence *sequence, uint32_t from, uint32_t calls, uint32_t length)
+/* The offset in the period at which a step begins: where the pauses are the longest. */
+static uint32_t best_offset(const struct sequence *sequence, uint32_t from, uint32_t calls, uint32_t length)
 {
 	uint32_t best = 0;
 	double longest = -INFINITY;
@@ -70,17 +72,17 @@ static uint32_t best_turn(const struct sequence *sequence, uint32_t from, uint32
 }
 
 struct fit {
-	double covered;        /* bytes in whole steps: small calls between them are something else */
-	uint32_t steps, quiet; /* steps before which everything had ended */
-	uint32_t pattern;      /* where the first step of the longest stretch begins */
+	double covered;        /* bytes in whole steps: small calls between them are not of the steps */
+	uint32_t steps, quiet; /* steps before which all earlier calls had ended */
+	uint32_t pattern;      /* begin of the first step of the longest run */
 };
 
 static struct fit fit(const struct sequence *sequence, uint32_t length)
 {
 	struct fit fit = {0};
 	uint32_t at = 0, from, calls, longest = 0;
-	while (next_stretch(sequence, length, &at, &from, &calls)) {
-		uint32_t turn = best_turn(sequence, from, calls, length);
+	while (next_run(sequence, length, &at, &from, &calls)) {
+		uint32_t turn = best_offset(sequence, from, calls, length);
 		if (calls > longest) {
 			longest = calls;
 			fit.pattern = from + turn;
@@ -103,7 +105,7 @@ static bool matches(const struct sequence *sequence, uint32_t pattern, uint32_t 
 	return true;
 }
 
-/* Everything that looks like the pattern, also where it stands alone. */
+/* All occurrences of the pattern, also single ones. */
 static uint32_t find_all(const struct sequence *sequence, uint32_t pattern, uint32_t length, uint32_t *starts)
 {
 	uint32_t count = 0;
@@ -119,7 +121,8 @@ static uint32_t find_all(const struct sequence *sequence, uint32_t pattern, uint
 
 static uint32_t find_length(const struct sequence *whole)
 {
-	const struct sequence beginning = {whole->calls, whole->count < LOOKED_AT ? whole->count : LOOKED_AT, whole->pause}, *sequence = &beginning;
+	const struct sequence beginning = {whole->calls, whole->count < LOOKED_AT ? whole->count : LOOKED_AT, whole->pause},
+	    *sequence = &beginning;
 	uint32_t most = sequence->count / 2 < STEPS_LENGTH_MAX ? sequence->count / 2 : STEPS_LENGTH_MAX;
 	double best = 0, *covered = calloc((size_t)most + 1, sizeof(*covered));
 	uint32_t found = 0;
@@ -134,8 +137,8 @@ static uint32_t find_length(const struct sequence *whole)
 	return found;
 }
 
-enum esp_status steps_period(const struct steps_rank *rank, uint32_t wanted, uint32_t *out_length, uint32_t **out_starts, uint32_t *out_count,
-                             struct error *err)
+enum esp_status steps_period(const struct steps_rank *rank, uint32_t wanted, uint32_t *out_length,
+                             uint32_t **out_starts, uint32_t *out_count, struct error *err)
 {
 	struct sequence sequence = {rank->calls, rank->count, find_pauses(rank)};
 	uint32_t *starts = calloc((size_t)rank->count + 1, sizeof(*starts));
@@ -153,10 +156,12 @@ enum esp_status steps_period(const struct steps_rank *rank, uint32_t wanted, uin
 	if (found.steps > 0)
 		steps = find_all(&sequence, found.pattern, length, starts);
 	if (steps == 0)
-		status = wanted ? error_set(err, ESP_EINVAL, "no %" PRIu32 " calls repeat among the %" PRIu32 " of rank %" PRIu32, wanted, rank->count, rank->rank)
+		status = wanted ? error_set(err, ESP_EINVAL, "no %" PRIu32 " calls repeat among the %" PRIu32 " of rank %"
+		                            PRIu32, wanted, rank->count, rank->rank)
 		                : error_set(err, ESP_EINVAL,
-		                            "no steps were found among %" PRIu32 " calls of rank %" PRIu32 ": nothing repeats; say how many calls a step has, or use keys",
-		                            rank->count, rank->rank);
+		                            "no steps were found among %" PRIu32 " calls of rank %" PRIu32
+		                            ": nothing repeats; say how many calls a step has, or use keys", rank->count,
+		                            rank->rank);
 	free(sequence.pause);
 	if (status != ESP_OK) {
 		free(starts);

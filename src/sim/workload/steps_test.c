@@ -8,14 +8,14 @@
 #define RANKS 3u
 #define LENGTH_MAX 40u
 
-/* A training as a program would make it: when each gradient is handed over, and how long its call takes. */
+/* A training program: when each gradient's call is started, and how long it takes. */
 struct training {
 	uint64_t bytes[LENGTH_MAX];
 	uint32_t length, steps;
-	bool keyed;    /* handed over in another order in every step and on every rank */
+	bool keyed;    /* started in another order in every step and on every rank */
 	bool blocking; /* each call is waited for */
-	uint32_t others; /* small calls after so many steps, as an evaluation makes them; 0: none */
-	bool begins_alike; /* before the first step stand calls that look like the end of one */
+	uint32_t others; /* small calls after so many steps, like those of an evaluation; 0: none */
+	bool begins_alike; /* before the first step there are calls that look like the end of one */
 };
 
 static void add(struct steps_rank *rank, struct steps_call call)
@@ -48,7 +48,8 @@ static void run(const struct training *training, struct rng *rng, struct steps_r
 		now += 0.5 + 0.1 * rng_unit(rng); /* the forward pass */
 		for (uint32_t i = 0; i < training->length; i++) {
 			double takes = 0.05 + rng_unit(rng) * 0.1;
-			add(rank, (struct steps_call){number++, training->keyed ? 70 + order[i] : 0, training->bytes[order[i]], now, now + takes, training->keyed});
+			add(rank, (struct steps_call){number++, training->keyed ? 70 + order[i] : 0, training->bytes[order[i]], now,
+			                              now + takes, training->keyed});
 			times[step * training->length + order[i]] = computed;
 			ended = fmax(ended, now + takes);
 			double computes = 0.001 + rng_unit(rng) * 0.02;
@@ -93,7 +94,8 @@ static void check(const struct training *training, uint64_t seed)
 			CHECK(sscanf(event->parameter, training->keyed ? "key-%u" : "tensor-%u", &parameter) == 1);
 			parameter -= training->keyed ? 70 : 0;
 			CHECK_U64(event->bytes, training->bytes[parameter]);
-			CHECK_MSG(fabs(event->time_s - row[parameter]) < 2e-9, "%s at %g, not at %g", event->parameter, event->time_s, row[parameter]);
+			CHECK_MSG(fabs(event->time_s - row[parameter]) < 2e-9, "%s at %g, not at %g", event->parameter,
+			          event->time_s, row[parameter]);
 		}
 	}
 	for (uint32_t r = 0; r < RANKS; r++)
@@ -107,15 +109,16 @@ static void test_trainings(uint64_t seed)
 	struct rng rng;
 	rng_init(&rng, seed);
 	for (int round = 0; round < 60; round++) {
-		struct training training = {.length = 1 + (uint32_t)rng_below(&rng, LENGTH_MAX), .steps = 5 + (uint32_t)rng_below(&rng, 20),
+		struct training training = {.length = 1 + (uint32_t)rng_below(&rng, LENGTH_MAX),
+		                            .steps = 5 + (uint32_t)rng_below(&rng, 20),
 		                            .keyed = rng_chance(&rng, 1, 3), .blocking = rng_chance(&rng, 1, 4)};
-		/* Few different sizes: layers alike, as transformers have them. The last differs, or a shorter step would do. */
+		/* Few different sizes: equal layers, as in transformers. The last one differs, or a shorter step would fit. */
 		for (uint32_t i = 0; i < training.length; i++)
 			training.bytes[i] = 4096 * (1 + rng_below(&rng, 3));
 		training.bytes[training.length - 1] = 1000;
 		training.begins_alike = !training.keyed && !training.blocking && training.length > 3 && rng_chance(&rng, 1, 3);
 		training.others = !training.blocking && rng_chance(&rng, 1, 2) ? 4 : 0;
-		/* Waiting for each call leaves no trace of where steps begin but their sizes. */
+		/* If each call is waited for, only the sizes tell where steps begin. */
 		if (training.blocking && !training.keyed)
 			for (uint32_t i = 0; i < training.length; i++)
 				training.bytes[i] = 100 + 4 * i;
@@ -123,7 +126,7 @@ static void test_trainings(uint64_t seed)
 	}
 }
 
-/* What cannot be found is said. */
+/* Steps that cannot be found are an error. */
 static void test_refused(void)
 {
 	struct steps_call calls[6] = {0}, others[6];
@@ -145,10 +148,12 @@ static void test_refused(void)
 	CHECK(steps_find(ranks, 2, &options, &traces, &found, &err) == ESP_EINVAL);
 	CHECK_MSG(strstr(err.text, "rank 1 has no call 5 of 8 bytes"), "%s", err.text);
 	traces_fini(&traces);
-	CHECK(steps_find(ranks, 1, &(struct steps_options){.name = "m", .skip = 3, .most = 10}, &traces, &found, &err) == ESP_EINVAL);
+	CHECK(steps_find(ranks, 1, &(struct steps_options){.name = "m", .skip = 3, .most = 10}, &traces, &found,
+	                 &err) == ESP_EINVAL);
 	CHECK_MSG(strstr(err.text, "there are 3 steps, of which the first 3 are left out"), "%s", err.text);
 	traces_fini(&traces);
-	CHECK(steps_find(ranks, 1, &(struct steps_options){.name = "m", .length = 5, .most = 10}, &traces, &found, &err) == ESP_EINVAL);
+	CHECK(steps_find(ranks, 1, &(struct steps_options){.name = "m", .length = 5, .most = 10}, &traces, &found,
+	                 &err) == ESP_EINVAL);
 	CHECK_MSG(strstr(err.text, "no 5 calls repeat"), "%s", err.text);
 	traces_fini(&traces);
 }

@@ -25,7 +25,7 @@ struct reader {
 };
 
 __attribute__((format(printf, 2, 3)))
-static enum esp_status wrong(const struct reader *reader, const char *format, ...)
+static enum esp_status fail_line(const struct reader *reader, const char *format, ...)
 {
 	char reason[160];
 	va_list args;
@@ -38,19 +38,20 @@ static enum esp_status wrong(const struct reader *reader, const char *format, ..
 /* ---- fields ---- */
 
 /* One character of a field. A quote inside quotes is doubled. */
-static enum esp_status put(struct reader *reader, unsigned field, char c)
+static enum esp_status put_char(struct reader *reader, unsigned field, char c)
 {
 	if ((unsigned char)c < 0x20 || c == 0x7f)
-		return wrong(reader, "field %u has a control character", field + 1);
+		return fail_line(reader, "field %u has a control character", field + 1);
 	if (reader->lengths[field] == FIELD_MAX)
-		return wrong(reader, "field %u is longer than %d bytes", field + 1, FIELD_MAX);
+		return fail_line(reader, "field %u is longer than %d bytes", field + 1, FIELD_MAX);
 	reader->fields[field][reader->lengths[field]++] = c;
 	return ESP_OK;
 }
 
 static bool at_line_end(const struct reader *reader)
 {
-	return reader->at == reader->end || *reader->at == '\n' || (*reader->at == '\r' && reader->at + 1 < reader->end && reader->at[1] == '\n');
+	return reader->at == reader->end || *reader->at == '\n' ||
+	       (*reader->at == '\r' && reader->at + 1 < reader->end && reader->at[1] == '\n');
 }
 
 static enum esp_status quoted_field(struct reader *reader, unsigned field)
@@ -58,18 +59,18 @@ static enum esp_status quoted_field(struct reader *reader, unsigned field)
 	enum esp_status status = ESP_OK;
 	for (reader->at++; status == ESP_OK; reader->at++) {
 		if (at_line_end(reader))
-			return wrong(reader, "field %u has no closing quote", field + 1);
+			return fail_line(reader, "field %u has no closing quote", field + 1);
 		if (*reader->at == '"') {
 			if (reader->at + 1 == reader->end || reader->at[1] != '"')
 				break;
 			reader->at++;
 		}
-		status = put(reader, field, *reader->at);
+		status = put_char(reader, field, *reader->at);
 	}
 	if (status == ESP_OK) {
 		reader->at++;
 		if (!at_line_end(reader) && *reader->at != ',')
-			status = wrong(reader, "field %u goes on behind its closing quote", field + 1);
+			status = fail_line(reader, "field %u goes on behind its closing quote", field + 1);
 	}
 	return status;
 }
@@ -78,12 +79,13 @@ static enum esp_status plain_field(struct reader *reader, unsigned field)
 {
 	enum esp_status status = ESP_OK;
 	for (; status == ESP_OK && !at_line_end(reader) && *reader->at != ','; reader->at++)
-		status = *reader->at == '"' ? wrong(reader, "field %u has a quote inside; put the whole field in quotes", field + 1)
-		                            : put(reader, field, *reader->at);
+		status = *reader->at == '"' ? fail_line(reader, "field %u has a quote inside; put the whole field in quotes",
+		                                        field + 1)
+		                            : put_char(reader, field, *reader->at);
 	return status;
 }
 
-/* The fields of the line at hand; moves behind it. */
+/* Reads the fields of a line; moves behind it. */
 static enum esp_status read_line(struct reader *reader)
 {
 	enum esp_status status = ESP_OK;
@@ -92,9 +94,10 @@ static enum esp_status read_line(struct reader *reader)
 	reader->field_count = 0;
 	while (status == ESP_OK && more) {
 		if (reader->field_count == FIELDS)
-			return wrong(reader, "more than %d fields", FIELDS);
+			return fail_line(reader, "more than %d fields", FIELDS);
 		unsigned field = reader->field_count++;
-		status = reader->at < reader->end && *reader->at == '"' ? quoted_field(reader, field) : plain_field(reader, field);
+		status = reader->at < reader->end && *reader->at == '"' ? quoted_field(reader, field)
+		                                                        : plain_field(reader, field);
 		more = status == ESP_OK && !at_line_end(reader);
 		if (more)
 			reader->at++; /* the comma */
@@ -115,19 +118,25 @@ static enum esp_status read_event(struct reader *reader, struct trace *trace)
 	char shown[QUOTE_TEXT];
 	struct trace_event event = {.line = reader->line};
 	if (reader->field_count != FIELDS)
-		return wrong(reader, "%u field%s instead of %d: " HEADER, reader->field_count, reader->field_count == 1 ? "" : "s", FIELDS);
-	if (!number_parse_double(reader->fields[0], reader->lengths[0], &event.time_s) || !(event.time_s >= 0 && event.time_s <= TIME_MAX))
-		return wrong(reader, "the time %s is no number of seconds from 0 to %g", quote(reader->fields[0], reader->lengths[0], shown), TIME_MAX);
+		return fail_line(reader, "%u field%s instead of %d: " HEADER, reader->field_count, reader->field_count == 1
+		                 ? "" : "s", FIELDS);
+	if (!number_parse_double(reader->fields[0], reader->lengths[0], &event.time_s) ||
+	    !(event.time_s >= 0 && event.time_s <= TIME_MAX))
+		return fail_line(reader, "the time %s is no number of seconds from 0 to %g",
+		                 quote(reader->fields[0], reader->lengths[0], shown), TIME_MAX);
 	if (reader->lengths[1] == 0)
-		return wrong(reader, "the parameter has no name");
-	if (!number_parse_u64(reader->fields[2], reader->lengths[2], &event.bytes) || event.bytes == 0 || event.bytes > TRACE_BYTES_MAX)
-		return wrong(reader, "%s is no number of bytes from 1 to %" PRIu64, quote(reader->fields[2], reader->lengths[2], shown), TRACE_BYTES_MAX);
+		return fail_line(reader, "the parameter has no name");
+	if (!number_parse_u64(reader->fields[2], reader->lengths[2], &event.bytes) || event.bytes == 0 ||
+	    event.bytes > TRACE_BYTES_MAX)
+		return fail_line(reader, "%s is no number of bytes from 1 to %" PRIu64,
+		                 quote(reader->fields[2], reader->lengths[2], shown), TRACE_BYTES_MAX);
 	event.parameter = reader->fields[1];
 	event.source = reader->fields[3];
 	event.destination = reader->fields[4];
 	struct error reason = {0};
 	enum esp_status status = trace_add(trace, &event, &reason);
-	return status == ESP_ELIMIT ? wrong(reader, "%s", reason.text) : status == ESP_OK ? ESP_OK : error_set(reader->err, status, "%s", reason.text);
+	return status == ESP_ELIMIT ? fail_line(reader, "%s", reason.text) : status == ESP_OK
+	       ? ESP_OK : error_set(reader->err, status, "%s", reason.text);
 }
 
 static bool is_header(const struct reader *reader)
@@ -146,15 +155,15 @@ static enum esp_status read_all(struct reader *reader, struct trace *trace)
 	reader->line = 1;
 	enum esp_status status = read_line(reader);
 	if (status != ESP_OK || !is_header(reader))
-		return wrong(reader, "the first line is not " HEADER);
+		return fail_line(reader, "the first line is not " HEADER);
 	while (status == ESP_OK && reader->at < reader->end) {
 		reader->line++;
 		status = read_line(reader);
-		if (status == ESP_OK && (reader->field_count > 1 || reader->lengths[0] > 0)) /* empty lines are fine */
+		if (status == ESP_OK && (reader->field_count > 1 || reader->lengths[0] > 0)) /* empty lines are skipped */
 			status = read_event(reader, trace);
 	}
 	if (status == ESP_OK && trace->count == 0)
-		status = wrong(reader, "there is no event");
+		status = fail_line(reader, "there is no event");
 	return status;
 }
 
@@ -187,7 +196,7 @@ enum esp_status trace_add(struct trace *trace, const struct trace_event *event, 
 	copy->parameter = strdup(event->parameter);
 	copy->source = strdup(event->source);
 	copy->destination = strdup(event->destination);
-	trace->count++; /* trace_fini() frees what there is of it */
+	trace->count++; /* trace_fini() frees the copies that exist */
 	if (!copy->parameter || !copy->source || !copy->destination)
 		return error_set(err, ESP_ENOMEM, "no memory for an event");
 	return ESP_OK;

@@ -7,7 +7,7 @@
 
 static const struct {
 	const char *text;
-	const char *says; /* "": it is fine */
+	const char *says; /* "": no error */
 } texts[] = {
 	{HEADER "0,fc,10,worker0,server0\n", ""},
 	{HEADER "0,fc,10,worker0,server0", ""},
@@ -39,12 +39,13 @@ static void test_texts(void)
 		struct trace trace;
 		struct error err = {0};
 		enum esp_status status = trace_parse(&trace, "f.csv", texts[i].text, strlen(texts[i].text), &err);
-		CHECK_MSG(status == (texts[i].says[0] ? ESP_EPARSE : ESP_OK) && strstr(err.text, texts[i].says), "text %zu: %d \"%s\"", i, status, err.text);
+		CHECK_MSG(status == (texts[i].says[0] ? ESP_EPARSE : ESP_OK) && strstr(err.text, texts[i].says),
+		          "text %zu: %d \"%s\"", i, status, err.text);
 		trace_fini(&trace);
 	}
 }
 
-/* Names as nobody would give them: commas, quotes, blanks. */
+/* Unusual names: commas, quotes, blanks. */
 static void random_name(struct rng *rng, char *name, size_t size)
 {
 	size_t length = 1 + rng_below(rng, size - 2);
@@ -67,7 +68,8 @@ static void test_round_trip(uint64_t seed)
 			random_name(&rng, name, sizeof name);
 			random_name(&rng, source, sizeof source);
 			random_name(&rng, destination, sizeof destination);
-			const struct trace_event event = {rng_unit(&rng) * 10, name, 1 + rng_below(&rng, TRACE_BYTES_MAX), source, destination, 0};
+			const struct trace_event event = {rng_unit(&rng) * 10, name, 1 + rng_below(&rng, TRACE_BYTES_MAX), source,
+			                                  destination, 0};
 			CHECK(trace_add(&trace, &event, &err) == ESP_OK);
 		}
 		CHECK(trace_sort(&trace, &err) == ESP_OK);

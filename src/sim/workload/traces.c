@@ -9,7 +9,7 @@
 
 /* ---- parts ---- */
 
-/* Room for one more element behind count, which grows in powers of two. */
+/* Makes room for one more element behind count; the capacity is a power of two. */
 static void *grown(void *list, uint32_t count, size_t element)
 {
 	if (count & (count - 1))
@@ -79,8 +79,8 @@ const char *traces_server_file(const struct traces_server *server, char text[TRA
 	return text;
 }
 
-/* Digits up to end, of which *at is moved to the first that is none; no number is written in two ways. */
-static bool take_number(const char **at, uint32_t *out)
+/* Parses digits and moves *at behind them; refuses leading zeros, so that each number has one form. */
+static bool parse_number(const char **at, uint32_t *out)
 {
 	uint64_t number;
 	size_t digits = strspn(*at, "0123456789");
@@ -94,10 +94,10 @@ static bool take_number(const char **at, uint32_t *out)
 static bool is_worker(const char *name, uint32_t *out_rank, uint32_t *out_iteration)
 {
 	const char *at = name + strlen("worker-");
-	return take_number(&at, out_rank) && *at++ == '-' && take_number(&at, out_iteration) && strcmp(at, ".csv") == 0;
+	return parse_number(&at, out_rank) && *at++ == '-' && parse_number(&at, out_iteration) && strcmp(at, ".csv") == 0;
 }
 
-/* A number, or any name of letters, digits and a few signs. */
+/* A number, or any name of ASCII alphanumerics and a few signs. */
 static bool is_server(const char *file, char out[TRACES_SERVER_NAME])
 {
 	const char *at = file + strlen("distribution-");
@@ -108,7 +108,8 @@ static bool is_server(const char *file, char out[TRACES_SERVER_NAME])
 	return strspn(out, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.:") == length - suffix;
 }
 
-enum esp_status traces_parse_file(struct traces *traces, const char *name, const char *text, size_t size, struct error *err)
+enum esp_status traces_parse_file(struct traces *traces, const char *name, const char *text, size_t size,
+                                  struct error *err)
 {
 	uint32_t rank, iteration;
 	char shown[QUOTE_TEXT], label[TRACES_SERVER_NAME];
@@ -117,12 +118,14 @@ enum esp_status traces_parse_file(struct traces *traces, const char *name, const
 		return traces_parse_model(traces, name, text, size, err);
 	if (strncmp(name, "worker-", strlen("worker-")) == 0) {
 		if (!is_worker(name, &rank, &iteration))
-			return error_set(err, ESP_EPARSE, "%s is not named worker-RANK-ITERATION.csv", quote(name, strlen(name), shown));
+			return error_set(err, ESP_EPARSE, "%s is not named worker-RANK-ITERATION.csv",
+			                 quote(name, strlen(name), shown));
 		struct traces_worker *worker = traces_add_worker(traces, rank, iteration);
 		trace = worker ? &worker->trace : NULL;
 	} else if (strncmp(name, "distribution-", strlen("distribution-")) == 0) {
 		if (!is_server(name, label))
-			return error_set(err, ESP_EPARSE, "%s is not named distribution-SERVER.csv", quote(name, strlen(name), shown));
+			return error_set(err, ESP_EPARSE, "%s is not named distribution-SERVER.csv",
+			                 quote(name, strlen(name), shown));
 		struct traces_server *server = traces_add_server(traces, label);
 		trace = server ? &server->trace : NULL;
 	} else {
@@ -133,7 +136,7 @@ enum esp_status traces_parse_file(struct traces *traces, const char *name, const
 	return trace_parse(trace, name, text, size, err);
 }
 
-/* ---- do the files fit together? ---- */
+/* ---- consistency of the files ---- */
 
 static int by_iteration(const void *a, const void *b)
 {
@@ -147,7 +150,8 @@ static int by_server(const void *a, const void *b)
 {
 	const struct traces_server *x = a, *y = b;
 	uint64_t first = 0, second = 0;
-	bool is_number = number_parse_u64(x->name, strlen(x->name), &first), is_other = number_parse_u64(y->name, strlen(y->name), &second);
+	bool is_number = number_parse_u64(x->name, strlen(x->name), &first),
+	    is_other = number_parse_u64(y->name, strlen(y->name), &second);
 	if (is_number != is_other)
 		return is_number ? -1 : 1;
 	return first != second ? (first < second ? -1 : 1) : strcmp(x->name, y->name);
@@ -160,7 +164,7 @@ static int by_name(const void *a, const void *b)
 	return names ? names : (*x)->line < (*y)->line ? -1 : (*x)->line > (*y)->line;
 }
 
-/* The events of a trace by name; the caller frees it. */
+/* The events of a trace sorted by name; the caller frees it. */
 static const struct trace_event **sorted_names(const struct trace *trace)
 {
 	const struct trace_event **list = calloc((size_t)trace->count + 1, sizeof(const struct trace_event *));
@@ -171,19 +175,22 @@ static const struct trace_event **sorted_names(const struct trace *trace)
 	return list;
 }
 
-static enum esp_status check_once(const char *file, const struct trace_event *const *list, uint32_t count, struct error *err)
+static enum esp_status check_once(const char *file, const struct trace_event *const *list, uint32_t count,
+                                  struct error *err)
 {
 	char shown[QUOTE_TEXT];
 	for (uint32_t i = 1; i < count; i++)
 		if (strcmp(list[i - 1]->parameter, list[i]->parameter) == 0)
-			return error_set(err, ESP_EPARSE, "%s:%" PRIu32 ": %s stands in line %" PRIu32 " already", file, list[i]->line,
-			                 quote(list[i]->parameter, strlen(list[i]->parameter), shown), list[i - 1]->line);
+			return error_set(err, ESP_EPARSE, "%s:%" PRIu32 ": %s stands in line %" PRIu32 " already", file,
+			                 list[i]->line, quote(list[i]->parameter, strlen(list[i]->parameter), shown),
+			                 list[i - 1]->line);
 	return ESP_OK;
 }
 
-/* Both by name. The first names what all others must have. */
+/* Both sorted by name. The first worker's file has what all others must have. */
 static enum esp_status check_same(const struct traces_worker *worker, const struct trace_event *const *list,
-                                  const struct traces_worker *first, const struct trace_event *const *firsts, struct error *err)
+                                  const struct traces_worker *first, const struct trace_event *const *firsts,
+                                  struct error *err)
 {
 	char file[TRACES_FILE_NAME], other[TRACES_FILE_NAME], shown[QUOTE_TEXT];
 	traces_worker_file(worker, file);
@@ -193,33 +200,38 @@ static enum esp_status check_same(const struct traces_worker *worker, const stru
 		            : i == first->trace.count ? -1
 		                                      : strcmp(list[i]->parameter, firsts[i]->parameter);
 		if (order > 0)
-			return error_set(err, ESP_EPARSE, "%s:%" PRIu32 ": %s is missing in %s, which must hold the same parameters", other, firsts[i]->line,
+			return error_set(err, ESP_EPARSE, "%s:%" PRIu32
+			                 ": %s is missing in %s, which must hold the same parameters", other, firsts[i]->line,
 			                 quote(firsts[i]->parameter, strlen(firsts[i]->parameter), shown), file);
 		if (order < 0)
-			return error_set(err, ESP_EPARSE, "%s:%" PRIu32 ": %s is missing in %s, which must hold the same parameters", file, list[i]->line,
+			return error_set(err, ESP_EPARSE, "%s:%" PRIu32
+			                 ": %s is missing in %s, which must hold the same parameters", file, list[i]->line,
 			                 quote(list[i]->parameter, strlen(list[i]->parameter), shown), other);
 		quote(list[i]->parameter, strlen(list[i]->parameter), shown);
 		if (list[i]->bytes != firsts[i]->bytes)
-			return error_set(err, ESP_EPARSE, "%s:%" PRIu32 ": %s has %" PRIu64 " bytes here and %" PRIu64 " in %s", file, list[i]->line, shown,
-			                 list[i]->bytes, firsts[i]->bytes, other);
+			return error_set(err, ESP_EPARSE, "%s:%" PRIu32 ": %s has %" PRIu64 " bytes here and %" PRIu64 " in %s",
+			                 file, list[i]->line, shown, list[i]->bytes, firsts[i]->bytes, other);
 		if (strcmp(list[i]->destination, firsts[i]->destination) != 0)
-			return error_set(err, ESP_EPARSE, "%s:%" PRIu32 ": %s has another destination here than in %s", file, list[i]->line, shown, other);
+			return error_set(err, ESP_EPARSE, "%s:%" PRIu32 ": %s has another destination here than in %s", file,
+			                 list[i]->line, shown, other);
 	}
 	return ESP_OK;
 }
 
-/* All lines of a file are of one source. */
+/* All lines of a file have one source. */
 static enum esp_status check_source(const char *file, const struct trace *trace, const char *rule, struct error *err)
 {
 	char shown[QUOTE_TEXT];
 	for (uint32_t i = 1; i < trace->count; i++)
 		if (strcmp(trace->events[i].source, trace->events[0].source) != 0)
-			return error_set(err, ESP_EPARSE, "%s:%" PRIu32 ": the source %s is not that of the line before; %s", file, trace->events[i].line,
+			return error_set(err, ESP_EPARSE, "%s:%" PRIu32 ": the source %s is not that of the line before; %s", file,
+			                 trace->events[i].line,
 			                 quote(trace->events[i].source, strlen(trace->events[i].source), shown), rule);
 	return ESP_OK;
 }
 
-static enum esp_status check_worker(const struct traces *traces, uint32_t index, const struct trace_event *const *firsts, struct error *err)
+static enum esp_status check_worker(const struct traces *traces, uint32_t index,
+                                    const struct trace_event *const *firsts, struct error *err)
 {
 	const struct traces_worker *worker = &traces->workers[index];
 	const struct trace_event **list = sorted_names(&worker->trace);
@@ -228,8 +240,8 @@ static enum esp_status check_worker(const struct traces *traces, uint32_t index,
 		return error_set(err, ESP_ENOMEM, "no memory to check traces");
 	enum esp_status status = check_once(traces_worker_file(worker, file), list, worker->trace.count, err);
 	if (status == ESP_OK && worker->trace.events[0].time_s != 0)
-		status = error_set(err, ESP_EPARSE, "%s:%" PRIu32 ": the first event is at %g, not at 0: times count from it", file,
-		                   worker->trace.events[0].line, worker->trace.events[0].time_s);
+		status = error_set(err, ESP_EPARSE, "%s:%" PRIu32 ": the first event is at %g, not at 0: times count from it",
+		                   file, worker->trace.events[0].line, worker->trace.events[0].time_s);
 	if (status == ESP_OK)
 		status = check_source(file, &worker->trace, "one worker per file", err);
 	if (status == ESP_OK)
@@ -256,7 +268,7 @@ static enum esp_status check_workers(const struct traces *traces, struct error *
 	return status;
 }
 
-/* One source per file, and nothing twice on any server. */
+/* One source per file, and no parameter twice. */
 static enum esp_status check_server(const struct traces_server *server, struct error *err)
 {
 	char file[TRACES_FILE_NAME];
@@ -312,7 +324,8 @@ enum esp_status traces_finish(struct traces *traces, struct error *err)
 	enum esp_status status = ESP_OK;
 	char file[TRACES_FILE_NAME];
 	if (!traces->name)
-		return error_set(err, ESP_EPARSE, "there is no model.json, which says how long the forward pass takes: {\"forward_s\": 0.17}");
+		return error_set(err, ESP_EPARSE, "there is no model.json, which says how long the forward pass takes: "
+		                                  "{\"forward_s\": 0.17}");
 	if (traces->worker_count > 0)
 		qsort(traces->workers, traces->worker_count, sizeof(*traces->workers), by_iteration);
 	if (traces->server_count > 0)

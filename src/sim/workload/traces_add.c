@@ -1,11 +1,11 @@
 /*
- * traces_add.c - layers that nobody has trained yet: those of a model, copied into traces.
+ * traces_add.c - adds copies of a model's layers to traces, for networks that were never trained. Pure.
  *
  *     before      ... c  b  a          gradients of a worker over time
  *     after       ... c  b+2  b+1  b  a
  *
- * Copies of b follow it in the forward pass, so their gradients come first, each as long after the one before as in the model; what
- * follows is later by as much.
+ * Copies of b follow it in the forward pass, so their gradients come first, at the intervals of the model;
+ * later gradients are delayed by the sum.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -17,13 +17,13 @@
 
 struct part {
 	const struct model_parameter *parameter;
-	double after_s; /* since the backward pass of the module began, until its gradient is ready */
+	double after_s; /* from the start of the module's backward pass until its gradient is ready */
 };
 
 struct module {
 	struct part *parts; /* in the order of the gradients */
 	uint32_t count;
-	uint32_t named; /* copies that the traces have already: the next one's number is one more */
+	uint32_t named; /* number of copies that the traces have already */
 	double forward_s, backward_s;
 };
 
@@ -40,17 +40,19 @@ static int by_ready(const void *a, const void *b)
 	return x->parameter < y->parameter ? -1 : x->parameter > y->parameter;
 }
 
-/* The gradient before the first of these: then their computation began. */
+/* The time of the last gradient before these: when their computation began. */
 static double began(const struct model *model, double first)
 {
 	double before = 0;
 	for (uint32_t i = 0; i < model->parameter_count; i++)
-		if (model->parameters[i].aggregated && model->parameters[i].grad_ready < first && model->parameters[i].grad_ready > before)
+		if (model->parameters[i].aggregated && model->parameters[i].grad_ready < first &&
+		    model->parameters[i].grad_ready > before)
 			before = model->parameters[i].grad_ready;
 	return before;
 }
 
-static enum esp_status module_init(struct module *module, const struct model *model, const char *prefix, struct error *err)
+static enum esp_status module_init(struct module *module, const struct model *model, const char *prefix,
+                                   struct error *err)
 {
 	char shown[QUOTE_TEXT];
 	*module = (struct module){.parts = calloc((size_t)model->parameter_count + 1, sizeof(*module->parts))};
@@ -64,7 +66,8 @@ static enum esp_status module_init(struct module *module, const struct model *mo
 		module->forward_s += parameter->forward_share * model->forward_s;
 	}
 	if (module->count == 0)
-		return error_set(err, ESP_EINVAL, "no parameter of %s begins with %s", model->name, quote(prefix, strlen(prefix), shown));
+		return error_set(err, ESP_EINVAL, "no parameter of %s begins with %s", model->name,
+		                 quote(prefix, strlen(prefix), shown));
 	qsort(module->parts, module->count, sizeof(*module->parts), by_ready);
 	double from = began(model, module->parts[0].parameter->grad_ready);
 	for (uint32_t i = 0; i < module->count; i++)
@@ -80,13 +83,14 @@ static uint32_t copies_there(const struct trace *trace, const char *prefix)
 	uint32_t most = 0;
 	for (uint32_t i = 0; i < trace->count; i++) {
 		const char *name = trace->events[i].parameter;
-		unsigned long number = begins_with(name, prefix) && name[length] == '+' ? strtoul(name + length + 1, NULL, 10) : 0;
+		unsigned long number = begins_with(name, prefix) && name[length] == '+' ? strtoul(name + length + 1, NULL, 10)
+		                                                                        : 0;
 		most = number > most && number < TRACE_EVENTS_MAX ? (uint32_t)number : most;
 	}
 	return most;
 }
 
-/* "mixed_35x35x288b/pool/beta" is "mixed_35x35x288b+2/pool/beta" in the second copy. The caller frees it. */
+/* "mixed_35x35x288b/pool/beta" becomes "mixed_35x35x288b+2/pool/beta" in the second copy. The caller frees it. */
 static char *copy_name(const char *name, const char *prefix, uint32_t copy)
 {
 	char *text = NULL;
@@ -94,7 +98,7 @@ static char *copy_name(const char *name, const char *prefix, uint32_t copy)
 	return asprintf(&text, "%s+%" PRIu32 "%s", prefix, copy, name + length) < 0 ? NULL : text;
 }
 
-/* Puts an event behind the first `at` ones. */
+/* Inserts an event behind the first `at` ones. */
 static enum esp_status insert(struct trace *trace, uint32_t at, const struct trace_event *event, struct error *err)
 {
 	enum esp_status status = trace_add(trace, event, err);
@@ -106,7 +110,7 @@ static enum esp_status insert(struct trace *trace, uint32_t at, const struct tra
 	return ESP_OK;
 }
 
-/* The server of a new parameter: round-robin goes on where it stopped. */
+/* The server of a new parameter: continues round-robin. */
 static uint32_t server_of(const struct traces *traces, const struct module *module, uint32_t copy, uint32_t part)
 {
 	uint32_t there = 0;
@@ -125,8 +129,9 @@ static uint32_t first_named(const struct trace *trace, const char *prefix)
 	return i;
 }
 
-static enum esp_status add_to_worker(const struct traces *traces, struct trace *trace, const struct traces_addition *addition,
-                                     const struct module *module, const uint32_t *servers, struct error *err)
+static enum esp_status add_to_worker(const struct traces *traces, struct trace *trace,
+                                     const struct traces_addition *addition, const struct module *module,
+                                     const uint32_t *servers, struct error *err)
 {
 	const char *after = addition->after ? addition->after : addition->prefix;
 	uint32_t at = first_named(trace, after);
@@ -141,8 +146,10 @@ static enum esp_status add_to_worker(const struct traces *traces, struct trace *
 			char *name = copy_name(part->parameter->name, addition->prefix, module->named + copy);
 			uint32_t server = servers[(copy - 1) * module->count + i];
 			char *destination = traces->server_count ? traces->servers[server].trace.events[0].source : usual;
-			status = name ? insert(trace, at, &(struct trace_event){start + done * module->backward_s + part->after_s, name,
-			                                                        part->parameter->bytes, source, destination, 0}, err)
+			status = name
+			         ? insert(trace, at, &(struct trace_event){start + done * module->backward_s + part->after_s, name,
+			                                                        part->parameter->bytes, source, destination, 0},
+			                  err)
 			              : error_set(err, ESP_ENOMEM, "no memory for layers");
 			at++;
 			free(name);
@@ -154,9 +161,9 @@ static enum esp_status add_to_worker(const struct traces *traces, struct trace *
 
 /* ---- the servers' files and the forward pass ---- */
 
-/* Behind the last of those that they follow; a server that has none of those sends them last. */
-static enum esp_status add_to_servers(struct traces *traces, const struct traces_addition *addition, const struct module *module,
-                                      const uint32_t *servers, struct error *err)
+/* Behind the last parameter that they follow; a server without any of those sends them last. */
+static enum esp_status add_to_servers(struct traces *traces, const struct traces_addition *addition,
+                                      const struct module *module, const uint32_t *servers, struct error *err)
 {
 	const char *after = addition->after ? addition->after : addition->prefix;
 	enum esp_status status = ESP_OK;
@@ -175,7 +182,8 @@ static enum esp_status add_to_servers(struct traces *traces, const struct traces
 				if (servers[(copy - 1) * module->count + i] != s)
 					continue;
 				char *name = copy_name(parameter->name, addition->prefix, module->named + copy);
-				status = name ? insert(trace, at++, &(struct trace_event){time, name, parameter->bytes, source, destination, 0}, err)
+				status = name ? insert(trace, at++,
+				                       &(struct trace_event){time, name, parameter->bytes, source, destination, 0}, err)
 				              : error_set(err, ESP_ENOMEM, "no memory for layers");
 				free(name);
 			}
@@ -185,9 +193,9 @@ static enum esp_status add_to_servers(struct traces *traces, const struct traces
 	return status;
 }
 
-/* The last layer of those that they follow; the shares are those of a forward pass that takes longer. */
-static enum esp_status add_to_layers(struct traces *traces, const struct traces_addition *addition, const struct module *module,
-                                     const struct model *model, struct error *err)
+/* Behind the last layer that they follow; the shares refer to the longer forward pass. */
+static enum esp_status add_to_layers(struct traces *traces, const struct traces_addition *addition,
+                                     const struct module *module, const struct model *model, struct error *err)
 {
 	const char *after = addition->after ? addition->after : addition->prefix;
 	double longer = traces->forward_s + addition->count * module->forward_s;
@@ -202,7 +210,8 @@ static enum esp_status add_to_layers(struct traces *traces, const struct traces_
 		for (uint32_t i = module->count; i-- > 0;) {
 			const struct model_parameter *parameter = module->parts[i].parameter;
 			char *name = copy_name(parameter->name, addition->prefix, module->named + copy);
-			bool is_added = name && traces_add_layer(traces, name, longer > 0 ? parameter->forward_share * model->forward_s / longer : 0);
+			bool is_added = name && traces_add_layer(traces, name, longer > 0 ? parameter->forward_share *
+			                                         model->forward_s / longer : 0);
 			free(name);
 			if (!is_added)
 				return error_set(err, ESP_ENOMEM, "no memory for layers");
@@ -220,7 +229,7 @@ static enum esp_status add_to_layers(struct traces *traces, const struct traces_
 	return ESP_OK;
 }
 
-/* Where the new gradients are the very first, times count from them. */
+/* If the new gradients are the very first, times start from them. */
 static void start_at_zero(struct traces *traces)
 {
 	double first = INFINITY;
@@ -237,7 +246,8 @@ static enum esp_status check_place(const struct traces *traces, const char *afte
 	char shown[QUOTE_TEXT];
 	if (first_named(&traces->workers[0].trace, after) < traces->workers[0].trace.count)
 		return ESP_OK;
-	return error_set(err, ESP_EINVAL, "no gradient of the traces begins with %s; say behind which one the layers come", quote(after, strlen(after), shown));
+	return error_set(err, ESP_EINVAL, "no gradient of the traces begins with %s; say behind which one the layers come",
+	                 quote(after, strlen(after), shown));
 }
 
 enum esp_status traces_add(struct traces *traces, const struct traces_addition *addition, struct error *err)
@@ -250,7 +260,8 @@ enum esp_status traces_add(struct traces *traces, const struct traces_addition *
 	status = module_init(&module, addition->model, addition->prefix, err);
 	module.named = copies_there(&traces->workers[0].trace, addition->prefix);
 	if (status == ESP_OK && (uint64_t)module.count * addition->count > TRACE_EVENTS_MAX)
-		status = error_set(err, ESP_ELIMIT, "%" PRIu32 " copies of %" PRIu32 " parameters are too many", addition->count, module.count);
+		status = error_set(err, ESP_ELIMIT, "%" PRIu32 " copies of %" PRIu32 " parameters are too many",
+		                   addition->count, module.count);
 	if (status == ESP_OK) {
 		servers = calloc((size_t)module.count * addition->count + 1, sizeof(*servers));
 		if (!servers)

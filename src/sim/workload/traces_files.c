@@ -1,5 +1,5 @@
 /*
- * traces_files.c - a folder of traces on disk, and its model.json.
+ * traces_files.c - reads and writes a folder of traces with its model.json.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -24,21 +24,22 @@
 
 /* ---- model.json ---- */
 
-static const char *const model_keys[] = {"name", "forward_s", "first_gradient_s", "forward_order", "forward_share", NULL};
+static const char *const model_keys[] = {"name", "forward_s", "first_gradient_s", "forward_order", "forward_share",
+                                         NULL};
 
 static const char *key_at(const void *list, size_t index)
 {
 	return ((const char *const *)list)[index];
 }
 
-/* The text while it is read: what is wrong is said with the line in which its key stands. */
+/* The text while it is read: errors tell the line of the key. */
 struct document {
 	const char *file, *text;
 	size_t size;
 	struct error *err;
 };
 
-/* Of a key of the outermost object; 1: it is not there. */
+/* The line of a key of the outermost object; 1: it is missing. */
 static int line_of(const struct document *document, const char *key)
 {
 	int line = 1, depth = 0;
@@ -51,7 +52,8 @@ static int line_of(const struct document *document, const char *key)
 			const char *behind = at + 1;
 			while (behind < end && strchr(" \t\r\n", *behind))
 				behind++;
-			if (depth == 1 && at < end && behind < end && *behind == ':' && (size_t)(at - from) == length && memcmp(from, key, length) == 0)
+			if (depth == 1 && at < end && behind < end && *behind == ':' && (size_t)(at - from) == length &&
+			    memcmp(from, key, length) == 0)
 				return line;
 		}
 		if (at < end) {
@@ -63,7 +65,7 @@ static int line_of(const struct document *document, const char *key)
 }
 
 __attribute__((format(printf, 3, 4)))
-static enum esp_status wrong(const struct document *document, const char *key, const char *format, ...)
+static enum esp_status fail_key(const struct document *document, const char *key, const char *format, ...)
 {
 	char reason[160];
 	va_list args;
@@ -93,38 +95,38 @@ static enum esp_status check_keys(const struct document *document, const json_t 
 		if (is_known)
 			continue;
 		const char *near = word_nearest(key, key_at, model_keys);
-		return wrong(document, key, "there is no key %s%s%s%s", quote(key, strlen(key), shown), near ? "; did you mean \"" : "", near ? near : "",
-		             near ? "\"?" : "");
+		return fail_key(document, key, "there is no key %s%s%s%s", quote(key, strlen(key), shown),
+		                near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
 	}
 	return ESP_OK;
 }
 
-/* "forward_order": names; "forward_share": as many numbers that sum up to 1. */
+/* "forward_order": names; "forward_share": as many numbers with a sum of 1. */
 static enum esp_status read_layers(struct traces *traces, const struct document *document, const json_t *root)
 {
 	const json_t *order = json_object_get(root, "forward_order"), *shares = json_object_get(root, "forward_share");
 	double sum = 0;
 	traces->order_line = line_of(document, "forward_order");
 	if (!order)
-		return shares ? wrong(document, "forward_share", "\"forward_share\" without \"forward_order\"") : ESP_OK;
+		return shares ? fail_key(document, "forward_share", "\"forward_share\" without \"forward_order\"") : ESP_OK;
 	if (!json_is_array(order) || json_array_size(order) > LAYERS_MOST)
-		return wrong(document, "forward_order", "\"forward_order\" is no list of names");
+		return fail_key(document, "forward_order", "\"forward_order\" is no list of names");
 	if (shares && (!json_is_array(shares) || json_array_size(shares) != json_array_size(order)))
-		return wrong(document, "forward_share", "\"forward_share\" is no list as long as \"forward_order\"");
+		return fail_key(document, "forward_share", "\"forward_share\" is no list as long as \"forward_order\"");
 	for (size_t i = 0; i < json_array_size(order); i++) {
 		const char *name = json_string_value(json_array_get(order, i));
 		const json_t *value = json_array_get(shares, i);
 		double share = json_number_value(value);
 		if (!name || !*name || strpbrk(name, "\n\r"))
-			return wrong(document, "forward_order", "\"forward_order\"[%zu] is no name", i);
+			return fail_key(document, "forward_order", "\"forward_order\"[%zu] is no name", i);
 		if (shares && (!json_is_number(value) || !(share >= 0 && share <= 1)))
-			return wrong(document, "forward_share", "\"forward_share\"[%zu] is no share from 0 to 1", i);
+			return fail_key(document, "forward_share", "\"forward_share\"[%zu] is no share from 0 to 1", i);
 		if (!traces_add_layer(traces, name, shares ? share : -1))
 			return error_set(document->err, ESP_ENOMEM, "no memory for %.80s", document->file);
 		sum += share;
 	}
 	if (shares && fabs(sum - 1) > SHARE_SLACK + 1e-9 * traces->layer_count)
-		return wrong(document, "forward_share", "\"forward_share\" sums up to %.9g, not to 1", sum);
+		return fail_key(document, "forward_share", "\"forward_share\" sums up to %.9g, not to 1", sum);
 	return ESP_OK;
 }
 
@@ -132,21 +134,24 @@ static enum esp_status read_model(struct traces *traces, const struct document *
 {
 	const json_t *name = json_object_get(root, "name"), *first = json_object_get(root, "first_gradient_s");
 	if (!json_is_object(root))
-		return wrong(document, "", "it is no object");
+		return fail_key(document, "", "it is no object");
 	enum esp_status status = check_keys(document, root);
 	if (status != ESP_OK)
 		return status;
 	if (!seconds(json_object_get(root, "forward_s"), &traces->forward_s))
-		return wrong(document, "forward_s", "\"forward_s\", the seconds of a forward pass, is missing or no number from 0 on");
+		return fail_key(document, "forward_s",
+		                "\"forward_s\", the seconds of a forward pass, is missing or no number from 0 on");
 	if (first && !seconds(first, &traces->first_gradient_s))
-		return wrong(document, "first_gradient_s", "\"first_gradient_s\" is no number of seconds from 0 on");
+		return fail_key(document, "first_gradient_s", "\"first_gradient_s\" is no number of seconds from 0 on");
 	if (name && !json_is_string(name))
-		return wrong(document, "name", "\"name\" is no text");
+		return fail_key(document, "name", "\"name\" is no text");
 	traces->name = strdup(name ? json_string_value(name) : "");
-	return traces->name ? read_layers(traces, document, root) : error_set(document->err, ESP_ENOMEM, "no memory for %.80s", document->file);
+	return traces->name ? read_layers(traces, document, root)
+	                    : error_set(document->err, ESP_ENOMEM, "no memory for %.80s", document->file);
 }
 
-enum esp_status traces_parse_model(struct traces *traces, const char *file, const char *text, size_t size, struct error *err)
+enum esp_status traces_parse_model(struct traces *traces, const char *file, const char *text, size_t size,
+                                   struct error *err)
 {
 	const struct document document = {file, text, size, err};
 	json_error_t where;
@@ -154,8 +159,8 @@ enum esp_status traces_parse_model(struct traces *traces, const char *file, cons
 		return error_set(err, ESP_EPARSE, "%.80s is there twice", file);
 	json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &where);
 	if (!root)
-		return error_set(err, json_error_code(&where) == json_error_out_of_memory ? ESP_ENOMEM : ESP_EPARSE, "%.80s:%d:%d: %s", file, where.line,
-		                 where.column, where.text);
+		return error_set(err, json_error_code(&where) == json_error_out_of_memory ? ESP_ENOMEM : ESP_EPARSE,
+		                 "%.80s:%d:%d: %s", file, where.line, where.column, where.text);
 	enum esp_status status = read_model(traces, &document, root);
 	json_decref(root);
 	return status;
@@ -191,13 +196,14 @@ static enum esp_status write_model(const struct traces *traces, FILE *out)
 
 /* ---- the folder ---- */
 
-/* Whether it would be missed if it were left alone. */
+/* True for names that must not be ignored. */
 static bool is_named_as_trace(const char *name)
 {
 	const char *end = strrchr(name, '.');
 	bool is_csv = end && strcmp(end, ".csv") == 0;
 	return strcmp(name, "model.json") == 0 ||
-	       (is_csv && (strncmp(name, "worker-", strlen("worker-")) == 0 || strncmp(name, "distribution-", strlen("distribution-")) == 0));
+	       (is_csv && (strncmp(name, "worker-", strlen("worker-")) == 0 ||
+	                   strncmp(name, "distribution-", strlen("distribution-")) == 0));
 }
 
 static enum esp_status load_file(struct traces *traces, const char *folder, const char *name, struct error *err)
@@ -231,7 +237,7 @@ enum esp_status traces_load(struct traces *traces, const char *folder, struct er
 	struct dirent **entries = NULL;
 	struct error reason = {0};
 	*traces = (struct traces){0};
-	/* Sorted, so that of two mistakes the same one is always said. */
+	/* Sorted, so that of two errors always the same one is reported. */
 	int count = scandir(folder, &entries, is_visible, alphasort);
 	if (count < 0)
 		return error_set(err, ESP_EIO, "cannot read the folder %.100s: %s", folder, strerror(errno));
@@ -264,7 +270,8 @@ static enum esp_status is_free(const char *folder, struct error *err)
 }
 
 /* trace NULL: the model. */
-static enum esp_status save_file(const struct traces *traces, const struct trace *trace, const char *folder, const char *name, struct error *err)
+static enum esp_status save_file(const struct traces *traces, const struct trace *trace, const char *folder,
+                                 const char *name, struct error *err)
 {
 	char *path = NULL;
 	struct outfile out;
@@ -286,8 +293,10 @@ enum esp_status traces_save(const struct traces *traces, const char *folder, str
 	char name[TRACES_FILE_NAME];
 	enum esp_status status = is_free(folder, err);
 	for (uint32_t i = 0; i < traces->worker_count && status == ESP_OK; i++)
-		status = save_file(traces, &traces->workers[i].trace, folder, traces_worker_file(&traces->workers[i], name), err);
+		status = save_file(traces, &traces->workers[i].trace, folder, traces_worker_file(&traces->workers[i], name),
+		                   err);
 	for (uint32_t i = 0; i < traces->server_count && status == ESP_OK; i++)
-		status = save_file(traces, &traces->servers[i].trace, folder, traces_server_file(&traces->servers[i], name), err);
+		status = save_file(traces, &traces->servers[i].trace, folder, traces_server_file(&traces->servers[i], name),
+		                   err);
 	return status == ESP_OK ? save_file(traces, NULL, folder, "model.json", err) : status;
 }

@@ -6,7 +6,7 @@
 #include "sim/workload/load.h"
 #include "sim/workload/traces_edit.h"
 
-/* Parameters by forward order, or as the model sends them. The caller frees it. */
+/* Parameters by forward order, or in the model's order of sending. The caller frees it. */
 struct placed {
 	uint32_t order, index;
 };
@@ -44,21 +44,23 @@ static enum esp_status make_worker(struct traces *traces, const struct model *mo
 	char source[24], destination[24];
 	struct traces_worker *worker = traces_add_worker(traces, rank, iteration);
 	double first = first_ready(model);
-	enum esp_status status = worker ? ESP_OK : error_set(err, ESP_ELIMIT, "no memory for more workers, or more than %u", TRACES_FILES_MAX);
+	enum esp_status status = worker ? ESP_OK : error_set(err, ESP_ELIMIT, "no memory for more workers, or more than %u",
+	                                                     TRACES_FILES_MAX);
 	snprintf(source, sizeof source, "worker%" PRIu32, rank);
 	for (uint32_t i = 0; i < model->parameter_count && status == ESP_OK; i++) {
 		const struct model_parameter *parameter = &model->parameters[i];
 		snprintf(destination, sizeof destination, "server%" PRIu32, parameter->variable % how->servers);
 		if (parameter->aggregated)
 			status = trace_add(&worker->trace,
-			                   &(struct trace_event){(parameter->grad_ready - first) * model->backward_s * factor, parameter->name,
+			                   &(struct trace_event){(parameter->grad_ready - first) * model->backward_s * factor,
+			                                         parameter->name,
 			                                         parameter->bytes, source, destination, 0}, err);
 	}
 	return status == ESP_OK ? trace_sort(&worker->trace, err) : status;
 }
 
-static enum esp_status make_servers(struct traces *traces, const struct model *model, const struct placed *order, uint32_t servers,
-                                    struct error *err)
+static enum esp_status make_servers(struct traces *traces, const struct model *model, const struct placed *order,
+                                    uint32_t servers, struct error *err)
 {
 	char source[TRACES_SERVER_NAME + 8], workers[] = "workers";
 	for (uint32_t s = 0; s < servers; s++) {
@@ -69,14 +71,16 @@ static enum esp_status make_servers(struct traces *traces, const struct model *m
 	}
 	enum esp_status status = ESP_OK;
 	for (uint32_t i = 0; i < model->parameter_count && status == ESP_OK; i++) {
-		const struct model_parameter *parameter = &model->parameters[model->distribution_order ? model->distribution_order[i] : order[i].index];
+		const struct model_parameter *parameter = &model->parameters[model->distribution_order
+		                                                             ? model->distribution_order[i] : order[i].index];
 		struct traces_server *server = &traces->servers[parameter->variable % servers];
 		snprintf(source, sizeof source, "server%s", server->name);
 		if (parameter->distributed)
 			status = trace_add(&server->trace,
-			                   &(struct trace_event){server->trace.count, parameter->name, parameter->bytes, source, workers, 0}, err);
+			                   &(struct trace_event){server->trace.count, parameter->name, parameter->bytes, source,
+			                                         workers, 0}, err);
 	}
-	/* A server without a parameter has nothing to say. */
+	/* Drops servers without a parameter. */
 	uint32_t kept = 0;
 	for (uint32_t s = 0; s < traces->server_count; s++)
 		if (traces->servers[s].trace.count > 0)
@@ -85,7 +89,8 @@ static enum esp_status make_servers(struct traces *traces, const struct model *m
 	return status;
 }
 
-enum esp_status traces_make(struct traces *traces, const struct model *model, const struct traces_make *how, struct error *err)
+enum esp_status traces_make(struct traces *traces, const struct model *model, const struct traces_make *how,
+                            struct error *err)
 {
 	struct rng rng;
 	struct load load = {0};

@@ -25,7 +25,7 @@ static const struct model_parameter *find(const struct model *model, const char 
 	return NULL;
 }
 
-/* ---- a model's traces say what the model says ---- */
+/* ---- a model's traces reproduce the model ---- */
 
 static void test_make(const char *name, uint32_t servers)
 {
@@ -34,7 +34,8 @@ static void test_make(const char *name, uint32_t servers)
 	struct replay replay;
 	struct error err = {0};
 	load_model(&model, name, MODEL_CALIBRATED);
-	CHECK(traces_make(&traces, &model, &(struct traces_make){.workers = 3, .iterations = 2, .servers = servers}, &err) == ESP_OK);
+	CHECK(traces_make(&traces, &model, &(struct traces_make){.workers = 3, .iterations = 2, .servers = servers},
+	                  &err) == ESP_OK);
 	CHECK_U64(traces.worker_count, 6);
 	CHECK_MSG(replay_init(&replay, &traces, &err) == ESP_OK, "%s", err.text);
 	CHECK_U64(replay.server_count, servers);
@@ -47,7 +48,8 @@ static void test_make(const char *name, uint32_t servers)
 		CHECK_U64(is->variable % servers, was->variable % servers);
 		CHECK(fabs(is->forward_share - was->forward_share) < 1e-12);
 		for (uint32_t f = 0; f < replay.file_count; f++) {
-			double wanted = was->aggregated ? was->grad_ready * model.backward_s * model.worker_factors[replay.files[f].rank] : 0;
+			double wanted = was->aggregated ? was->grad_ready * model.backward_s *
+			                model.worker_factors[replay.files[f].rank] : 0;
 			CHECK(fabs(replay.files[f].ready_s[i] - wanted) < 1e-12);
 		}
 	}
@@ -56,7 +58,7 @@ static void test_make(const char *name, uint32_t servers)
 	model_fini(&model);
 }
 
-/* Files: what is saved is what is loaded. */
+/* Files: saved traces load unchanged. */
 static void test_files(void)
 {
 	struct model model;
@@ -74,13 +76,13 @@ static void test_files(void)
 	for (uint32_t i = 0; i < traces.workers[1].trace.count; i++)
 		CHECK(again.workers[1].trace.events[i].time_s == traces.workers[1].trace.events[i].time_s);
 	traces_fini(&again);
-	/* A line that is cut off is named with its file. */
+	/* A truncated line is reported with its file. */
 	snprintf(path, sizeof path, "%s/worker-1-0.csv", folder);
 	CHECK(truncate(path, 60) == 0);
 	CHECK(traces_load(&again, folder, &err) == ESP_EPARSE);
 	CHECK_MSG(strstr(err.text, "worker-1-0.csv:2: "), "%s", err.text);
 	traces_fini(&again);
-	/* What has the name of a trace and cannot be one is not left alone. */
+	/* An entry with the name of a trace that is no file is an error, and not ignored. */
 	CHECK(unlink(path) == 0 && mkdir(path, 0700) == 0);
 	CHECK(traces_load(&again, folder, &err) == ESP_EPARSE);
 	CHECK_MSG(strstr(err.text, "worker-1-0.csv is not a file"), "%s", err.text);
@@ -118,7 +120,7 @@ static void test_scale(void)
 	model_fini(&model);
 }
 
-/* Each module brings its bytes and its time, and nothing else changes. */
+/* Each module adds its bytes and its time, and nothing else changes. */
 static void test_add(const char *prefix, uint32_t count, uint32_t servers)
 {
 	struct model model;
@@ -137,7 +139,8 @@ static void test_add(const char *prefix, uint32_t count, uint32_t servers)
 		backward += parameter->backward_share * model.backward_s;
 	}
 	CHECK(traces_make(&traces, &model, &(struct traces_make){2, 1, servers, 0, 1}, &err) == ESP_OK);
-	CHECK_MSG(traces_add(&traces, &(struct traces_addition){&model, prefix, NULL, count - 1}, &err) == ESP_OK, "%s", err.text);
+	CHECK_MSG(traces_add(&traces, &(struct traces_addition){&model, prefix, NULL, count - 1}, &err) == ESP_OK, "%s",
+	          err.text);
 	CHECK_MSG(traces_add(&traces, &(struct traces_addition){&model, prefix, NULL, 1}, &err) == ESP_OK, "%s", err.text);
 	CHECK_MSG(replay_init(&replay, &traces, &err) == ESP_OK, "%s", err.text);
 	CHECK_U64(model_bytes(&replay.model), model_bytes(&model) + count * bytes);
@@ -147,7 +150,7 @@ static void test_add(const char *prefix, uint32_t count, uint32_t servers)
 	for (uint32_t i = 0; i < replay.model.parameter_count; i++)
 		shares += replay.model.parameters[i].forward_share;
 	CHECK(fabs(shares - 1) < 1e-6);
-	/* A layer behind the module is as early as before; one before it is later by all of them. */
+	/* A layer behind the module keeps its time; one before it is delayed by the sum. */
 	CHECK(fabs(find(&replay.model, "logits/weights")->grad_ready) < 1e-12);
 	CHECK(fabs(find(&replay.model, "conv0/weights")->grad_ready - 1) < 1e-9);
 	replay_fini(&replay);
@@ -157,7 +160,7 @@ static void test_add(const char *prefix, uint32_t count, uint32_t servers)
 	model_fini(&model);
 }
 
-/* In front of the very first gradient, times count from the new ones. */
+/* Before the very first gradient: times start from the new ones. */
 static void test_add_first(void)
 {
 	struct model model;
@@ -165,14 +168,15 @@ static void test_add_first(void)
 	struct error err = {0};
 	load_model(&model, "vgg-16", MODEL_PUBLIC);
 	CHECK(traces_make(&traces, &model, &(struct traces_make){1, 1, 1, 0, 1}, &err) == ESP_OK);
-	CHECK_MSG(traces_add(&traces, &(struct traces_addition){&model, "conv3_3", "fc8", 1}, &err) == ESP_OK, "%s", err.text);
+	CHECK_MSG(traces_add(&traces, &(struct traces_addition){&model, "conv3_3", "fc8", 1}, &err) == ESP_OK, "%s",
+	          err.text);
 	CHECK(traces.workers[0].trace.events[0].time_s == 0 && traces.first_gradient_s > 0);
 	CHECK_STR(traces.workers[0].trace.events[0].parameter, "conv3_3+1/weights");
 	traces_fini(&traces);
 	model_fini(&model);
 }
 
-/* ---- names that differ, and texts that are wrong ---- */
+/* ---- different names, and invalid texts ---- */
 
 #define HEADER "time_s,parameter,bytes,source,destination\n"
 #define MODEL "{\"forward_s\": 1}"
@@ -190,14 +194,15 @@ static enum esp_status parse(struct traces *traces, const struct text_file *file
 	return status == ESP_OK ? traces_finish(traces, err) : status;
 }
 
-/* TensorFlow's way: "conv/read" is distributed, "grad_conv" comes back; the moving average is only distributed. */
+/* TensorFlow: "conv/read" is distributed, "grad_conv" comes back; the moving average is only distributed. */
 static void test_other_names(void)
 {
 	static const struct text_file files[] = {
 		{"worker-0-0.csv", HEADER "0,grad_fc,40,w0,ps1\n0.5,grad_b,8,w0,ps0\n1,grad_a,8,w0,ps0\n"},
 		{"distribution-0.csv", HEADER "0,a/read,8,ps0,w\n1,b/read,8,ps0,w\n2,mean/read,4,ps0,w\n"},
 		{"distribution-1.csv", HEADER "0,fc/read,40,ps1,w\n"},
-		{"model.json", "{\"forward_s\": 2, \"forward_order\": [\"a/read\", \"b/read\", \"fc/read\"], \"first_gradient_s\": 0.25}"},
+		{"model.json", "{\"forward_s\": 2, \"forward_order\": [\"a/read\", \"b/read\", \"fc/read\"], "
+		               "\"first_gradient_s\": 0.25}"},
 		{NULL, NULL},
 	};
 	struct traces traces;
@@ -216,7 +221,7 @@ static void test_other_names(void)
 	traces_fini(&traces);
 }
 
-/* Servers by other names than numbers: by that of the file, where the server does not call itself so. */
+/* Servers with other names than numbers: by the file's name, if the server does not use its own. */
 static void test_named_servers(void)
 {
 	static const struct text_file files[] = {
@@ -247,31 +252,44 @@ static void test_wrong(void)
 		{{{"model.json", MODEL}}, "there is no worker-RANK-ITERATION.csv"},
 		{{{"model.json", "{}"}}, "model.json:1: \"forward_s\", the seconds"},
 		{{{"model.json", "{\"forward_s\": 1,\n}"}}, "model.json:2:"},
-		{{{"model.json", "{\"forward_s\": 1, \"forward_order\": [7]}"}}, "model.json:1: \"forward_order\"[0] is no name"},
-		{{{"model.json", "{\"forward_s\": 1, \"forward_order\": [\"a\"], \"forward_share\": [0.5]}"}}, "sums up to 0.5, not to 1"},
+		{{{"model.json", "{\"forward_s\": 1, \"forward_order\": [7]}"}},
+		 "model.json:1: \"forward_order\"[0] is no name"},
+		{{{"model.json", "{\"forward_s\": 1, \"forward_order\": [\"a\"], \"forward_share\": [0.5]}"}},
+		 "sums up to 0.5, not to 1"},
 		{{{"model.json", "{\n \"name\": \"forward_ordr\",\n \"forward_s\": 1,\n \"forward_ordr\": []}"}},
 		 "model.json:4: there is no key 'forward_ordr'; did you mean \"forward_order\"?"},
-		{{{"model.json", "{\"forward_s\": 1, \"colour\": [{\"forward_s\": 1}]}"}}, "model.json:1: there is no key 'colour'"},
+		{{{"model.json", "{\"forward_s\": 1, \"colour\": [{\"forward_s\": 1}]}"}},
+		 "model.json:1: there is no key 'colour'"},
 		{{{"model.json", "{\"forward_s\": 1,\n \"forward_s\": 2}"}}, "model.json:2:"},
-		{{{"model.json", "{\"name\": \"a \\\"name\\\"\",\n\n \"forward_s\": -1}"}}, "model.json:3: \"forward_s\", the seconds"},
+		{{{"model.json", "{\"name\": \"a \\\"name\\\"\",\n\n \"forward_s\": -1}"}},
+		 "model.json:3: \"forward_s\", the seconds"},
 		{{{"worker-1.csv", HEADER "0,a,8,w,s\n"}}, "'worker-1.csv' is not named worker-RANK-ITERATION.csv"},
 		{{{"worker-01-0.csv", HEADER "0,a,8,w,s\n"}}, "is not named worker-"},
-		{{{"distribution-a b.csv", HEADER "0,a,8,w,s\n"}}, "'distribution-a b.csv' is not named distribution-SERVER.csv"},
+		{{{"distribution-a b.csv", HEADER "0,a,8,w,s\n"}},
+		 "'distribution-a b.csv' is not named distribution-SERVER.csv"},
 		{{{"distribution-.csv", HEADER "0,a,8,w,s\n"}}, "'distribution-.csv' is not named distribution-SERVER.csv"},
-		{{{"model.json", MODEL}, {"worker-0-0.csv", HEADER "0.5,a,8,w,s\n"}}, "worker-0-0.csv:2: the first event is at 0.5, not at 0"},
-		{{{"model.json", MODEL}, {"worker-0-0.csv", HEADER "0,a,8,w,s\n1,b,8,w,s\n2,a,8,w,s\n"}}, "worker-0-0.csv:4: 'a' stands in line 2 already"},
+		{{{"model.json", MODEL}, {"worker-0-0.csv", HEADER "0.5,a,8,w,s\n"}},
+		 "worker-0-0.csv:2: the first event is at 0.5, not at 0"},
+		{{{"model.json", MODEL}, {"worker-0-0.csv", HEADER "0,a,8,w,s\n1,b,8,w,s\n2,a,8,w,s\n"}},
+		 "worker-0-0.csv:4: 'a' stands in line 2 already"},
 		{{{"model.json", MODEL}, {"worker-0-0.csv", HEADER "0,a,8,w,s\n"}, {"worker-1-0.csv", HEADER "0,a,9,w,s\n"}},
 		 "worker-1-0.csv:2: 'a' has 9 bytes here and 8 in worker-0-0.csv"},
-		{{{"model.json", MODEL}, {"worker-0-0.csv", HEADER "0,a,8,w,s\n"}, {"worker-1-0.csv", HEADER "0,b,8,w,s\n"}}, "is missing in worker-"},
+		{{{"model.json", MODEL}, {"worker-0-0.csv", HEADER "0,a,8,w,s\n"}, {"worker-1-0.csv", HEADER "0,b,8,w,s\n"}},
+		 "is missing in worker-"},
 		{{{"model.json", MODEL}, {"worker-0-0.csv", HEADER "0,a,8,w,s0\n"}, {"worker-1-0.csv", HEADER "0,a,8,w,s1\n"}},
 		 "worker-1-0.csv:2: 'a' has another destination"},
-		{{{"model.json", MODEL}, {"worker-0-0.csv", HEADER "0,a,8,w,s0\n"}, {"distribution-0.csv", HEADER "0,a,8,s0,w\n1,b,8,s1,w\n"}},
+		{{{"model.json", MODEL}, {"worker-0-0.csv", HEADER "0,a,8,w,s0\n"},
+		  {"distribution-0.csv", HEADER "0,a,8,s0,w\n1,b,8,s1,w\n"}},
 		 "distribution-0.csv:3: the source 's1' is not that of the line before"},
-		{{{"model.json", MODEL}, {"worker-0-0.csv", HEADER "0,a,8,w,s0\n"}, {"distribution-0.csv", HEADER "0,a,8,s0,w\n1,a,8,s0,w\n"}},
+		{{{"model.json", MODEL}, {"worker-0-0.csv", HEADER "0,a,8,w,s0\n"},
+		  {"distribution-0.csv", HEADER "0,a,8,s0,w\n1,a,8,s0,w\n"}},
 		 "distribution-0.csv:3: 'a' stands in line 2 already"},
-		{{{"model.json", MODEL}, {"worker-0-0.csv", HEADER "0,a,8,w,s\n1,b,8,v,s\n"}}, "worker-0-0.csv:3: the source 'v' is not that of the line before"},
-		{{{"model.json", MODEL}, {"worker-0-0.csv", HEADER "0,a,8,w,s0\n"}, {"distribution-0.csv", HEADER "0,a,8,s0,w\n"},
-		  {"distribution-1.csv", HEADER "0,b,8,s1,w\n1,a,8,s1,w\n"}}, "distribution-1.csv:3: 'a' is sent by two servers, see distribution-0.csv:2"},
+		{{{"model.json", MODEL}, {"worker-0-0.csv", HEADER "0,a,8,w,s\n1,b,8,v,s\n"}},
+		 "worker-0-0.csv:3: the source 'v' is not that of the line before"},
+		{{{"model.json", MODEL}, {"worker-0-0.csv", HEADER "0,a,8,w,s0\n"},
+		  {"distribution-0.csv", HEADER "0,a,8,s0,w\n"},
+		  {"distribution-1.csv", HEADER "0,b,8,s1,w\n1,a,8,s1,w\n"}},
+		 "distribution-1.csv:3: 'a' is sent by two servers, see distribution-0.csv:2"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct traces traces;
@@ -288,23 +306,32 @@ static void test_wrong_together(void)
 		struct text_file files[5];
 		const char *says;
 	} cases[] = {
-		{{{"model.json", MODEL}, {"worker-0-0.csv", HEADER "0,a,8,w,ps7\n"}, {"distribution-0.csv", HEADER "0,a,8,ps0,w\n"},
+		{{{"model.json", MODEL}, {"worker-0-0.csv", HEADER "0,a,8,w,ps7\n"},
+		  {"distribution-0.csv", HEADER "0,a,8,ps0,w\n"},
 		  {"distribution-1.csv", HEADER "0,b,8,ps1,w\n"}}, "worker-0-0.csv:2: the destination 'ps7' is no server"},
-		/* One distribution file is not that of every server. */
-		{{{"model.json", MODEL}, {"worker-0-0.csv", HEADER "0,a,8,w,ps0\n0,b,8,w,ps1\n"}, {"distribution-0.csv", HEADER "0,a,8,ps0,w\n"}},
+		/* One distribution file does not cover two servers. */
+		{{{"model.json", MODEL}, {"worker-0-0.csv", HEADER "0,a,8,w,ps0\n0,b,8,w,ps1\n"},
+		  {"distribution-0.csv", HEADER "0,a,8,ps0,w\n"}},
 		 "worker-0-0.csv:3: the destination 'ps1' is no server"},
-		/* A line of a distribution file that was lost, another size, another server. */
-		{{{"model.json", MODEL}, {"worker-0-0.csv", HEADER "0,a,8,w,ps0\n1,b,8,w,ps0\n"}, {"distribution-0.csv", HEADER "0,a,8,ps0,w\n1,mean,8,ps0,w\n"}},
+		/* A missing line of a distribution file, another size, another server. */
+		{{{"model.json", MODEL}, {"worker-0-0.csv", HEADER "0,a,8,w,ps0\n1,b,8,w,ps0\n"},
+		  {"distribution-0.csv", HEADER "0,a,8,ps0,w\n1,mean,8,ps0,w\n"}},
 		 "worker-0-0.csv:3: 'b' of 8 bytes has no parameter in distribution-0.csv"},
-		{{{"model.json", MODEL}, {"worker-0-0.csv", HEADER "0,grad_a,8,w,ps0\n1,grad_b,4,w,ps0\n"}, {"distribution-0.csv", HEADER "0,a,8,ps0,w\n"}},
+		{{{"model.json", MODEL}, {"worker-0-0.csv", HEADER "0,grad_a,8,w,ps0\n1,grad_b,4,w,ps0\n"},
+		  {"distribution-0.csv", HEADER "0,a,8,ps0,w\n"}},
 		 "worker-0-0.csv:3: 'grad_b' of 4 bytes has no parameter in distribution-0.csv"},
-		{{{"model.json", MODEL}, {"worker-0-0.csv", HEADER "0,a,8,w,ps0\n"}, {"distribution-0.csv", HEADER "0,b,8,ps0,w\n1,a,4,ps0,w\n"}},
+		{{{"model.json", MODEL}, {"worker-0-0.csv", HEADER "0,a,8,w,ps0\n"},
+		  {"distribution-0.csv", HEADER "0,b,8,ps0,w\n1,a,4,ps0,w\n"}},
 		 "worker-0-0.csv:2: 'a' has 8 bytes here and 4 in distribution-0.csv:3"},
-		{{{"model.json", MODEL}, {"worker-0-0.csv", HEADER "0,a,8,w,ps0\n"}, {"distribution-0.csv", HEADER "0,b,8,ps0,w\n"},
-		  {"distribution-1.csv", HEADER "0,a,8,ps1,w\n"}}, "worker-0-0.csv:2: 'a' goes to another server than that which sends it in distribution-1.csv:2"},
-		{{{"model.json", "{\"forward_s\": 1, \n\"forward_order\": [\"z\"]}"}, {"worker-0-0.csv", HEADER "0,a,8,w,ps0\n"}},
+		{{{"model.json", MODEL}, {"worker-0-0.csv", HEADER "0,a,8,w,ps0\n"},
+		  {"distribution-0.csv", HEADER "0,b,8,ps0,w\n"},
+		  {"distribution-1.csv", HEADER "0,a,8,ps1,w\n"}},
+		 "worker-0-0.csv:2: 'a' goes to another server than that which sends it in distribution-1.csv:2"},
+		{{{"model.json", "{\"forward_s\": 1, \n\"forward_order\": [\"z\"]}"},
+		  {"worker-0-0.csv", HEADER "0,a,8,w,ps0\n"}},
 		 "model.json:2: \"forward_order\"[0] 'z' is in no trace"},
-		{{{"model.json", "{\"forward_s\": 1, \"forward_order\": [\"a\", \"a\"]}"}, {"worker-0-0.csv", HEADER "0,a,8,w,ps0\n"}},
+		{{{"model.json", "{\"forward_s\": 1, \"forward_order\": [\"a\", \"a\"]}"},
+		  {"worker-0-0.csv", HEADER "0,a,8,w,ps0\n"}},
 		 "model.json:1: \"forward_order\" names 'a' twice"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -319,7 +346,7 @@ static void test_wrong_together(void)
 	}
 }
 
-/* More workers than files: everybody has one of those that there are, the same for the same seed. */
+/* More workers than files: each has one of the recorded files, the same for the same seed. */
 static void test_pick(void)
 {
 	struct model model;
@@ -332,7 +359,8 @@ static void test_pick(void)
 	CHECK(replay_init(&replay, &traces, &err) == ESP_OK);
 	for (uint32_t worker = 0; worker < 400; worker++) {
 		const struct replay_file *file = replay_pick(&replay, worker, 1, 42);
-		CHECK(file == replay_pick(&replay, worker, 1, 42) && file->iteration == 1 && (worker >= 4 || file->rank == worker));
+		CHECK(file == replay_pick(&replay, worker, 1, 42) && file->iteration == 1 &&
+		      (worker >= 4 || file->rank == worker));
 		seen[file->rank]++;
 		CHECK(replay_pick(&replay, worker, 9, 42)->rank < 4);
 	}
