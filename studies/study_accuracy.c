@@ -36,9 +36,14 @@ struct given {
 
 static struct accuracy_config config_of(struct given *given, enum reading_noise noise, double level)
 {
-	return (struct accuracy_config){
-		.spec = given->common.spec, .noise = noise, .level = level, .embed = sim_discover_embed(&given->common),
-		.keep_outliers = given->common.keep_outliers, .seed = given->common.seed, .count = (uint32_t)given->cases, .watch = {&given->pace, sim_pace_step}};
+	return (struct accuracy_config){.spec = given->common.spec,
+	                                .noise = noise,
+	                                .level = level,
+	                                .embed = sim_discover_embed(&given->common),
+	                                .keep_outliers = given->common.keep_outliers,
+	                                .seed = given->common.seed,
+	                                .count = (uint32_t)given->cases,
+	                                .watch = {&given->pace, sim_pace_step}};
 }
 
 static enum esp_status run_latency(struct given *given, enum reading_noise noise, struct error *err)
@@ -147,18 +152,36 @@ static enum esp_status write_chart(struct given *given, struct error *err)
 	if (status != ESP_OK)
 		return status;
 	const struct chart_line lines[] = {{"raw", y[0]}, {"embedded, alpha 1", y[1]}, {"embedded, alpha 2", y[2]}};
-	const struct chart chart = {
-		.title = "Latency readings: which of two machines is nearer?", .note = sim_discover_text(&given->common, text),
-		.x_label = "level of the noise", .y_label = "PAIA (%)", .x = x, .count = CHART_LEVELS, .lines = lines, .line_count = 3, .log_x = true};
+	const struct chart chart = {.title = "Latency readings: which of two machines is nearer?",
+	                            .note = sim_discover_text(&given->common, text),
+	                            .x_label = "level of the noise",
+	                            .y_label = "PAIA (%)",
+	                            .x = x,
+	                            .count = CHART_LEVELS,
+	                            .lines = lines,
+	                            .line_count = 3,
+	                            .log_x = true};
 	return chart_save(&chart, given->svg, err);
 }
 
 static enum esp_status print(const struct given *given)
 {
 	static const struct column columns[] = {
-		{"readings", "readings"}, {"level", "level", "%.4f"}, {NULL, "raw_paia"}, {NULL, "alpha1_paia"}, {NULL, "alpha2_paia"}, {"raw %", NULL, "%.1f", 100},
-		{"alpha 1 %", NULL, "%.1f", 100}, {"points", NULL, "%+.1f", 100}, {"relative %", NULL, "%+.1f", 100}, {"better in", "alpha1_better"},
-		{"alpha 2 %", NULL, "%.1f", 100}, {"points", NULL, "%+.1f", 100}, {"relative %", NULL, "%+.1f", 100}, {"better in", "alpha2_better"}, {0},
+		{"readings", "readings"},
+		{"level", "level", "%.4f"},
+		{NULL, "raw_paia"},
+		{NULL, "alpha1_paia"},
+		{NULL, "alpha2_paia"},
+		{"raw %", NULL, "%.1f", 100},
+		{"alpha 1 %", NULL, "%.1f", 100},
+		{"points", NULL, "%+.1f", 100},
+		{"relative %", NULL, "%+.1f", 100},
+		{"better in", "alpha1_better"},
+		{"alpha 2 %", NULL, "%.1f", 100},
+		{"points", NULL, "%+.1f", 100},
+		{"relative %", NULL, "%+.1f", 100},
+		{"better in", "alpha2_better"},
+		{0},
 	};
 	const struct accuracy_result *first = &given->rows[0].result;
 	char text[SIM_DISCOVER_TEXT];
@@ -168,9 +191,10 @@ static enum esp_status print(const struct given *given)
 	if (given->common.json)
 		put_heading(given, &json);
 	else
-		printf("%s; mean of %" PRIu64 ": %.0f triplets, machines in %.1f racks, %.1f rows, %.1f clusters, %.1f datacenters\n",
-		       sim_discover_text(&given->common, text), given->cases, first->triplets, first->held[REGION_RACK], first->held[REGION_ROW],
-		       first->held[REGION_CLUSTER], first->held[REGION_DATACENTER]);
+		printf("%s; mean of %" PRIu64
+		       ": %.0f triplets, machines in %.1f racks, %.1f rows, %.1f clusters, %.1f datacenters\n",
+		       sim_discover_text(&given->common, text), given->cases, first->triplets, first->held[REGION_RACK],
+		       first->held[REGION_ROW], first->held[REGION_CLUSTER], first->held[REGION_DATACENTER]);
 	rows_begin(&rows, columns, given->common.json ? &json : NULL);
 	for (uint32_t i = 0; i < given->row_count; i++)
 		put_row(&rows, &given->rows[i]);
@@ -190,12 +214,16 @@ static int run(int argc, char **argv)
 		{"svg", 0, OPTION_STRING, &given.svg, "FILE", "draw PAIA over the level of the noise"},
 		{0},
 	};
-	const struct options_usage usage = {COMMAND, "",
-	                                    "How well latency and bandwidth readings tell which of two machines is nearer to a third (PAIA), raw and\n"
-	                                    "after embedding with both exponents. Section 5.5 of PLink.\n\n"
-	                                    "  espalier-study discover accuracy --all-noises\n"
-	                                    "  espalier-study discover accuracy --setting region",
-	                                    options, 0, 0};
+	const struct options_usage usage = {
+		COMMAND,
+		"",
+		"How well latency and bandwidth readings tell which of two machines is nearer to a third (PAIA), raw and\n"
+		"after embedding with both exponents. Section 5.5 of PLink.\n\n"
+		"  espalier-study discover accuracy --all-noises\n"
+		"  espalier-study discover accuracy --setting region",
+		options,
+		0,
+		0};
 	int exit_status = sim_discover_parse(&usage, &argc, argv, &given.common);
 
 	if (exit_status >= 0)
@@ -211,4 +239,5 @@ static int run(int argc, char **argv)
 	return complain_end(COMMAND, status, &err);
 }
 
-const struct cli_command cli_discover_accuracy = {"accuracy", "how well readings tell what is near, raw and embedded (section 5.5)", run};
+const struct cli_command cli_discover_accuracy = {
+	"accuracy", "how well readings tell what is near, raw and embedded (section 5.5)", run};

@@ -24,7 +24,8 @@ struct given {
 	struct tally same, fresh;
 };
 
-static enum esp_status run_case(const struct given *given, const struct agreement_config *config, struct tally *tally, struct error *err)
+static enum esp_status run_case(const struct given *given, const struct agreement_config *config, struct tally *tally,
+                                struct error *err)
 {
 	struct agreement_result result;
 	enum esp_status status = agreement_run(config, &result, err);
@@ -45,10 +46,14 @@ static enum esp_status run_all(struct given *given, struct error *err)
 {
 	enum esp_status status = sim_discover_calibrate(&given->common, err);
 	struct sim_pace pace;
-	struct agreement_config config = {
-		.spec = given->common.spec, .noise = (enum reading_noise)given->common.noise, .level = given->common.taken_level,
-		.embed = sim_discover_embed(&given->common), .keep_outliers = given->common.keep_outliers, .elasticity = given->elasticity, .runs = (uint32_t)given->runs,
-		.watch = {&pace, sim_pace_step}};
+	struct agreement_config config = {.spec = given->common.spec,
+	                                  .noise = (enum reading_noise)given->common.noise,
+	                                  .level = given->common.taken_level,
+	                                  .embed = sim_discover_embed(&given->common),
+	                                  .keep_outliers = given->common.keep_outliers,
+	                                  .elasticity = given->elasticity,
+	                                  .runs = (uint32_t)given->runs,
+	                                  .watch = {&pace, sim_pace_step}};
 
 	sim_pace_begin(&pace, COMMAND, 2 * given->runs * given->cases);
 	for (uint64_t i = 0; i < given->cases && status == ESP_OK; i++) {
@@ -94,8 +99,9 @@ static enum esp_status print(const struct given *given)
 		json_put_u64(&json, "groups", given->same.mean.groups);
 		json_key(&json, "results");
 	} else {
-		printf("%s; %" PRIu64 " runs of each of %" PRIu64 " into %u groups, noise %s at level %.4f\n", sim_discover_text(common, text), given->runs,
-		       given->cases, given->same.mean.groups, sim_discover_noises[common->noise], common->taken_level);
+		printf("%s; %" PRIu64 " runs of each of %" PRIu64 " into %u groups, noise %s at level %.4f\n",
+		       sim_discover_text(common, text), given->runs, given->cases, given->same.mean.groups,
+		       sim_discover_noises[common->noise], common->taken_level);
 	}
 	rows_begin(&rows, columns, common->json ? &json : NULL);
 	put_tally(&rows, "seeds", &given->same);
@@ -105,23 +111,31 @@ static enum esp_status print(const struct given *given)
 
 static int run(int argc, char **argv)
 {
-	struct given given = {.common = SIM_DISCOVER_INIT(SIM_SETTING_DATACENTER), .runs = 100, .cases = 1, .elasticity = 2};
+	struct given given = {
+		.common = SIM_DISCOVER_INIT(SIM_SETTING_DATACENTER), .runs = 100, .cases = 1, .elasticity = 2};
 	struct error err = {0};
 	const struct option_spec options[] = {
 		SIM_DISCOVER_REGION(&given.common),
 		SIM_DISCOVER_NOISE(&given.common),
 		SIM_DISCOVER_EMBED(&given.common),
 		{"runs", 'r', OPTION_U64, &given.runs, "N", "of each case (default 100)", .min = 2, .max = 10000},
-		{"cases", 'c', OPTION_U64, &given.cases, "N", "made-up regions, over which means are taken (default 1)", .min = 1, .max = 10000},
+		{"cases", 'c', OPTION_U64, &given.cases, "N", "made-up regions, over which means are taken (default 1)",
+	     .min = 1, .max = 10000},
 		{"elasticity", 'e', OPTION_DOUBLE, &given.elasticity, "E", "of the sizes of groups, 1 to 2 (default 2)"},
 		{0},
 	};
-	const struct options_usage usage = {COMMAND, "",
-	                                    "Groups the same machines many times, into as many groups as the root of their number, and prints how well the\n"
-	                                    "groupings agree: adjusted mutual information, mean over all pairs of runs. Runs differ in the seeds of\n"
-	                                    "embedding and grouping, or in traffic and readings too. \"more in\": cases in which the runs of this exponent\n"
-	                                    "agreed more than those of the other. Figure 5 of PLink.",
-	                                    options, 0, 0};
+	const struct options_usage usage = {
+		COMMAND,
+		"",
+		"Groups the same machines many times, into as many groups as the root of their number, and prints how well "
+	    "the\n"
+		"groupings agree: adjusted mutual information, mean over all pairs of runs. Runs differ in the seeds of\n"
+		"embedding and grouping, or in traffic and readings too. \"more in\": cases in which the runs of this "
+	    "exponent\n"
+		"agreed more than those of the other. Figure 5 of PLink.",
+		options,
+		0,
+		0};
 	int exit_status = sim_discover_parse(&usage, &argc, argv, &given.common);
 
 	if (exit_status < 0 && !(given.elasticity >= 1 && given.elasticity <= 2))
@@ -134,4 +148,5 @@ static int run(int argc, char **argv)
 	return complain_end(COMMAND, status, &err);
 }
 
-const struct cli_command cli_discover_agreement = {"agreement", "do different runs find the same groups? (figure 5)", run};
+const struct cli_command cli_discover_agreement = {"agreement", "do different runs find the same groups? (figure 5)",
+                                                   run};

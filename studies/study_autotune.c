@@ -13,7 +13,8 @@
 
 #define COMMAND "discover autotune"
 
-static const char *const act_names[] = {[TUNE_NOTHING] = "", [TUNE_QUICK] = "quicktune", [TUNE_FINE] = "finetune", [TUNE_TAKEN_BACK] = "taken back"};
+static const char *const act_names[] = {
+	[TUNE_NOTHING] = "", [TUNE_QUICK] = "quicktune", [TUNE_FINE] = "finetune", [TUNE_TAKEN_BACK] = "taken back"};
 
 struct given {
 	uint64_t machines, racks, steps, slow_from, slow_to, bytes, chunk_bytes;
@@ -28,7 +29,8 @@ static double gbps_of(const struct given *given, double seconds)
 	return (double)given->bytes * 8e-9 / seconds;
 }
 
-/* Steps in which the machine is slow: how many times as fast the tuned plan is, from the second step after the first change on. */
+/* Steps in which the machine is slow: how many times as fast the tuned plan is, from the second step after the first
+ * change on. */
 static double gain_while_slow(const struct given *given)
 {
 	uint64_t from = given->slow_from;
@@ -65,7 +67,10 @@ static void put_step(struct rows *rows, const struct given *given, uint64_t step
 	const struct autotune_step *it = &given->result[step];
 	char text[TUNE_TEXT];
 
-	rows_shown(rows, "%" PRIu64 "%s", step, step == given->slow_from ? " slow" : step == given->slow_to ? " restored" : "");
+	rows_shown(rows, "%" PRIu64 "%s", step,
+	           step == given->slow_from ? " slow"
+	           : step == given->slow_to ? " restored"
+	                                    : "");
 	rows_u64(rows, step);
 	rows_shown(rows, "%.3f", gbps_of(given, it->tuned));
 	rows_double(rows, it->tuned);
@@ -81,8 +86,14 @@ static void put_step(struct rows *rows, const struct given *given, uint64_t step
 static enum esp_status print(const struct given *given)
 {
 	static const struct column columns[] = {
-		{"step", "step"}, {"Gbit/s", "seconds"}, {"even masters", "even_seconds"}, {"balance", "balance", "%.3f"}, {NULL, "slow_machine_sent"},
-		{"what was done then", "act"}, {NULL, "moved"}, {0},
+		{"step", "step"},
+		{"Gbit/s", "seconds"},
+		{"even masters", "even_seconds"},
+		{"balance", "balance", "%.3f"},
+		{NULL, "slow_machine_sent"},
+		{"what was done then", "act"},
+		{NULL, "moved"},
+		{0},
 	};
 	struct json json;
 	struct rows rows;
@@ -94,7 +105,8 @@ static enum esp_status print(const struct given *given)
 		put_step(&rows, given, i);
 	enum esp_status status = rows_finish(&rows, stdout);
 	if (!given->json)
-		printf("while the machine was slow: %.3f times as fast as with even masters; at the end bytes are balanced to within %.1f %%\n",
+		printf("while the machine was slow: %.3f times as fast as with even masters; at the end bytes are balanced to "
+		       "within %.1f %%\n",
 		       gain_while_slow(given), 100 * (given->result[given->steps - 1].balance - 1));
 	return status;
 }
@@ -109,17 +121,25 @@ static enum esp_status draw(const struct given *given, double *x, double *tuned,
 		tuned[i] = gbps_of(given, given->result[i].tuned);
 		even[i] = gbps_of(given, given->result[i].even);
 	}
-	snprintf(note, sizeof note, "%llu machines at %g Gbit/s; one has %g %% of that in steps %llu to %llu", (unsigned long long)given->machines, given->gbps,
-	         100 * given->slow, (unsigned long long)given->slow_from, (unsigned long long)given->slow_to - 1);
-	const struct chart chart = {.title = "A host slows down and recovers", .note = note, .x_label = "step", .y_label = "buffer over time (Gbit/s)",
-	                            .x = x, .count = given->steps, .lines = lines, .line_count = 2};
+	snprintf(note, sizeof note, "%llu machines at %g Gbit/s; one has %g %% of that in steps %llu to %llu",
+	         (unsigned long long)given->machines, given->gbps, 100 * given->slow, (unsigned long long)given->slow_from,
+	         (unsigned long long)given->slow_to - 1);
+	const struct chart chart = {.title = "A host slows down and recovers",
+	                            .note = note,
+	                            .x_label = "step",
+	                            .y_label = "buffer over time (Gbit/s)",
+	                            .x = x,
+	                            .count = given->steps,
+	                            .lines = lines,
+	                            .line_count = 2};
 	return chart_save(&chart, given->svg, err);
 }
 
 static enum esp_status write_chart(const struct given *given, struct error *err)
 {
 	double *room = calloc(3 * given->steps, sizeof(*room));
-	enum esp_status status = room ? draw(given, room, room + given->steps, room + 2 * given->steps, err) : error_set(err, ESP_ENOMEM, "no memory for a chart");
+	enum esp_status status = room ? draw(given, room, room + given->steps, room + 2 * given->steps, err)
+	                              : error_set(err, ESP_ENOMEM, "no memory for a chart");
 
 	free(room);
 	return status;
@@ -127,13 +147,19 @@ static enum esp_status write_chart(const struct given *given, struct error *err)
 
 static enum esp_status measure(struct given *given, struct error *err)
 {
-	const struct autotune_config config = {
-		.machines = (uint32_t)given->machines, .racks = (uint32_t)given->racks, .rate = given->gbps * 1e9 / 8, .oversubscribe = given->oversubscribe,
-		.slow = given->slow, .slow_from = (uint32_t)given->slow_from, .slow_to = (uint32_t)given->slow_to, .steps = (uint32_t)given->steps,
-		.load = {given->bytes, given->chunk_bytes}};
+	const struct autotune_config config = {.machines = (uint32_t)given->machines,
+	                                       .racks = (uint32_t)given->racks,
+	                                       .rate = given->gbps * 1e9 / 8,
+	                                       .oversubscribe = given->oversubscribe,
+	                                       .slow = given->slow,
+	                                       .slow_from = (uint32_t)given->slow_from,
+	                                       .slow_to = (uint32_t)given->slow_to,
+	                                       .steps = (uint32_t)given->steps,
+	                                       .load = {given->bytes, given->chunk_bytes}};
 
 	given->result = calloc(given->steps, sizeof(*given->result));
-	return given->result ? autotune_run(&config, given->result, err) : error_set(err, ESP_ENOMEM, "no memory for the results");
+	return given->result ? autotune_run(&config, given->result, err)
+	                     : error_set(err, ESP_ENOMEM, "no memory for the results");
 }
 
 static int check(const struct given *given)
@@ -153,28 +179,47 @@ static int check(const struct given *given)
 
 static int run(int argc, char **argv)
 {
-	struct given given = {.machines = 8, .racks = 1, .steps = 30, .slow_from = 1, .slow_to = 11, .bytes = 100000000, .chunk_bytes = 64 << 10,
-	                      .gbps = 5, .slow = 0.4, .oversubscribe = 1};
+	struct given given = {.machines = 8,
+	                      .racks = 1,
+	                      .steps = 30,
+	                      .slow_from = 1,
+	                      .slow_to = 11,
+	                      .bytes = 100000000,
+	                      .chunk_bytes = 64 << 10,
+	                      .gbps = 5,
+	                      .slow = 0.4,
+	                      .oversubscribe = 1};
 	struct error err = {0};
 	const struct option_spec options[] = {
 		{"machines", 'n', OPTION_U64, &given.machines, "N", "(default 8)", .min = 2, .max = 1024},
-		{"racks", 0, OPTION_U64, &given.racks, "N", "1 (default): the flat plan; more: two-level", .min = 1, .max = 1024},
+		{"racks", 0, OPTION_U64, &given.racks, "N", "1 (default): the flat plan; more: two-level", .min = 1,
+	     .max = 1024},
 		{"gbps", 0, OPTION_DOUBLE, &given.gbps, "G", "Gbit/s of a host's link (default 5)"},
 		{"oversubscribe", 0, OPTION_DOUBLE, &given.oversubscribe, "N", "of the racks (default 1)"},
-		{"slow", 0, OPTION_DOUBLE, &given.slow, "S", "the share of its rate that the last machine is left with (default 0.4)"},
-		{"slow-at", 0, OPTION_U64, &given.slow_from, "STEP", "the first step in which it is slow (default 1)", .max = 100000},
-		{"restore-at", 0, OPTION_U64, &given.slow_to, "STEP", "the first step in which it no longer is (default 11)", .max = 100000},
+		{"slow", 0, OPTION_DOUBLE, &given.slow, "S",
+	     "the share of its rate that the last machine is left with (default 0.4)"},
+		{"slow-at", 0, OPTION_U64, &given.slow_from, "STEP", "the first step in which it is slow (default 1)",
+	     .max = 100000},
+		{"restore-at", 0, OPTION_U64, &given.slow_to, "STEP", "the first step in which it no longer is (default 11)",
+	     .max = 100000},
 		{"steps", 0, OPTION_U64, &given.steps, "N", "(default 30)", .min = 1, .max = 100000},
-		{"bytes", 'b', OPTION_BYTES, &given.bytes, "B", "of the buffer (default 100000000)", .min = 4, .max = UINT64_C(1) << 40},
-		{"chunk", 0, OPTION_BYTES, &given.chunk_bytes, "B", "the most of it that travels in one piece (default 64K)", .min = 4},
+		{"bytes", 'b', OPTION_BYTES, &given.bytes, "B", "of the buffer (default 100000000)", .min = 4,
+	     .max = UINT64_C(1) << 40},
+		{"chunk", 0, OPTION_BYTES, &given.chunk_bytes, "B", "the most of it that travels in one piece (default 64K)",
+	     .min = 4},
 		{"svg", 0, OPTION_STRING, &given.svg, "FILE", "draw throughput over the steps"},
 		{"json", 0, OPTION_FLAG, &given.json, NULL, "print JSON"},
 		{0},
 	};
-	const struct options_usage usage = {COMMAND, "",
-	                                    "Runs an allreduce step by step while the link of one machine slows down and recovers; after each step masters are\n"
-	                                    "moved by what the connections measured (Quicktune, Finetune). Beside it the even plan runs. Figure 10 of PLink.",
-	                                    options, 0, 0};
+	const struct options_usage usage = {COMMAND,
+	                                    "",
+	                                    "Runs an allreduce step by step while the link of one machine slows down and "
+	                                    "recovers; after each step masters are\n"
+	                                    "moved by what the connections measured (Quicktune, Finetune). Beside it the "
+	                                    "even plan runs. Figure 10 of PLink.",
+	                                    options,
+	                                    0,
+	                                    0};
 	int exit_status = options_parse(&usage, &argc, argv);
 
 	if (exit_status < 0)
@@ -190,4 +235,5 @@ static int run(int argc, char **argv)
 	return complain_end(COMMAND, status, &err);
 }
 
-const struct cli_command cli_discover_autotune = {"autotune", "a host slows down and recovers, masters move (figure 10)", run};
+const struct cli_command cli_discover_autotune = {"autotune",
+                                                  "a host slows down and recovers, masters move (figure 10)", run};

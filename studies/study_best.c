@@ -76,15 +76,20 @@ static void print_means(const struct given *given)
 		flat += it->flat / it->best * share;
 		most = fmax(most, it->chosen / it->best);
 	}
-	printf("times as long as the best, on average: found %.3f (at most %.3f), root %.3f, truth %.3f, flat %.3f\n", found, most, root, truth, flat);
+	printf("times as long as the best, on average: found %.3f (at most %.3f), root %.3f, truth %.3f, flat %.3f\n",
+	       found, most, root, truth, flat);
 }
 
 static enum esp_status print(const struct given *given)
 {
 	static const struct column columns[] = {
-		{"case", "seed"}, {"racks", "racks"}, {"groupings", "groupings"}, {"best ms", "best_s", "%.2f", 1e3}, {"groups", "best_groups"}, {"found", "found_s"},
-		{"groups", "found_groups"}, {"beats %", "found_beats", "%.1f", 100}, {"root", "root_s"}, {"truth", "truth_s"}, {"flat", "flat_s"},
-		{"median", "median_s"}, {"worst", "worst_s"}, {0},
+		{"case", "seed"},           {"racks", "racks"},
+		{"groupings", "groupings"}, {"best ms", "best_s", "%.2f", 1e3},
+		{"groups", "best_groups"},  {"found", "found_s"},
+		{"groups", "found_groups"}, {"beats %", "found_beats", "%.1f", 100},
+		{"root", "root_s"},         {"truth", "truth_s"},
+		{"flat", "flat_s"},         {"median", "median_s"},
+		{"worst", "worst_s"},       {0},
 	};
 	const struct sim_discover *common = &given->common;
 	char text[SIM_DISCOVER_TEXT];
@@ -96,8 +101,8 @@ static enum esp_status print(const struct given *given)
 		sim_discover_json_find(common, &json);
 		json_key(&json, "cases");
 	} else {
-		printf("%s; grouped by %s, noise %s at level %.4f\n", sim_discover_text(common, text), sim_discover_bys[common->by],
-		       sim_discover_noises[common->noise], common->taken_level);
+		printf("%s; grouped by %s, noise %s at level %.4f\n", sim_discover_text(common, text),
+		       sim_discover_bys[common->by], sim_discover_noises[common->noise], common->taken_level);
 	}
 	rows_begin(&rows, columns, common->json ? &json : NULL);
 	for (uint64_t i = 0; i < given->cases; i++)
@@ -120,20 +125,26 @@ static int run(int argc, char **argv)
 		{"cases", 'c', OPTION_U64, &given.cases, "N", "made-up regions (default 20)", .min = 1, .max = 10000},
 		{0},
 	};
-	const struct options_usage usage = {COMMAND, "",
-	                                    "Runs the plan of every balanced grouping of a few machines, 10 at most, and says how many times as long as the best\n"
+	const struct options_usage usage = {COMMAND,
+	                                    "",
+	                                    "Runs the plan of every balanced grouping of a few machines, 10 at most, and "
+	                                    "says how many times as long as the best\n"
 	                                    "of them the one takes that was found from readings.\n\n"
 	                                    "  espalier-study discover best\n"
 	                                    "  espalier-study discover best --machines 10 --racks 3 --cases 3",
-	                                    options, 0, 0};
+	                                    options,
+	                                    0,
+	                                    0};
 	int exit_status = sim_discover_parse(&usage, &argc, argv, &given.common);
 
 	if (exit_status < 0 && given.common.spec.machines > BEST_MACHINES_MOST)
-		exit_status = complain_usage(COMMAND ": %u machines have too many groupings to try them all: %u at most", given.common.spec.machines, BEST_MACHINES_MOST);
+		exit_status = complain_usage(COMMAND ": %u machines have too many groupings to try them all: %u at most",
+		                             given.common.spec.machines, BEST_MACHINES_MOST);
 	if (exit_status >= 0)
 		return exit_status;
 	given.results = calloc(given.cases, sizeof(*given.results));
-	enum esp_status status = given.results ? measure(&given, &err) : error_set(&err, ESP_ENOMEM, "no memory for the results");
+	enum esp_status status =
+		given.results ? measure(&given, &err) : error_set(&err, ESP_ENOMEM, "no memory for the results");
 	if (status == ESP_OK)
 		status = print(&given);
 	free(given.results);

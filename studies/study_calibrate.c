@@ -8,18 +8,21 @@
 
 #define COMMAND "discover calibrate"
 
-static enum esp_status calibrate_all(const struct sim_discover *common, double level[READING_NOISES], double raw[READING_NOISES], struct error *err)
+static enum esp_status calibrate_all(const struct sim_discover *common, double level[READING_NOISES],
+                                     double raw[READING_NOISES], struct error *err)
 {
 	enum esp_status status = ESP_OK;
 
 	for (unsigned i = 0; i < READING_NOISES && status == ESP_OK; i++)
-		status = discover_calibrate(&common->spec, (enum reading_noise)i, common->raw, common->seed, DISCOVER_CASES, &level[i], &raw[i], err);
+		status = discover_calibrate(&common->spec, (enum reading_noise)i, common->raw, common->seed, DISCOVER_CASES,
+		                            &level[i], &raw[i], err);
 	return status;
 }
 
 static enum esp_status print(const struct sim_discover *common, const double *level, const double *raw)
 {
-	static const struct column columns[] = {{"noise", "noise"}, {"level", "level", "%.4f"}, {"raw PAIA %", "raw_paia", "%.2f", 100}, {0}};
+	static const struct column columns[] = {
+		{"noise", "noise"}, {"level", "level", "%.4f"}, {"raw PAIA %", "raw_paia", "%.2f", 100}, {0}};
 	char text[SIM_DISCOVER_TEXT];
 	struct json json;
 	struct rows rows;
@@ -48,13 +51,18 @@ static int run(int argc, char **argv)
 	struct error err = {0};
 	const struct option_spec options[] = {
 		SIM_DISCOVER_REGION(&common),
-		{"raw", 0, OPTION_DOUBLE, &common.raw, "P", "the PAIA that raw readings are to have (default 0.813, the paper's)"},
+		{"raw", 0, OPTION_DOUBLE, &common.raw, "P",
+	     "the PAIA that raw readings are to have (default 0.813, the paper's)"},
 		{0},
 	};
-	const struct options_usage usage = {COMMAND, "",
-	                                    "Finds for each model of noise the level at which raw latency readings have a given PAIA: the mean over\n"
-	                                    "20 made-up regions, by bisection. The embedding has no part in it.",
-	                                    options, 0, 0};
+	const struct options_usage usage = {
+		COMMAND,
+		"",
+		"Finds for each model of noise the level at which raw latency readings have a given PAIA: the mean over\n"
+		"20 made-up regions, by bisection. The embedding has no part in it.",
+		options,
+		0,
+		0};
 	int exit_status = sim_discover_parse(&usage, &argc, argv, &common);
 
 	if (exit_status >= 0)
@@ -65,4 +73,5 @@ static int run(int argc, char **argv)
 	return complain_end(COMMAND, status, &err);
 }
 
-const struct cli_command cli_discover_calibrate = {"calibrate", "how much noise raw readings need to be as good as the paper's", run};
+const struct cli_command cli_discover_calibrate = {
+	"calibrate", "how much noise raw readings need to be as good as the paper's", run};

@@ -46,7 +46,7 @@ static int take(struct sim_discover *common, const char *command)
 		return complain_usage("%s: --level is from 0 to 1000", command);
 	if (!(common->raw > 0) || !(common->raw <= 1))
 		return complain_usage("%s: --raw is a PAIA, above 0 and at most 1, such as 0.813", command);
-	/* What does not fit is wrong usage: says so before anything is run. */
+	/* A region that does not fit is wrong usage, and is refused before anything runs. */
 	if (region_init(&tried, spec, common->seed, &err) != ESP_OK)
 		return complain_usage("%s: %s", command, err.text);
 	region_fini(&tried);
@@ -60,7 +60,8 @@ int sim_discover_parse(const struct options_usage *usage, int *argc, char **argv
 	return exit_status < 0 ? take(common, usage->command) : exit_status;
 }
 
-enum esp_status sim_discover_level(const struct sim_discover *common, enum reading_noise noise, double *out_level, struct error *err)
+enum esp_status sim_discover_level(const struct sim_discover *common, enum reading_noise noise, double *out_level,
+                                   struct error *err)
 {
 	const struct region_spec spec = discover_spec(discover_setting_at(SIM_SETTING_DATACENTER));
 	double raw;
@@ -131,10 +132,11 @@ const char *sim_discover_text(const struct sim_discover *common, char text[SIM_D
 {
 	const struct region_spec *spec = &common->spec;
 
-	snprintf(text, SIM_DISCOVER_TEXT, "%u machines, %s over %u racks of %u hosts in %u row%s, %u cluster%s, %u datacenter%s", spec->machines,
-	         sim_discover_allocations[spec->allocation], spec->count[REGION_RACK], spec->count[REGION_HOST], spec->count[REGION_ROW],
-	         plural(spec->count[REGION_ROW]), spec->count[REGION_CLUSTER], plural(spec->count[REGION_CLUSTER]),
-	         spec->count[REGION_DATACENTER], plural(spec->count[REGION_DATACENTER]));
+	snprintf(
+		text, SIM_DISCOVER_TEXT, "%u machines, %s over %u racks of %u hosts in %u row%s, %u cluster%s, %u datacenter%s",
+		spec->machines, sim_discover_allocations[spec->allocation], spec->count[REGION_RACK], spec->count[REGION_HOST],
+		spec->count[REGION_ROW], plural(spec->count[REGION_ROW]), spec->count[REGION_CLUSTER],
+		plural(spec->count[REGION_CLUSTER]), spec->count[REGION_DATACENTER], plural(spec->count[REGION_DATACENTER]));
 	return text;
 }
 
@@ -150,8 +152,9 @@ static const struct cli_command *const commands[] = {
 
 static const struct cli_family family = {
 	.name = "discover",
-	.about = "Discovery as a whole in virtual time: a region of a cloud is made up, probes read it with other people's traffic in\n"
-	         "it, and Espalier embeds, groups, plans and runs what it would. docs/discovery-sim.md has the models.\n",
+	.about = "Discovery as a whole in virtual time: a region of a cloud is made up, probes read it with other people's "
+             "traffic in\n"
+			 "it, and Espalier embeds, groups, plans and runs what it would. docs/discovery-sim.md has the models.\n",
 	.more = "exit status: 0 done; 1 the work failed; 2 wrong usage\n",
 	.commands = commands,
 	.count = sizeof(commands) / sizeof(commands[0]),

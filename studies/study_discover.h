@@ -14,10 +14,11 @@
 #include "report/options.h"
 #include "studies/discover_find.h"
 
-extern const struct cli_command cli_discover_accuracy, cli_discover_agreement, cli_discover_autotune, cli_discover_best, cli_discover_calibrate,
-	cli_discover_network, cli_discover_speed;
+extern const struct cli_command cli_discover_accuracy, cli_discover_agreement, cli_discover_autotune, cli_discover_best,
+	cli_discover_calibrate, cli_discover_network, cli_discover_speed;
 
-extern const char *const sim_discover_settings[], *const sim_discover_noises[], *const sim_discover_allocations[], *const sim_discover_bys[];
+extern const char *const sim_discover_settings[], *const sim_discover_noises[], *const sim_discover_allocations[],
+																					*const sim_discover_bys[];
 
 struct sim_discover {
 	/* as it was typed; 0 or less: as the setting has it */
@@ -36,46 +37,106 @@ struct sim_discover {
 	double taken_level; /* of the noise, once sim_discover_calibrate() was called */
 };
 
-#define SIM_DISCOVER_INIT(of) {.setting = (of), .allocation = -1, .level = -1, .raw = DISCOVER_RAW, .seed = 1, .bytes = 100000000, .chunk_bytes = 1 << 20}
+#define SIM_DISCOVER_INIT(of) \
+	{ \
+		.setting = (of), .allocation = -1, .level = -1, .raw = DISCOVER_RAW, .seed = 1, .bytes = 100000000, \
+		.chunk_bytes = 1 << 20 \
+	}
 
-enum { SIM_SETTING_REGION, SIM_SETTING_DATACENTER, SIM_SETTING_JOB, SIM_SETTING_HALL, SIM_SETTING_CORNER }; /* as discover_setting_at() has them */
+/* as discover_setting_at() has them */
+enum { SIM_SETTING_REGION, SIM_SETTING_DATACENTER, SIM_SETTING_JOB, SIM_SETTING_HALL, SIM_SETTING_CORNER };
 
 #define SIM_DISCOVER_REGION(common) \
-	{"setting", 0, OPTION_CHOICE, &(common)->setting, "NAME", "region, datacenter, job, hall or corner: the options below change what it has", .choices = sim_discover_settings}, \
-	{"machines", 'n', OPTION_U64, &(common)->machines, "N", "virtual machines of the job", .min = 2, .max = REGION_MACHINES_MOST}, \
-	{"datacenters", 0, OPTION_U64, &(common)->datacenters, "N", "in all", .min = 1, .max = 65536}, \
-	{"clusters", 0, OPTION_U64, &(common)->clusters, "N", "in all", .min = 1, .max = 65536}, \
-	{"rows", 0, OPTION_U64, &(common)->rows, "N", "in all", .min = 1, .max = 65536}, \
-	{"racks", 0, OPTION_U64, &(common)->racks, "N", "in all", .min = 1, .max = 65536}, \
-	{"rack-hosts", 0, OPTION_U64, &(common)->rack_hosts, "N", "hosts of a rack", .min = 1, .max = 4096}, \
-	{"allocation", 0, OPTION_CHOICE, &(common)->allocation, "HOW", "spread: any host; packed: rack after rack, as far as they have room", .choices = sim_discover_allocations}, \
-	{"gbps", 0, OPTION_DOUBLE, &(common)->gbps, "G", "Gbit/s of a host's link (default 10)"}, \
-	{"oversubscribe", 0, OPTION_DOUBLE, &(common)->oversubscribe, "N", "a rack's uplink has its hosts' rates divided by this (default 4)"}, \
-	{"seed", 's', OPTION_U64, &(common)->seed, "N", "of the first case (default 1)", .max = UINT64_MAX / 2}, \
-	{"json", 0, OPTION_FLAG, &(common)->json, NULL, "print JSON"}
+	{"setting", \
+	 0, \
+	 OPTION_CHOICE, \
+	 &(common)->setting, \
+	 "NAME", \
+	 "region, datacenter, job, hall or corner: the options below change what it has", \
+	 .choices = sim_discover_settings}, \
+		{"machines", 'n', \
+	     OPTION_U64, &(common)->machines, \
+	     "N",        "virtual machines of the job", \
+	     .min = 2,   .max = REGION_MACHINES_MOST}, \
+		{"datacenters", 0, OPTION_U64, &(common)->datacenters, "N", "in all", .min = 1, .max = 65536}, \
+		{"clusters", 0, OPTION_U64, &(common)->clusters, "N", "in all", .min = 1, .max = 65536}, \
+		{"rows", 0, OPTION_U64, &(common)->rows, "N", "in all", .min = 1, .max = 65536}, \
+		{"racks", 0, OPTION_U64, &(common)->racks, "N", "in all", .min = 1, .max = 65536}, \
+		{"rack-hosts", 0, OPTION_U64, &(common)->rack_hosts, "N", "hosts of a rack", .min = 1, .max = 4096}, \
+		{"allocation", \
+	     0, \
+	     OPTION_CHOICE, \
+	     &(common)->allocation, \
+	     "HOW", \
+	     "spread: any host; packed: rack after rack, as far as they have room", \
+	     .choices = sim_discover_allocations}, \
+		{"gbps", 0, OPTION_DOUBLE, &(common)->gbps, "G", "Gbit/s of a host's link (default 10)"}, \
+		{"oversubscribe",          0,   OPTION_DOUBLE, \
+	     &(common)->oversubscribe, "N", "a rack's uplink has its hosts' rates divided by this (default 4)"}, \
+		{"seed", 's', OPTION_U64, &(common)->seed, "N", "of the first case (default 1)", .max = UINT64_MAX / 2}, \
+	{ \
+		"json", 0, OPTION_FLAG, &(common)->json, NULL, "print JSON" \
+	}
 
 #define SIM_DISCOVER_NOISE(common) \
-	{"noise", 0, OPTION_CHOICE, &(common)->noise, "MODEL", "cloud (default), jitter, startup, hot, outliers, quiet or busy", .choices = sim_discover_noises}, \
-	{"level", 0, OPTION_DOUBLE, &(common)->level, "L", "of the noise; by default calibrated, so that raw readings have the PAIA of --raw"}, \
-	{"raw", 0, OPTION_DOUBLE, &(common)->raw, "P", "that PAIA, on the setting datacenter (default 0.813, the paper's)"}
+	{"noise", \
+	 0, \
+	 OPTION_CHOICE, \
+	 &(common)->noise, \
+	 "MODEL", \
+	 "cloud (default), jitter, startup, hot, outliers, quiet or busy", \
+	 .choices = sim_discover_noises}, \
+		{"level",          0,   OPTION_DOUBLE, \
+	     &(common)->level, "L", "of the noise; by default calibrated, so that raw readings have the PAIA of --raw"}, \
+	{ \
+		"raw", 0, OPTION_DOUBLE, &(common)->raw, "P", \
+			"that PAIA, on the setting datacenter (default 0.813, the paper's)" \
+	}
 
 #define SIM_DISCOVER_EMBED(common) \
-	{"dimensions", 0, OPTION_U64, &(common)->dimensions, "N", "of the embedding (default: the root of the number of machines)", .max = EMBED_DIMENSIONS_MAX}, \
-	{"restarts", 0, OPTION_U64, &(common)->restarts, "N", "of the embedding, the best of which is kept (default 4)", .max = 1000}, \
-	{"steps", 0, OPTION_U64, &(common)->steps, "N", "of Adam in each (default 400)", .max = 1000000}, \
-	{"no-startup", 0, OPTION_FLAG, &(common)->no_startup, NULL, "embed without start-up costs of hosts"}, \
-	{"keep-outliers", 0, OPTION_FLAG, &(common)->keep_outliers, NULL, "embed readings as they are; by default those beyond all others are brought back first, as espalier probe does"}
+	{"dimensions", \
+	 0, \
+	 OPTION_U64, \
+	 &(common)->dimensions, \
+	 "N", \
+	 "of the embedding (default: the root of the number of machines)", \
+	 .max = EMBED_DIMENSIONS_MAX}, \
+		{"restarts", 0, OPTION_U64, &(common)->restarts, "N", \
+		 "of the embedding, the best of which is kept (default 4)", \
+	     .max = 1000}, \
+		{"steps", 0, OPTION_U64, &(common)->steps, "N", "of Adam in each (default 400)", .max = 1000000}, \
+		{"no-startup", 0, OPTION_FLAG, &(common)->no_startup, NULL, "embed without start-up costs of hosts"}, \
+	{ \
+		"keep-outliers", 0, OPTION_FLAG, &(common)->keep_outliers, NULL, \
+			"embed readings as they are; by default those beyond all others are brought back first, as espalier " \
+			"probe does" \
+	}
 
 #define SIM_DISCOVER_FIND(common, chunk_text) \
-	{"by", 0, OPTION_CHOICE, &(common)->by, "PROBE", "what machines are grouped by: latency (default) or bandwidth", .choices = sim_discover_bys}, \
-	{"bytes", 'b', OPTION_BYTES, &(common)->bytes, "B", "of the buffer (default 100000000)", .min = 4, .max = UINT64_C(1) << 40}, \
-	{"chunk", 0, OPTION_BYTES, &(common)->chunk_bytes, "B", "the most of it that travels in one piece (default " chunk_text ")", .min = 4}
+	{"by", \
+	 0, \
+	 OPTION_CHOICE, \
+	 &(common)->by, \
+	 "PROBE", \
+	 "what machines are grouped by: latency (default) or bandwidth", \
+	 .choices = sim_discover_bys}, \
+		{"bytes",      'b', \
+	     OPTION_BYTES, &(common)->bytes, \
+	     "B",          "of the buffer (default 100000000)", \
+	     .min = 4,     .max = UINT64_C(1) << 40}, \
+	{ \
+		"chunk", 0, OPTION_BYTES, &(common)->chunk_bytes, "B", \
+			"the most of it that travels in one piece (default " chunk_text ")", .min = 4 \
+	}
 
-/* options_parse(), and then what makes no sense together. Returns -1 to go on, or the exit status after having said what is wrong. */
-int sim_discover_parse(const struct options_usage *usage, int *argc, char **argv, struct sim_discover *common) __attribute__((warn_unused_result));
+/* options_parse(), and then what makes no sense together. Returns -1 to go on, or the exit status after having said
+ * what is wrong. */
+int sim_discover_parse(const struct options_usage *usage, int *argc, char **argv, struct sim_discover *common)
+	__attribute__((warn_unused_result));
 
 /* The level of a noise: as given, or calibrated on the setting datacenter. */
-ESP_CHECKED enum esp_status sim_discover_level(const struct sim_discover *common, enum reading_noise noise, double *out_level, struct error *err);
+ESP_CHECKED enum esp_status sim_discover_level(const struct sim_discover *common, enum reading_noise noise,
+                                               double *out_level, struct error *err);
 /* That of the noise that was asked for, into taken_level. */
 ESP_CHECKED enum esp_status sim_discover_calibrate(struct sim_discover *common, struct error *err);
 

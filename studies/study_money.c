@@ -1,5 +1,6 @@
 /*
- * study_money.c - espalier-study money: what a hub and a slow network cost beside a fast network, and which bandwidth a server needs.
+ * study_money.c - espalier-study money: what a hub and a slow network cost beside a fast network, and which bandwidth a
+ * server needs.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -47,13 +48,15 @@ static void print_assumptions(const struct money *money)
 		if (money->assumed.gpu[s])
 			printf("  price of a GPU, %s: %.0f (%s)\n", prices->scenarios[s].name, prices->scenarios[s].gpu, how);
 		if (money->assumed.worker[s])
-			printf("  price of a worker without GPUs, %s: %.0f (%s)\n", prices->scenarios[s].name, prices->scenarios[s].worker, how);
+			printf("  price of a worker without GPUs, %s: %.0f (%s)\n", prices->scenarios[s].name,
+			       prices->scenarios[s].worker, how);
 	}
 }
 
 static enum esp_status print_costs(const struct money *money)
 {
-	static const char *const paper[] = {"deployment", "workers", "network", "hub", "worker", "relative", "table 5 implies", "off %", NULL};
+	static const char *const paper[] = {"deployment", "workers",         "network", "hub", "worker",
+	                                    "relative",   "table 5 implies", "off %",   NULL};
 	static const char *const given[] = {"deployment", "workers", "network", "hub", "worker", "relative", NULL};
 	struct table table;
 	char name[48];
@@ -195,14 +198,26 @@ static void put_bound(struct rows *rows, const struct bound *bound, uint32_t wor
 static enum esp_status print_bounds(const struct bound *bounds, size_t count, uint32_t workers, struct json *json)
 {
 	static const struct column columns[] = {
-		{"model", "model"}, {"MB", "bytes", "%.0f", 1e-6}, {"ms", "seconds", "%.4g", 1e3}, {"CC", "CC"}, {"paper", "paper_CC", "%.0f"}, {"CS", "CS"},
-		{"paper", "paper_CS", "%.0f"}, {"NCC", "NCC"}, {"paper", "paper_NCC", "%.0f"}, {"NCS", "NCS"}, {"paper", "paper_NCS", "%.0f"}, {0},
+		{"model", "model"},
+		{"MB", "bytes", "%.0f", 1e-6},
+		{"ms", "seconds", "%.4g", 1e3},
+		{"CC", "CC"},
+		{"paper", "paper_CC", "%.0f"},
+		{"CS", "CS"},
+		{"paper", "paper_CS", "%.0f"},
+		{"NCC", "NCC"},
+		{"paper", "paper_NCC", "%.0f"},
+		{"NCS", "NCS"},
+		{"paper", "paper_NCS", "%.0f"},
+		{0},
 	};
 	struct rows rows;
 
 	if (!json)
-		printf("\nBandwidth (Gbit/s, in and out added) that a parameter server of %" PRIu32 " workers needs to hide behind computing\n"
-		       "(CC, CS: on the workers' hosts, central, sharded; NCC, NCS: on hosts of their own):\n\n", workers);
+		printf("\nBandwidth (Gbit/s, in and out added) that a parameter server of %" PRIu32
+		       " workers needs to hide behind computing\n"
+		       "(CC, CS: on the workers' hosts, central, sharded; NCC, NCS: on hosts of their own):\n\n",
+		       workers);
 	rows_begin(&rows, columns, json);
 	for (size_t i = 0; i < count; i++)
 		put_bound(&rows, &bounds[i], workers);
@@ -210,14 +225,16 @@ static enum esp_status print_bounds(const struct bound *bounds, size_t count, ui
 }
 
 /* The paper's models, and the one that was named. */
-static enum esp_status collect_bounds(const char *model_name, uint32_t workers, struct bound bounds[16], size_t *out_count, struct error *err)
+static enum esp_status collect_bounds(const char *model_name, uint32_t workers, struct bound bounds[16],
+                                      size_t *out_count, struct error *err)
 {
 	struct model model;
 	size_t count = 0;
 	for (; money_table2(count); count++) {
 		const struct money_bound_row *row = money_table2(count);
 		/* The paper's numbers are those of eight workers. */
-		bounds[count] = (struct bound){.bytes = row->bytes, .seconds = row->seconds, .paper = workers == 8 ? row->paper : NULL};
+		bounds[count] =
+			(struct bound){.bytes = row->bytes, .seconds = row->seconds, .paper = workers == 8 ? row->paper : NULL};
 		snprintf(bounds[count].name, sizeof bounds[count].name, "%s", row->name);
 	}
 	*out_count = count;
@@ -225,8 +242,10 @@ static enum esp_status collect_bounds(const char *model_name, uint32_t workers, 
 		return ESP_OK;
 	enum esp_status status = sim_model_open(&model, model_name, NULL, err);
 	if (status == ESP_OK && model.forward_s + model.backward_s > 0) {
-		bounds[count] = (struct bound){.bytes = (double)model_aggregated_bytes(&model), .seconds = model.forward_s + model.backward_s};
-		snprintf(bounds[count].name, sizeof bounds[count].name, "%s%s", model.name, model.times_assumed ? " (times assumed)" : "");
+		bounds[count] = (struct bound){.bytes = (double)model_aggregated_bytes(&model),
+		                               .seconds = model.forward_s + model.backward_s};
+		snprintf(bounds[count].name, sizeof bounds[count].name, "%s%s", model.name,
+		         model.times_assumed ? " (times assumed)" : "");
 		*out_count = count + 1;
 	}
 	model_fini(&model);
@@ -250,17 +269,20 @@ static enum esp_status load_prices(const char *path, struct money_prices *prices
 	return status;
 }
 
-static enum esp_status show_text(const struct money money[2], const struct bound *bounds, size_t count, uint32_t workers)
+static enum esp_status show_text(const struct money money[2], const struct bound *bounds, size_t count,
+                                 uint32_t workers)
 {
-	puts(money[0].prices.from_paper ? "Cost of a worker with its share of network and hub (Parameter Hub, table 5)"
-	                                : "Cost of a worker with its share of network and hub, with the prices that were given");
+	puts(money[0].prices.from_paper
+	         ? "Cost of a worker with its share of network and hub (Parameter Hub, table 5)"
+	         : "Cost of a worker with its share of network and hub, with the prices that were given");
 	enum esp_status status = ESP_OK;
 	for (int reading = MONEY_CORRECTED; reading <= MONEY_PRINTED && status == ESP_OK; reading++)
 		status = print_money(&money[reading], (enum money_reading)reading);
 	return status == ESP_OK ? print_bounds(bounds, count, workers, NULL) : status;
 }
 
-static enum esp_status show_json(const struct money money[2], const struct bound *bounds, size_t count, uint32_t workers)
+static enum esp_status show_json(const struct money money[2], const struct bound *bounds, size_t count,
+                                 uint32_t workers)
 {
 	struct json json;
 	json_init(&json, stdout);
@@ -287,15 +309,20 @@ static int run(int argc, char **argv)
 	const struct option_spec options[] = {
 		{"prices", 'p', OPTION_STRING, &path, "FILE", "prices as JSON; what it leaves out is the paper's"},
 		{"model", 'm', OPTION_STRING, &model, "MODEL", "also the bandwidth that this model needs"},
-		{"workers", 'w', OPTION_U64, &workers, "N", "workers that share the server, for the bandwidth (default 8)", .min = 2, .max = 1u << 20},
+		{"workers", 'w', OPTION_U64, &workers, "N", "workers that share the server, for the bandwidth (default 8)",
+	     .min = 2, .max = 1u << 20},
 		{"json", 0, OPTION_FLAG, &json, NULL, "print JSON"},
 		{0},
 	};
-	const struct options_usage usage = {COMMAND, "",
-	                                    "Compares the cost of training on a fast network with sharded servers and on a slow one with a hub\n"
-	                                    "per rack, with the formulas and prices of the Parameter Hub paper or with yours, and says which\n"
-	                                    "numbers are assumed. Then the bandwidth below which communication cannot hide behind computing.",
-	                                    options, 0, 0};
+	const struct options_usage usage = {
+		COMMAND,
+		"",
+		"Compares the cost of training on a fast network with sharded servers and on a slow one with a hub\n"
+		"per rack, with the formulas and prices of the Parameter Hub paper or with yours, and says which\n"
+		"numbers are assumed. Then the bandwidth below which communication cannot hide behind computing.",
+		options,
+		0,
+		0};
 	struct money_prices prices;
 	struct money money[2];
 	struct bound bounds[16];
@@ -311,8 +338,10 @@ static int run(int argc, char **argv)
 		status = collect_bounds(model, (uint32_t)workers, bounds, &count, &err);
 	if (status != ESP_OK)
 		return complain(COMMAND ": %s", err.text);
-	status = json ? show_json(money, bounds, count, (uint32_t)workers) : show_text(money, bounds, count, (uint32_t)workers);
+	status =
+		json ? show_json(money, bounds, count, (uint32_t)workers) : show_text(money, bounds, count, (uint32_t)workers);
 	return status == ESP_OK ? EXIT_OK : complain(COMMAND ": the result could not be written");
 }
 
-const struct cli_command study_money = {"money", "says what a hub costs beside a fast network, and which bandwidth a server needs", run};
+const struct cli_command study_money = {
+	"money", "says what a hub costs beside a fast network, and which bandwidth a server needs", run};

@@ -1,5 +1,6 @@
 /*
- * study_netop.c - espalier-study netop: the tables and figures of "How to Train your DNN: The Network Operator Edition", computed.
+ * study_netop.c - espalier-study netop: the tables and figures of "How to Train your DNN: The Network Operator
+ * Edition", computed.
  */
 #include <malloc.h>
 #include <math.h>
@@ -48,7 +49,8 @@ static double error_of(const struct paper_cell *cell)
 
 /* ---- computing ---- */
 
-static enum esp_status compute_set(enum model_set set, struct paper_request request, struct results *results, struct error *err)
+static enum esp_status compute_set(enum model_set set, struct paper_request request, struct results *results,
+                                   struct error *err)
 {
 	struct model models[PAPER_MODELS] = {{0}};
 	enum esp_status status = ESP_OK;
@@ -180,7 +182,8 @@ static bool is_same_column(const struct paper_cell *a, const struct paper_cell *
 }
 
 /* The first cell of each column. */
-static size_t find_columns(const struct results *results, const struct paper_part *part, const struct paper_cell *columns[COLUMNS_MAX])
+static size_t find_columns(const struct results *results, const struct paper_part *part,
+                           const struct paper_cell *columns[COLUMNS_MAX])
 {
 	size_t count = 0;
 
@@ -203,16 +206,18 @@ static void value_cell(struct table *table, const struct paper_cell *cell)
 	if (isnan(cell->paper))
 		table_cell(table, "%.4g%s%s", cell->value, unit[0] == 's' ? " " : "", unit);
 	else
-		table_cell(table, "%.4g%s%s (%.4g, %+.1f %%)", cell->value, unit[0] == 's' ? " " : "", unit, cell->paper, 100 * error_of(cell));
+		table_cell(table, "%.4g%s%s (%.4g, %+.1f %%)", cell->value, unit[0] == 's' ? " " : "", unit, cell->paper,
+		           100 * error_of(cell));
 }
 
-static void print_line(struct table *table, const struct results *results, const struct paper_part *part, const struct paper_cell *first,
-                       const struct paper_cell *const *columns, size_t count)
+static void print_line(struct table *table, const struct results *results, const struct paper_part *part,
+                       const struct paper_cell *first, const struct paper_cell *const *columns, size_t count)
 {
 	if (part->is_figure)
 		table_cell(table, "%s", first->column);
 	else
-		table_cell(table, "%s%s%s", paper_model_names[first->model], first->row ? ", " : "", first->row ? first->row : "");
+		table_cell(table, "%s%s%s", paper_model_names[first->model], first->row ? ", " : "",
+		           first->row ? first->row : "");
 	table_cell(table, "%s", model_set_names[first->set]);
 	for (size_t c = 0; c < count; c++) {
 		const struct paper_cell *found = NULL;
@@ -254,7 +259,8 @@ static enum esp_status print_part(const struct results *results, const struct pa
 		if (is_first)
 			print_line(&table, results, part, cell, columns, count);
 	}
-	printf("%s %u: %s%s%s\n", part->is_figure ? "Figure" : "Table", part->number, part->title, part->x ? "; across: " : "", part->x ? part->x : "");
+	printf("%s %u: %s%s%s\n", part->is_figure ? "Figure" : "Table", part->number, part->title,
+	       part->x ? "; across: " : "", part->x ? part->x : "");
 	enum esp_status status = table_print(&table, stdout);
 	table_fini(&table);
 	putchar('\n');
@@ -268,8 +274,8 @@ static void print_distances(const struct results *results)
 		struct distance found = distance(results, set, compared[i % COMPARED]);
 
 		if (found.count > 0)
-			printf("table %u, %s: mean error %.1f %%, worst %.1f %%, %u of %u within 4 %%\n", compared[i % COMPARED], model_set_names[set],
-			       100 * found.mean, 100 * found.worst, found.within_4, found.count);
+			printf("table %u, %s: mean error %.1f %%, worst %.1f %%, %u of %u within 4 %%\n", compared[i % COMPARED],
+			       model_set_names[set], 100 * found.mean, 100 * found.worst, found.within_4, found.count);
 	}
 }
 
@@ -291,7 +297,8 @@ static const struct paper_part *find_part(const char *name)
 	for (size_t i = 0; paper_part_at(i); i++) {
 		char text[16];
 
-		snprintf(text, sizeof(text), "%s%u", paper_part_at(i)->is_figure ? "figure" : "table", paper_part_at(i)->number);
+		snprintf(text, sizeof(text), "%s%u", paper_part_at(i)->is_figure ? "figure" : "table",
+		         paper_part_at(i)->number);
 		if (strcmp(name, text) == 0)
 			return paper_part_at(i);
 	}
@@ -306,7 +313,8 @@ static int compute(const char *only_name, int set, uint64_t seed, bool as_json)
 	enum esp_status status = ESP_OK;
 
 	if (only_name && !only)
-		return complain_usage(COMMAND ": '%s' is none of table1, table4, table6 to table10, figure3 to figure12", only_name);
+		return complain_usage(COMMAND ": '%s' is none of table1, table4, table6 to table10, figure3 to figure12",
+		                      only_name);
 	for (int i = 0; i < SETS && status == ESP_OK; i++) {
 		if (set < 0 || set == i)
 			status = compute_set((enum model_set)i, (struct paper_request){.seed = seed, .only = only}, &results, &err);
@@ -325,18 +333,26 @@ static int run(int argc, char **argv)
 	int set = -1;
 	bool json = false;
 	const struct option_spec options[] = {
-		{"set", 0, OPTION_CHOICE, &set, "SET", "one set of values: public, factors, calibrated (default: all three)", .choices = model_set_names},
-		{"seed", 's', OPTION_U64, &seed, "S", "draws the order of sending and the workers' speeds (default 0: the models')"},
+		{"set", 0, OPTION_CHOICE, &set, "SET", "one set of values: public, factors, calibrated (default: all three)",
+	     .choices = model_set_names},
+		{"seed", 's', OPTION_U64, &seed, "S",
+	     "draws the order of sending and the workers' speeds (default 0: the models')"},
 		{"json", 0, OPTION_FLAG, &json, NULL, "print JSON"},
 		{0},
 	};
 	const struct options_usage usage = {
-		COMMAND, "[table1 | table4 | ... | figure12]",
-		"Computes the tables and the series behind the figures of \"How to Train your DNN: The Network Operator Edition\"\n"
-		"(Chang et al.), with the paper's value and the distance from it where the paper gives one. Three sets of values:\n"
-		"public (architectures and measured times), factors (and a factor or two per network, read back from the paper's\n"
+		COMMAND,
+		"[table1 | table4 | ... | figure12]",
+		"Computes the tables and the series behind the figures of \"How to Train your DNN: The Network Operator "
+	    "Edition\"\n"
+		"(Chang et al.), with the paper's value and the distance from it where the paper gives one. Three sets of "
+	    "values:\n"
+		"public (architectures and measured times), factors (and a factor or two per network, read back from the "
+	    "paper's\n"
 		"results), calibrated (and an order of sending and workers' speeds that fit its tables 4 and 6).",
-		options, 0, 1};
+		options,
+		0,
+		1};
 	int parsed = options_parse(&usage, &argc, argv);
 
 	if (parsed >= 0)
@@ -347,4 +363,5 @@ static int run(int argc, char **argv)
 	return compute(argc > 1 ? argv[1] : NULL, set, seed, json);
 }
 
-const struct cli_command study_netop = {"netop", "\"How to Train your DNN: The Network Operator Edition\": its tables and figures", run};
+const struct cli_command study_netop = {
+	"netop", "\"How to Train your DNN: The Network Operator Edition\": its tables and figures", run};

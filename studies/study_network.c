@@ -1,5 +1,6 @@
 /*
- * study_network.c - espalier-study discover network: a made-up region, for other tools: its topology, the truth, readings.
+ * study_network.c - espalier-study discover network: a made-up region, for other tools: its topology, the truth,
+ * readings.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,13 +30,15 @@ static enum esp_status write_racks(const struct region *region, const char *path
 
 		fprintf(out.file, "vm%02u", i);
 		for (uint32_t level = REGION_DATACENTER; level <= REGION_RACK; level++)
-			fprintf(out.file, "%c%s%u", level == REGION_DATACENTER ? ' ' : '/', region_level_name((enum region_level)level), place[level]);
+			fprintf(out.file, "%c%s%u", level == REGION_DATACENTER ? ' ' : '/',
+			        region_level_name((enum region_level)level), place[level]);
 		putc('\n', out.file);
 	}
 	return outfile_commit(&out, err);
 }
 
-static enum esp_status read_survey(const struct given *given, const struct discover_case *made, struct survey *survey, struct error *err)
+static enum esp_status read_survey(const struct given *given, const struct discover_case *made, struct survey *survey,
+                                   struct error *err)
 {
 	uint64_t seed = given->common.seed;
 	double level;
@@ -98,7 +101,8 @@ static enum esp_status make(const struct given *given, struct error *err)
 
 	if (status != ESP_OK)
 		return status;
-	status = region_topology(&made.region, given->quiet ? NULL : made.crowd.host_share, given->quiet ? NULL : made.crowd.flows, &topology, err);
+	status = region_topology(&made.region, given->quiet ? NULL : made.crowd.host_share,
+	                         given->quiet ? NULL : made.crowd.flows, &topology, err);
 	if (status == ESP_OK)
 		status = topology_print(topology, stdout, err);
 	if (status == ESP_OK && given->racks)
@@ -117,17 +121,23 @@ static int run(int argc, char **argv)
 	const struct option_spec options[] = {
 		SIM_DISCOVER_REGION(&given.common),
 		SIM_DISCOVER_NOISE(&given.common),
-		{"racks-file", 0, OPTION_STRING, &given.racks, "FILE", "write where each machine stands: the truth, as a rack map"},
-		{"survey", 0, OPTION_STRING, &given.survey, "FILE", "write what probes would read, for espalier probe --matrix"},
+		{"racks-file", 0, OPTION_STRING, &given.racks, "FILE",
+	     "write where each machine stands: the truth, as a rack map"},
+		{"survey", 0, OPTION_STRING, &given.survey, "FILE",
+	     "write what probes would read, for espalier probe --matrix"},
 		{"quiet", 'q', OPTION_FLAG, &given.quiet, NULL, "without other people's traffic on the links"},
 		{0},
 	};
-	const struct options_usage usage = {COMMAND, "",
-	                                    "Prints a made-up region as a topology, with the machines of a job in it and other people's traffic, for\n"
-	                                    "espalier sim run --topology.\n\n"
-	                                    "  espalier-study discover network --setting job > job.topology\n"
-	                                    "  espalier sim run --collective allreduce --topology job.topology --mechanism flat",
-	                                    options, 0, 0};
+	const struct options_usage usage = {
+		COMMAND,
+		"",
+		"Prints a made-up region as a topology, with the machines of a job in it and other people's traffic, for\n"
+		"espalier sim run --topology.\n\n"
+		"  espalier-study discover network --setting job > job.topology\n"
+		"  espalier sim run --collective allreduce --topology job.topology --mechanism flat",
+		options,
+		0,
+		0};
 	int exit_status = sim_discover_parse(&usage, &argc, argv, &given.common);
 
 	if (exit_status < 0 && given.common.json)

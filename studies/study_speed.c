@@ -92,8 +92,17 @@ static void put_heading(const struct given *given, struct json *json)
 static enum esp_status print(const struct given *given)
 {
 	static const struct column columns[] = {
-		{"plan", "plan"}, {"groups", "groups", "%.1f"}, {"AMI", "ami", "%.3f"}, {"mean ms", "mean_s", "%.1f", 1e3}, {"P50 ms", "p50_s", "%.1f", 1e3},
-		{"P95 ms", "p95_s", "%.1f", 1e3}, {"speedup: mean", NULL, "%.2f"}, {"P50", NULL, "%.2f"}, {"P95", NULL, "%.2f"}, {NULL, "seconds"}, {0},
+		{"plan", "plan"},
+		{"groups", "groups", "%.1f"},
+		{"AMI", "ami", "%.3f"},
+		{"mean ms", "mean_s", "%.1f", 1e3},
+		{"P50 ms", "p50_s", "%.1f", 1e3},
+		{"P95 ms", "p95_s", "%.1f", 1e3},
+		{"speedup: mean", NULL, "%.2f"},
+		{"P50", NULL, "%.2f"},
+		{"P95", NULL, "%.2f"},
+		{NULL, "seconds"},
+		{0},
 	};
 	const struct sim_discover *common = &given->common;
 	char text[SIM_DISCOVER_TEXT];
@@ -103,8 +112,9 @@ static enum esp_status print(const struct given *given)
 	if (common->json)
 		put_heading(given, &json);
 	else
-		printf("%s, in %u of the racks; %" PRIu64 " runs, grouped by %s, noise %s at level %.4f\n", sim_discover_text(common, text),
-		       given->result.held[REGION_RACK], given->runs, sim_discover_bys[common->by], sim_discover_noises[common->noise], common->taken_level);
+		printf("%s, in %u of the racks; %" PRIu64 " runs, grouped by %s, noise %s at level %.4f\n",
+		       sim_discover_text(common, text), given->result.held[REGION_RACK], given->runs,
+		       sim_discover_bys[common->by], sim_discover_noises[common->noise], common->taken_level);
 	rows_begin(&rows, columns, common->json ? &json : NULL);
 	for (unsigned way = 0; way < SPEED_WAYS; way++)
 		put_way(&rows, &given->result, (enum speed_way)way);
@@ -156,9 +166,14 @@ static enum esp_status draw(const struct given *given, const double *x, size_t c
 		shares_below(&given->result, way, x, count, &y[way * count]);
 		lines[way] = (struct chart_line){speed_way_name((enum speed_way)way), &y[way * count]};
 	}
-	const struct chart chart = {
-		.title = "An allreduce by several groupings", .note = sim_discover_text(&given->common, text), .x_label = "at most so many ms",
-		.y_label = "runs (%)", .x = x, .count = count, .lines = lines, .line_count = SPEED_WAYS};
+	const struct chart chart = {.title = "An allreduce by several groupings",
+	                            .note = sim_discover_text(&given->common, text),
+	                            .x_label = "at most so many ms",
+	                            .y_label = "runs (%)",
+	                            .x = x,
+	                            .count = count,
+	                            .lines = lines,
+	                            .line_count = SPEED_WAYS};
 	return chart_save(&chart, given->svg, err);
 }
 
@@ -166,7 +181,8 @@ static enum esp_status write_chart(const struct given *given, struct error *err)
 {
 	size_t room = (size_t)given->result.runs * SPEED_WAYS;
 	double *x = calloc(room, sizeof(*x)), *y = calloc(room * SPEED_WAYS, sizeof(*y));
-	enum esp_status status = x && y ? draw(given, x, all_times(&given->result, x), y, err) : error_set(err, ESP_ENOMEM, "no memory for a chart");
+	enum esp_status status = x && y ? draw(given, x, all_times(&given->result, x), y, err)
+	                                : error_set(err, ESP_ENOMEM, "no memory for a chart");
 
 	free(x);
 	free(y);
@@ -179,7 +195,7 @@ static enum esp_status write_chart(const struct given *given, struct error *err)
 #define MACHINES_MANY 256u        /* so many have more flows at a time than can be computed anew whenever one ends */
 #define GRAIN_MANY_NS NS_PER_MS
 
-/* What nobody has said: every machine is the master of a chunk, and it ends within minutes. */
+/* Defaults: every machine is the master of a chunk, and the study ends within minutes. */
 static void choose(struct given *given)
 {
 	uint64_t machines = given->common.spec.machines, share = (given->common.bytes + machines - 1) / machines;
@@ -200,26 +216,36 @@ static int run(int argc, char **argv)
 		SIM_DISCOVER_EMBED(&given.common),
 		SIM_DISCOVER_FIND(&given.common, "512K, or a machine's share"),
 		{"runs", 'r', OPTION_U64, &given.runs, "N", "(default 50)", .min = 1, .max = 10000},
-		{"jobs", 'j', OPTION_U64, &given.jobs, "N", "runs at a time (default: as many as there are cores)", .min = 1, .max = 256},
-		{"grain", 0, OPTION_STRING, &given.grain, "T", "flows keep their rates so long while few of them come or go (default 0: never; from 256 machines on 1ms)"},
-		{"whole-hosts", 0, OPTION_FLAG, &given.whole_hosts, NULL, "no host has a neighbour that takes part of its link"},
+		{"jobs", 'j', OPTION_U64, &given.jobs, "N", "runs at a time (default: as many as there are cores)", .min = 1,
+	     .max = 256},
+		{"grain", 0, OPTION_STRING, &given.grain, "T",
+	     "flows keep their rates so long while few of them come or go (default 0: never; from 256 machines on 1ms)"},
+		{"whole-hosts", 0, OPTION_FLAG, &given.whole_hosts, NULL,
+	     "no host has a neighbour that takes part of its link"},
 		{"svg", 0, OPTION_STRING, &given.svg, "FILE", "draw the distributions"},
 		{0},
 	};
-	const struct options_usage usage = {COMMAND, "",
-	                                    "Runs an allreduce in virtual time on the same machines again and again, each time with other traffic and new\n"
-	                                    "readings: flat, and two-level by probed groups (probed: as many as the cost model likes; probed+tuned: after some\n"
-	                                    "steps of retuning; probed-root: the root of the number of machines, as the paper has it), by balanced random groups, and by the true racks. Figures 8\n"
-	                                    "and 9 of PLink.\n\n"
-	                                    "  espalier-study discover speed --svg speed.svg",
-	                                    options, 0, 0};
+	const struct options_usage usage = {
+		COMMAND,
+		"",
+		"Runs an allreduce in virtual time on the same machines again and again, each time with other traffic and new\n"
+		"readings: flat, and two-level by probed groups (probed: as many as the cost model likes; probed+tuned: after "
+	    "some\n"
+		"steps of retuning; probed-root: the root of the number of machines, as the paper has it), by balanced random "
+	    "groups, and by the true racks. Figures 8\n"
+		"and 9 of PLink.\n\n"
+		"  espalier-study discover speed --svg speed.svg",
+		options,
+		0,
+		0};
 
 	given.common.chunk_bytes = 0;
 	int exit_status = sim_discover_parse(&usage, &argc, argv, &given.common);
 	if (exit_status >= 0)
 		return exit_status;
 	if (given.grain && !units_parse_delay(given.grain, &given.grain_ns))
-		return complain_usage("%s: --grain is a time such as 100us, up to an hour; a number alone counts microseconds", COMMAND);
+		return complain_usage("%s: --grain is a time such as 100us, up to an hour; a number alone counts microseconds",
+		                      COMMAND);
 	choose(&given);
 	enum esp_status status = measure(&given, &err);
 	if (status == ESP_OK && given.svg)
@@ -230,4 +256,5 @@ static int run(int argc, char **argv)
 	return complain_end(COMMAND, status, &err);
 }
 
-const struct cli_command cli_discover_speed = {"speed", "two-level by found groups against flat, over many runs (figures 8 and 9)", run};
+const struct cli_command cli_discover_speed = {
+	"speed", "two-level by found groups against flat, over many runs (figures 8 and 9)", run};

@@ -26,7 +26,7 @@ struct table1 {
 
 /* ---- counting ---- */
 
-/* Chunks such that those who own chunks own equally many. */
+/* Chunks such that all owners own equally many. */
 static uint64_t even_chunks(enum paper_row row, uint64_t nodes)
 {
 	uint64_t cube = 1;

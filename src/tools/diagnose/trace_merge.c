@@ -12,7 +12,7 @@
 #include "report/complain.h"
 #include "report/trace_event.h"
 
-#define ARROW_LEAST 10000 /* ns: who waited for less is not worth one */
+#define ARROW_LEAST 10000 /* ns: a shorter wait is not worth one */
 
 void trace_merge_fini(struct trace_merge *merge)
 {
@@ -90,7 +90,8 @@ static enum esp_status check_origin(const struct trace_merge *merge, const struc
 	const struct trace_file *first = &merge->files[0];
 	for (uint32_t i = 0; i + 1 < merge->file_count; i++)
 		if (merge->files[i].origin.rank == file->origin.rank)
-			return error_set(err, ESP_EINVAL, "%.90s and %.90s are both of rank %u", merge->files[i].path, file->path, file->origin.rank);
+			return error_set(err, ESP_EINVAL, "%.90s and %.90s are both of rank %u", merge->files[i].path, file->path,
+			                 file->origin.rank);
 	if (first->origin.instance != file->origin.instance || first->origin.size != file->origin.size)
 		return error_set(err, ESP_EINVAL, "%.90s and %.90s are of different runs", first->path, file->path);
 	return ESP_OK;
@@ -114,7 +115,8 @@ static enum esp_status read_events(struct trace_merge *merge, struct trace_file 
 	file->events = reader.events;
 	file->is_cut = reader.is_cut;
 	if (status == ESP_OK && origins != 1)
-		return error_set(err, ESP_EPARSE, "it is no trace of a rank: there %s espalier_clock in it, as in one that was merged before",
+		return error_set(err, ESP_EPARSE,
+		                 "it is no trace of a rank: there %s espalier_clock in it, as in one that was merged before",
 		                 origins == 0 ? "is no" : "is more than one");
 	return status;
 }
@@ -156,7 +158,7 @@ static void number_hosts(struct trace_merge *merge)
 	}
 }
 
-/* What is to be added to a moment of this file. */
+/* The nanoseconds to add to a moment of this file. */
 static int64_t difference(const struct trace_merge *merge, const struct trace_file *file, int64_t at_ns)
 {
 	const struct align_host *host = &merge->hosts[file->host];
@@ -208,7 +210,8 @@ enum esp_status trace_merge_align(struct trace_merge *merge, struct error *err)
 		number_hosts(merge);
 		for (size_t i = 0; i < merge->visit_count; i++) {
 			const struct trace_visit *visit = &merge->visits[i];
-			meetings[i] = (struct align_meeting){visit->call, merge->files[visit->file].host, visit->begin_ns, visit->end_ns};
+			meetings[i] =
+				(struct align_meeting){visit->call, merge->files[visit->file].host, visit->begin_ns, visit->end_ns};
 		}
 		status = align_hosts(meetings, merge->visit_count, merge->host_count, merge->hosts);
 	}
@@ -290,7 +293,8 @@ static void put_value(struct json *json, json_t *value)
 }
 
 /* The same event at its time of the common clock. */
-static void write_event(struct trace_merge *merge, const struct trace_file *file, json_t *event, struct trace_events *events)
+static void write_event(struct trace_merge *merge, const struct trace_file *file, json_t *event,
+                        struct trace_events *events)
 {
 	int64_t begin, end;
 	bool has_time = trace_times(event, &begin, &end), has_length = json_object_get(event, "dur") != NULL;
@@ -308,13 +312,15 @@ static void write_event(struct trace_merge *merge, const struct trace_file *file
 	json_object_end(&events->json);
 }
 
-static enum esp_status write_file(struct trace_merge *merge, const struct trace_file *file, struct trace_events *events, struct error *err)
+static enum esp_status write_file(struct trace_merge *merge, const struct trace_file *file, struct trace_events *events,
+                                  struct error *err)
 {
 	struct trace_reader reader;
 	json_t *event = NULL;
 	enum esp_status status = trace_reader_open(&reader, file->text, file->size, err);
 	while (status == ESP_OK && (status = trace_reader_next(&reader, &event, err)) == ESP_OK && event) {
-		struct trace_origin own; /* what times are by now, its clock does not tell; and so nobody takes the result for a rank's */
+		/* its clock does not tell these times, and the result is not to be taken for a rank's trace */
+		struct trace_origin own;
 		if (!trace_origin_read(event, &own))
 			write_event(merge, file, event, events);
 		json_decref(event);
@@ -329,7 +335,8 @@ static struct trace_spot spot_of(const struct trace_merge *merge, const struct t
 }
 
 /* From the one that came last to each that had waited for it. */
-static void write_arrows(struct trace_merge *merge, struct trace_events *events, const struct trace_visit *visits, size_t count)
+static void write_arrows(struct trace_merge *merge, struct trace_events *events, const struct trace_visit *visits,
+                         size_t count)
 {
 	const struct trace_visit *last = visits;
 	for (size_t i = 1; i < count; i++)
@@ -339,7 +346,8 @@ static void write_arrows(struct trace_merge *merge, struct trace_events *events,
 		if (last->begin_ns - visit->begin_ns < ARROW_LEAST || visit->end_ns < last->begin_ns)
 			continue;
 		int64_t until = visit->end_ns > last->begin_ns ? last->begin_ns + 1 : visit->end_ns;
-		trace_flow(events, ++merge->arrows, "flow", "waited for", spot_of(merge, last, last->begin_ns), spot_of(merge, visit, until));
+		trace_flow(events, ++merge->arrows, "flow", "waited for", spot_of(merge, last, last->begin_ns),
+		           spot_of(merge, visit, until));
 	}
 }
 
@@ -376,7 +384,7 @@ static void print_clocks(const struct trace_merge *merge, FILE *out)
 		else if (host->is_known)
 			fprintf(out, "; %s is off by at most %.1f us", host_words(merge, i, words), (double)host->error_ns / 1e3);
 		else
-			fprintf(out, "; %s by the clock on the wall, as it met nobody", host_words(merge, i, words));
+			fprintf(out, "; %s by the clock on the wall, as it met no other host", host_words(merge, i, words));
 	}
 }
 
@@ -432,8 +440,8 @@ static void tell_missing(const struct trace_merge *merge)
 			used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%u", used ? ", " : "", rank);
 	}
 	if (missing > 0)
-		complain_note("trace: %u of %u ranks %s not in it: %s%s; those who were killed leave a file that ends in .part", missing, size,
-		              missing == 1 ? "is" : "are", list, used >= sizeof(list) - 16 ? ", ..." : "");
+		complain_note("trace: %u of %u ranks %s not in it: %s%s; ranks that were killed leave a file that ends in .part",
+		              missing, size, missing == 1 ? "is" : "are", list, used >= sizeof(list) - 16 ? ", ..." : "");
 }
 
 void trace_merge_tell(const struct trace_merge *merge)
@@ -442,15 +450,19 @@ void trace_merge_tell(const struct trace_merge *merge)
 	char words[HOST_WORDS];
 	for (uint32_t i = 0; i < merge->file_count; i++)
 		cut += merge->files[i].is_cut;
-	complain_note("trace: %" PRIu64 " events of %u rank%s on %u host%s, %" PRIu64 " arrow%s", merge->events, merge->file_count,
-	              plural(merge->file_count), merge->host_count, plural(merge->host_count), merge->arrows, plural(merge->arrows));
+	complain_note("trace: %" PRIu64 " events of %u rank%s on %u host%s, %" PRIu64 " arrow%s", merge->events,
+	              merge->file_count, plural(merge->file_count), merge->host_count, plural(merge->host_count),
+	              merge->arrows, plural(merge->arrows));
 	tell_missing(merge);
 	if (cut > 0)
-		complain_note("trace: %u of %u files end%s in the middle: the rank was killed", cut, merge->file_count, cut == 1 ? "s" : "");
+		complain_note("trace: %u of %u files end%s in the middle: the rank was killed", cut, merge->file_count,
+		              cut == 1 ? "s" : "");
 	for (uint32_t i = 1; i < merge->host_count; i++) {
 		if (merge->hosts[i].is_known)
-			complain_note("trace: the clock of %s is known to %.1f us", host_words(merge, i, words), (double)merge->hosts[i].error_ns / 1e3);
+			complain_note("trace: the clock of %s is known to %.1f us", host_words(merge, i, words),
+			              (double)merge->hosts[i].error_ns / 1e3);
 		else
-			complain_note("trace: the clock of %s is only known from the wall, as its ranks met no others", host_words(merge, i, words));
+			complain_note("trace: the clock of %s is only known from the wall, as its ranks met no others",
+			              host_words(merge, i, words));
 	}
 }
