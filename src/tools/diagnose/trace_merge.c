@@ -440,8 +440,9 @@ static void tell_missing(const struct trace_merge *merge)
 			used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%u", used ? ", " : "", rank);
 	}
 	if (missing > 0)
-		complain_note("trace: %u of %u ranks %s not in it: %s%s; ranks that were killed leave a file that ends in .part",
-		              missing, size, missing == 1 ? "is" : "are", list, used >= sizeof(list) - 16 ? ", ..." : "");
+		complain_note(
+			"trace: %u of %u ranks %s not in it: %s%s; ranks that were killed leave a file that ends in .part", missing,
+			size, missing == 1 ? "is" : "are", list, used >= sizeof(list) - 16 ? ", ..." : "");
 }
 
 void trace_merge_tell(const struct trace_merge *merge)
