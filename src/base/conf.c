@@ -33,13 +33,16 @@ static const struct conf_setting settings[] = {
 	{"transport", CONF_CHOICE, "auto", 0, 0, transports, "how ranks of one host reach each other: shared memory or sockets",
 	 AT(transport), .agreed = true, .strict = true},
 	{"small_bytes", CONF_BYTES, "8K", 0, 64 << 10, NULL,
-	 "most bytes that all ranks of a host sum each for itself, in one round through a board", AT(small_bytes), true},
+	 "most bytes that each rank of a host sums by itself, in one round of the small path", AT(small_bytes), true},
 	{"small_shm_bytes", CONF_BYTES, "128K", 0, 512 << 10, NULL,
-	 "most bytes of a rank's data that go through a board; 0: no boards", AT(small_shm_bytes), true},
-	{"stores", CONF_BOOL, "yes", 0, 0, NULL,
-	 "ranks of a host store sums into each other's memory from esp_alloc(); no: each fetches them by itself", AT(stores)},
-	{"seats", CONF_BOOL, "yes", 0, 0, NULL,
-	 "where ranks of a host that talk through sockets outnumber its cores, each goes to the core of its turn now and then; no: the system decides", AT(seats)},
+	 "most bytes of a rank's data that go through the small path of a host; 0: it is off", AT(small_shm_bytes), true,
+	 .old_name = "board_bytes"},
+	{"peer_stores", CONF_BOOL, "yes", 0, 0, NULL,
+	 "ranks of a host store sums into each other's memory from esp_alloc(); no: each fetches them by itself", AT(peer_stores),
+	 .old_name = "stores"},
+	{"core_affinity", CONF_BOOL, "yes", 0, 0, NULL,
+	 "on hosts with more ranks than cores that use TCP, waiting ranks move to core (rank mod cores) now and then",
+	 AT(core_affinity), .old_name = "seats"},
 	{"buffer_bytes", CONF_BYTES, "64M", 1 << 20, UINT64_C(1) << 36, NULL, "most memory for data under way, in each process",
 	 AT(buffer_bytes), true},
 	{"deadline_seconds", CONF_UINT, "300", 1, 31536000, NULL, "how long a call may take", AT(deadline_seconds)},
@@ -249,13 +252,32 @@ static size_t prefix_length(const char *name, size_t length)
 	return length > prefix && strncasecmp(name, PREFIX, prefix) == 0 ? prefix : 0;
 }
 
+static bool is_old_name(const struct conf_setting *setting, const char *name, size_t length)
+{
+	return setting->old_name && same_word(name, length, setting->old_name);
+}
+
+bool conf_is_renamed(const char *name, size_t length, struct error *out)
+{
+	char shown[QUOTE_TEXT];
+	size_t prefix = prefix_length(name, length);
+
+	for (size_t i = 0; i < CONF_COUNT; i++)
+		if (is_old_name(&settings[i], name + prefix, length - prefix)) {
+			error_set(out, ESP_EINVAL, "%s is now called %s; the old name works in this version only",
+			          quote(name, length, shown), settings[i].name);
+			return true;
+		}
+	return false;
+}
+
 static size_t find_setting(const char *name, size_t length)
 {
 	size_t prefix = prefix_length(name, length);
 	name += prefix;
 	length -= prefix;
 	for (size_t i = 0; i < CONF_COUNT; i++)
-		if (same_word(name, length, settings[i].name))
+		if (same_word(name, length, settings[i].name) || is_old_name(&settings[i], name, length))
 			return i;
 	return CONF_COUNT;
 }
@@ -298,13 +320,24 @@ enum esp_status conf_set(struct conf *conf, const char *name, size_t name_length
 	return ESP_OK;
 }
 
-const char *conf_variable_name(size_t index, char text[CONF_VARIABLE_TEXT])
+static const char *variable_name(const char *name, char text[CONF_VARIABLE_TEXT])
 {
-	snprintf(text, CONF_VARIABLE_TEXT, PREFIX "%s", settings[index].name);
+	snprintf(text, CONF_VARIABLE_TEXT, PREFIX "%s", name);
 	for (char *c = text; *c; c++)
 		if (*c >= 'a' && *c <= 'z')
 			*c = (char)(*c - 'a' + 'A');
 	return text;
+}
+
+const char *conf_variable_name(size_t index, char text[CONF_VARIABLE_TEXT])
+{
+	return variable_name(settings[index].name, text);
+}
+
+const char *conf_old_variable_name(size_t index, char text[CONF_VARIABLE_TEXT])
+{
+	text[0] = '\0';
+	return settings[index].old_name ? variable_name(settings[index].old_name, text) : NULL;
 }
 
 bool conf_is_strict(const char *name, size_t length)
@@ -313,12 +346,26 @@ bool conf_is_strict(const char *name, size_t length)
 	return index < CONF_COUNT && settings[index].strict;
 }
 
+static void tell_new_name(size_t index, const char *old, conf_complain_fn *complain, void *context)
+{
+	char name[CONF_VARIABLE_TEXT];
+	struct error complaint;
+
+	error_set(&complaint, ESP_EINVAL, "environment variable %s is now called %s; the old name works in this version only",
+	          old, conf_variable_name(index, name));
+	if (complain)
+		complain(context, &complaint);
+}
+
+/* A variable of the new name counts before one of the old. */
 static void load_variable(struct conf *conf, size_t index, conf_complain_fn *complain, void *context, struct error *err)
 {
 	char name[CONF_VARIABLE_TEXT];
 	struct error why, complaint;
 	conf_variable_name(index, name);
 	const char *value = getenv(name);
+	if (!value && settings[index].old_name && (value = getenv(variable_name(settings[index].old_name, name))))
+		tell_new_name(index, name, complain, context);
 	bool is_set = value && (value[0] || settings[index].type == CONF_TEXT); /* no text is a text, and may replace the file's */
 	if (!is_set || conf_set(conf, name, strlen(name), value, strlen(value), CONF_ENVIRONMENT, &why) == ESP_OK)
 		return;

@@ -79,8 +79,8 @@ struct conf {
 	struct conf_range port;
 	uint32_t segment_bytes;
 	bool resume;
-	bool stores;
-	bool seats;
+	bool peer_stores;
+	bool core_affinity;
 	uint32_t rails;
 	char rail_weights[CONF_WEIGHTS_MOST + 1];
 	uint32_t autotune;           /* enum conf_autotune */
@@ -114,7 +114,8 @@ struct conf_setting {
 	const char *help;
 	size_t offset; /* in struct conf */
 	bool agreed;   /* must have the same value on all ranks of a job */
-	bool strict;   /* nobody goes on with another value than was meant: who may take part, where, and whom a job does without */
+	bool strict;   /* no rank goes on with another value than was meant: which nodes may take part, where, and which a job does without */
+	const char *old_name; /* of the version before; works in this one, with a warning. NULL: none */
 };
 
 /* Told about each bad value that is passed over: complaint->text names the place, the value and what was expected. May be NULL. */
@@ -153,6 +154,9 @@ typedef const char *conf_lookup_fn(void *context, const char *name);
 ESP_CHECKED enum esp_status conf_set(struct conf *conf, const char *name, size_t name_length, const char *value,
                                      size_t value_length, enum conf_origin origin, struct error *err);
 
+/* True for a name that a setting had in the version before: out->text then says what it is called now. */
+bool conf_is_renamed(const char *name, size_t length, struct error *out);
+
 /* Is it a setting whose bad values are refused? */
 bool conf_is_strict(const char *name, size_t length);
 
@@ -180,5 +184,7 @@ const char *conf_agreed_text(const struct conf *conf, char text[CONF_AGREED_TEXT
 /* The variable that a setting is read from: "ESP_CHUNK_BYTES". Returns text. */
 #define CONF_VARIABLE_TEXT 64
 const char *conf_variable_name(size_t index, char text[CONF_VARIABLE_TEXT]);
+/* That of the version before, if the setting has been renamed since; else NULL, and text is "". */
+const char *conf_old_variable_name(size_t index, char text[CONF_VARIABLE_TEXT]);
 
 #endif

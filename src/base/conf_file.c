@@ -41,6 +41,16 @@ static void complain_at_line(struct decoder *decoder, const char *what)
 	decoder->complain(decoder->context, &complaint);
 }
 
+static void tell_renamed(struct decoder *decoder, struct span name)
+{
+	struct error why, complaint;
+
+	if (!decoder->complain || !conf_is_renamed(name.text, name.length, &why))
+		return;
+	error_set(&complaint, ESP_EPARSE, "%.80s:%zu: %.160s", decoder->file_name, decoder->line, why.text);
+	decoder->complain(decoder->context, &complaint);
+}
+
 static bool is_blank(char c)
 {
 	return c == ' ' || c == '\t' || c == '\r';
@@ -84,6 +94,7 @@ static void decode_line(struct decoder *decoder, const char *text, size_t length
 	size_t name_length = (size_t)(equals - line.text);
 	struct span name = trim(line.text, name_length);
 	struct span value = trim(equals + 1, line.length - name_length - 1);
+	tell_renamed(decoder, name);
 	if (conf_set(decoder->conf, name.text, name.length, value.text, value.length, CONF_FILE, &err) == ESP_OK)
 		return;
 	error_set(&complaint, err.status, "%.120s%s", err.text, has_comment(value) ? " (a comment stands on a line of its own)" : "");

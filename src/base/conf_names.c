@@ -21,6 +21,7 @@ static const char *const others[] = {
 
 struct names {
 	char variables[CONF_COUNT][CONF_VARIABLE_TEXT];
+	char old[CONF_COUNT][CONF_VARIABLE_TEXT]; /* of settings that have been renamed; else "" */
 };
 
 static const char *name_at(const void *list, size_t index)
@@ -36,6 +37,9 @@ static bool is_known(const struct names *names, const char *name, size_t length)
 	const char *known;
 	for (size_t i = 0; (known = name_at(names, i)); i++)
 		if (strlen(known) == length && memcmp(known, name, length) == 0)
+			return true;
+	for (size_t i = 0; i < CONF_COUNT; i++)
+		if (strlen(names->old[i]) == length && memcmp(names->old[i], name, length) == 0)
 			return true;
 	return false;
 }
@@ -65,8 +69,10 @@ void conf_check_names(char *const *words, conf_complain_fn *complain, void *cont
 	struct names names = {0};
 	struct error complaint;
 	size_t count = 0;
-	for (size_t i = 0; i < CONF_COUNT; i++)
+	for (size_t i = 0; i < CONF_COUNT; i++) {
 		conf_variable_name(i, names.variables[i]);
+		conf_old_variable_name(i, names.old[i]);
+	}
 	for (; words && *words; words++) {
 		size_t length = strcspn(*words, "=");
 		if (strncmp(*words, PREFIX, strlen(PREFIX)) != 0 || is_known(&names, *words, length) || ++count > COMPLAINTS_MAX)

@@ -268,6 +268,43 @@ static void test_environment(const char *folder)
 	clear_environment();
 }
 
+/* A name of the version before sets what has a new name now, with a warning; the new name counts before it. */
+static void test_old_names(void)
+{
+	static const char *const names[][2] = {{"stores", "peer_stores"}, {"seats", "core_affinity"}, {"board_bytes", "small_shm_bytes"}};
+	struct conf conf;
+	struct error why;
+
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+		CHECK(conf_is_renamed(names[i][0], strlen(names[i][0]), &why));
+		CHECK(strstr(why.text, names[i][0]) && strstr(why.text, names[i][1]));
+		CHECK(!conf_is_renamed(names[i][1], strlen(names[i][1]), &why));
+	}
+	CHECK(conf_is_renamed("ESP_SEATS", 9, &why) && !conf_is_renamed("lanes", 5, &why) && !conf_is_renamed("", 0, &why));
+
+	conf_init(&conf);
+	DECODE(&conf, "stores=no\nboard_bytes=1K\n");
+	CHECK(!conf.peer_stores && conf.small_shm_bytes == 1024 && complaints == 2);
+	CHECK_STR(last, "a.conf:2: 'board_bytes' is now called small_shm_bytes; the old name works in this version only");
+	DECODE(&conf, "seats=perhaps\n");
+	CHECK(conf.core_affinity && complaints == 2);
+	CHECK_STR(last, "a.conf:1: core_affinity is yes or no, not 'perhaps'; ignored");
+
+	clear_environment();
+	setenv("ESP_SEATS", "no", 1);
+	load(&conf);
+	CHECK(!conf.core_affinity && complaints == 1);
+	CHECK_STR(last, "environment variable ESP_SEATS is now called ESP_CORE_AFFINITY; the old name works in this version only");
+	setenv("ESP_CORE_AFFINITY", "yes", 1);
+	load(&conf);
+	CHECK(conf.core_affinity && complaints == 0);
+	complaints = 0;
+	conf_check_environment(keep, &complaints);
+	CHECK_U64(complaints, 0); /* it has been told of while loading */
+	unsetenv("ESP_SEATS");
+	unsetenv("ESP_CORE_AFFINITY");
+}
+
 /* What must not be passed over: the first of them is the reason to go no further, whatever stronger place says it right. */
 static void test_strict(const char *folder)
 {
@@ -406,6 +443,7 @@ int main(void)
 	test_precedence();
 	test_lookup();
 	test_environment(folder);
+	test_old_names();
 	test_strict(folder);
 	test_names();
 	test_agreed();

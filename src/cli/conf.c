@@ -69,6 +69,8 @@ static int set_argument(struct conf *conf, const char *argument)
 	const char *equals = strchr(argument, '=');
 	if (!equals)
 		return complain_usage("conf: expected NAME=VALUE, not '%s'", argument);
+	if (conf_is_renamed(argument, (size_t)(equals - argument), &err))
+		complain_note("conf: %s", err.text);
 	if (conf_set(conf, argument, (size_t)(equals - argument), equals + 1, strlen(equals + 1), CONF_COMMAND_LINE,
 	             &err) != ESP_OK)
 		return complain_usage("conf: %s", err.text);

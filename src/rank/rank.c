@@ -80,6 +80,8 @@ static enum esp_status read_settings(struct rank *context, const struct rank_opt
 
 		if (!equals)
 			return failure_set(failure, ESP_EINVAL, -1, "settings are NAME=VALUE, not \"%.100s\"", *at);
+		if (conf_is_renamed(*at, (size_t)(equals - *at), &err))
+			complain(&context->log, &err);
 		if (conf_set(&context->conf, *at, (size_t)(equals - *at), equals + 1, strlen(equals + 1), CONF_COMMAND_LINE,
 		             &err) != ESP_OK)
 			return pass(failure, &err);
@@ -349,7 +351,7 @@ static enum esp_status open_segment(struct rank *context, struct failure *failur
 		.slots = slots < 8 ? 8 : (uint32_t)slots,
 		.small_shm_bytes = (SHM_SMALL_HEAD_BYTES + (uint32_t)context->conf.small_shm_bytes + 63) / 64 * 64,
 		.heap_bytes = memory < most ? memory : most,
-		.is_open = context->conf.stores,
+		.is_open = context->conf.peer_stores,
 	};
 
 	if (segment_open(&config, &context->near.segment, &err) != ESP_OK)

@@ -76,7 +76,7 @@ static bool keeps_core(const struct rank *rank)
 {
 	const struct roster *roster = &rank->roster;
 
-	return rank->conf.seats && rank->host.crowded && rank->near.local_count < roster->host_ranks[roster->host_of[rank->rank]];
+	return rank->conf.core_affinity && rank->host.crowded && rank->near.local_count < roster->host_ranks[roster->host_of[rank->rank]];
 }
 
 enum esp_status rank_lanes_open(struct rank *rank, struct failure *failure)

@@ -115,6 +115,8 @@ enum esp_status run_env_add_settings(struct run_env *env, struct error *err)
 	for (size_t i = 0; conf_setting_at(i) && status == ESP_OK; i++) {
 		char name[CONF_VARIABLE_TEXT];
 		status = add_if_set(env, conf_variable_name(i, name), err);
+		if (status == ESP_OK && conf_old_variable_name(i, name))
+			status = add_if_set(env, name, err);
 	}
 	return status;
 }
