@@ -35,7 +35,7 @@ everything: $(BUILD)/build.ninja ## the same, and all tests, benchmarks and fuzz
 	@ninja -C $(BUILD)
 
 .PHONY: test
-test: $(BUILD)/build.ninja ## build, run every test, close with "N passed, N failed"
+test: bootstrap-test $(BUILD)/build.ninja ## build, run every test, close with "N passed, N failed"
 	@scripts/run-tests $(BUILD)
 
 .PHONY: check
@@ -151,9 +151,13 @@ help: ## this text
 	@sed -n 's/^\([a-z0-9-]*\)[a-z -]*:.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 17
 	@echo 'variables: BUILD, CC, MESON_FLAGS, WERROR, PREFIX, DESTDIR, FUZZ_SECONDS, SOAK_SECONDS, QUICK, PEERS_FLAGS'
 
-.PHONY: bootstrap bootstrap-check
+.PHONY: bootstrap bootstrap-test bootstrap-check
 bootstrap:
 	@scripts/bootstrap build
+# A build folder does not know of an MPI that is installed later.
+bootstrap-test:
+	@news=$$(scripts/bootstrap test) || exit 1; test -z "$$news" || { echo "$$news"; \
+		test ! -f $(BUILD)/build.ninja || meson setup --reconfigure $(BUILD) >/dev/null; }
 bootstrap-check:
 	@scripts/bootstrap check
 

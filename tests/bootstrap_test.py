@@ -55,6 +55,15 @@ def some_missing(world, bootstrap):
     assert update.startswith("apt-get update") and install.endswith(" meson ninja-build")
 
 
+def tests_without_root(world, bootstrap):
+    """What only tests need is wanted, but not needed: what the build needs is."""
+    status, said, complaint, log = world.debian(ALL, uid=1000).run(bootstrap, "test")
+    assert status == 0 and not said and not log, (said, log)
+    assert "skipped" in complaint and " nftables" in complaint and " redis-server" in complaint, complaint
+    missing = world.debian([name for name in ALL if name != "meson"], uid=1000).run(bootstrap, "test")
+    assert missing[0] == 1 and "install by hand" in missing[2], missing
+
+
 def removed_but_configured(world, bootstrap):
     """A package of which only the configuration is left is missing."""
     status, _, _, log = world.debian(ALL).run(bootstrap, "check")
@@ -88,7 +97,7 @@ def other_system(world, bootstrap):
 
 def main():
     failures = 0
-    for case in (nothing_missing, some_missing, removed_but_configured, through_sudo, no_root, apt_fails, other_system):
+    for case in (nothing_missing, some_missing, tests_without_root, removed_but_configured, through_sudo, no_root, apt_fails, other_system):
         with tempfile.TemporaryDirectory() as folder:
             try:
                 case(World(folder), sys.argv[1])
