@@ -1,0 +1,64 @@
+/*
+ * layout.h - the tensors of a job, cut into chunks, and the lane of each chunk.
+ *
+ * Computed alike by the hub and by every worker from what was declared. Chunks are numbered tensor by tensor. A chunk
+ * belongs to one lane (longest first, plan/partition.h), one connection per worker, for the job's whole life. Pure;
+ * immutable once made, so any thread may read it.
+ */
+#ifndef HUB_LAYOUT_H
+#define HUB_LAYOUT_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+
+#define LAYOUT_TENSORS_MOST 65536u
+#define LAYOUT_CHUNKS_MOST (1u << 24)
+#define LAYOUT_LANES_MOST 64u
+#define LAYOUT_CHUNK_BYTES 32768u      /* the paper's best; of float32 */
+#define LAYOUT_CHUNK_LEAST 256u        /* bytes; a multiple of 64 */
+#define LAYOUT_CHUNK_MOST (4u << 20)
+#define LAYOUT_ELEMENTS_MOST (UINT64_C(1) << 40) /* of a job */
+#define LAYOUT_ALIGN 16u               /* elements: tensors begin at multiples, a cache line of floats */
+
+/* As it is declared. */
+struct layout_tensor {
+	uint64_t name;     /* digest of its name: differs between the tensors of a job */
+	uint64_t elements; /* may be 0 */
+	uint8_t type;      /* enum esp_type of gradients and answers: ESP_F32 */
+	uint16_t group;    /* parameter group, whose optimizer it has */
+};
+
+struct layout_place {
+	uint64_t at;          /* the tensor's first element in the model's arrays */
+	uint32_t first_chunk;
+	uint32_t chunks;      /* 0: no elements */
+};
+
+struct layout_chunk {
+	uint64_t at;       /* first element in the model's arrays */
+	uint32_t elements;
+	uint32_t tensor;
+	uint8_t lane;
+};
+
+struct layout {
+	uint32_t tensors, chunks, lanes, groups;
+	uint32_t chunk_elements;   /* most of a chunk */
+	uint64_t elements;         /* of the model's arrays, with what aligns tensors */
+	struct layout_tensor *tensor; /* by tensor */
+	struct layout_place *place;   /* by tensor */
+	struct layout_chunk *chunk;   /* by chunk */
+	uint32_t *lane_chunks;        /* chunks by lane, in ascending order: those of lane l are [lane_first[l], lane_first[l + 1]) */
+	uint32_t lane_first[LAYOUT_LANES_MOST + 1];
+	uint32_t *lane_at;            /* by chunk: its place among its lane's chunks */
+};
+
+/* ESP_EINVAL: a bad tensor, chunk size or count of lanes; ESP_ELIMIT: more than the bounds above; ESP_ENOMEM. */
+ESP_CHECKED enum esp_status layout_make(const struct layout_tensor *tensors, uint32_t count, uint32_t chunk_bytes,
+                                        uint32_t lanes, struct layout *out, struct error *err);
+void layout_fini(struct layout *layout); /* accepts a zeroed struct */
+/* Of everything that both ends must have alike. */
+uint64_t layout_digest(const struct layout *layout);
+
+#endif

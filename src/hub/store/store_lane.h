@@ -1,0 +1,88 @@
+/*
+ * store_lane.h - the chunks of one job on one lane of a parameter hub: rounds, versions, answers.
+ *
+ * The user of a transport (transport/transport.h, struct transport_user) whose peers are the job's workers. Requests come
+ * in (wire/hub_frame.h), terms of a round are added in worker order, the lane that adds a chunk also optimizes it, and
+ * answers leave by the connection that the request came on:
+ *
+ *     COLLECTING(v) -- the last term is added, and no answer of version v is being sent --> updated: COLLECTING(v + 1)
+ *
+ * A term whose turn has not come waits in a slot of the lane's pool, the slot freed last is used first; the term whose
+ * turn it is is received into the sum itself. No memory is allocated after opening. A contribution stands for a set of
+ * workers, and the chunk does not know which connection brought it. Pure: no I/O, no clock; one thread at a time, but
+ * lanes of a job share nothing that is written.
+ */
+#ifndef HUB_STORE_STORE_LANE_H
+#define HUB_STORE_STORE_LANE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "hub/layout.h"
+#include "math/optimizer.h"
+#include "transport/transport.h"
+#include "wire/hub_frame.h"
+
+#define STORE_WORKERS_MOST 64u
+
+/* The model of a job: arrays of layout->elements floats. Each lane touches its own chunks only. */
+struct store_model {
+	float *weights, *sums;
+	float *states[OPTIMIZER_STATES];
+};
+
+struct store_lane_config {
+	const struct layout *layout;        /* borrowed */
+	const struct store_model *model;    /* borrowed */
+	uint32_t lane;
+	uint32_t workers;                   /* 1 to STORE_WORKERS_MOST; the peers of the transport */
+	const struct optimizer *optimizers; /* by parameter group (layout->groups); copied. All of one kind */
+};
+
+struct store_lane_stats {
+	uint64_t rounds;                  /* chunks that were updated */
+	uint64_t pushed_bytes, pulled_bytes; /* gradients that came, weights that left */
+	uint64_t parked;                  /* terms that waited in a slot */
+	uint32_t slots;                   /* slots that were ever needed at a time */
+};
+
+struct store_lane;
+
+/* Bytes that a lane takes at the most beside the model, for admission: terms that came early, and its tables. */
+uint64_t store_lane_bytes(const struct layout *layout, uint32_t lane, uint32_t workers);
+/* Bytes of the model's arrays. */
+uint64_t store_model_bytes(const struct layout *layout, const struct optimizer *optimizer);
+
+/* ESP_EINVAL, ESP_ENOMEM. */
+ESP_CHECKED enum esp_status store_lane_open(const struct store_lane_config *config, struct store_lane **out,
+                                            struct error *err);
+void store_lane_close(struct store_lane *lane); /* NULL is fine; the transport has been closed */
+
+/* What a transport calls; its context is the struct store_lane. */
+extern const struct transport_user store_lane_user;
+
+/*
+ * The job has failed with this status: no memory of the lane is read by the transport any more (transport_user.failed).
+ * The first status stays.
+ */
+void store_lane_fail(struct store_lane *lane, enum esp_status status);
+
+/* Why the lane wants its job to fail: a worker is lost, or broke the protocol, or workers differ. Once; false: nothing new. */
+struct store_trouble {
+	enum esp_status status;
+	uint32_t worker;   /* at fault; UINT32_MAX: none in particular */
+	struct error why;  /* text "" where the transport alone knows (a connection that broke) */
+};
+bool store_lane_take_trouble(struct store_lane *lane, struct store_trouble *out);
+
+/*
+ * The workers that a chunk of this tensor waits for, as a bit set: of its chunks on this lane, the one with the fewest
+ * versions. 0: no round of it is under way here.
+ */
+uint64_t store_lane_missing(const struct store_lane *lane, uint32_t tensor);
+/* The least and the most version over the lane's chunks; false: it has none. */
+bool store_lane_versions(const struct store_lane *lane, uint64_t *out_least, uint64_t *out_most);
+struct store_lane_stats store_lane_stats(const struct store_lane *lane);
+
+#endif
