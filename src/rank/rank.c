@@ -477,7 +477,7 @@ static enum esp_status open_steward(struct rank *context, const struct rank *hei
 		.rails = &context->rails,
 		.listener = &context->listener,
 		.local_fd = *local_fd,
-		.join_fd = heir_of ? control_share_door(heir_of->control, &join_free_fd) : -1,
+		.join_fd = heir_of ? control_share_join_port(heir_of->control, &join_free_fd) : -1,
 		.extra_fd = status_server_descriptor(context->mod.status_server),
 		.netlink_fd = context->mod.failover->netlink_fd,
 		.descriptors = context->near.own_fds,

@@ -537,7 +537,7 @@ static void on_tick(void *argument, uint64_t now)
 	struct rank *context = argument;
 	struct concern concern = {0};
 
-	blackhole_look(context, now);
+	blackhole_check(context, now);
 	dump_failures(context);
 	do {
 		pthread_mutex_lock(&context->lock);

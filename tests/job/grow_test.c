@@ -337,7 +337,7 @@ static void be_left_alone(uint32_t rank, const char *leader, struct board *board
 	EXPECT(esp_grow(esp_world(context), 0, 0, &grown), ESP_EPEER);
 	OK(esp_last_error(&error));
 	snprintf(expected, sizeof(expected), "process %d on ", (int)newcomer);
-	CHECK_MSG(strstr(error.text, expected) && strstr(error.text, "whom rank 1 has let in to become rank 2, has not answered since"), "%s",
+	CHECK_MSG(strstr(error.text, expected) && strstr(error.text, "which rank 1 has let in to become rank 2, has not answered since"), "%s",
 	          error.text);
 	OK(esp_barrier(esp_world(context)));
 	OK(esp_fini(context));

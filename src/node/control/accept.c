@@ -1,5 +1,5 @@
 /*
- * accept.c - who is let in where the rank listens.
+ * accept.c - accepts connections where the node listens, as far as the accept limit lets it. Control thread only.
  */
 #include <errno.h>
 #include <sys/socket.h>
@@ -8,15 +8,19 @@
 #include "base/clock.h"
 #include "node/control/control_state.h"
 
-#define GUESTS_MOST 256u              /* accepted and not yet proved, at a time, beside the ranks of this host */
-#define ACCEPTS 64 /* in one turn */
-#define LOCKED_BACKLOG 32 /* who waits while the accept_limit is locked: more than it lets in at a time, or it would seem that nobody waits */
-#define FULL_PAUSE_US 10000 /* while there is no descriptor for who knocks */
+#define GUESTS_MOST 256u /* unproved connections at a time, beside one for each rank of this host */
+#define ACCEPTS 64       /* of one listening socket in one turn */
+/*
+ * Backlog of the ports while the accept limit is locked. It must exceed the tokens that grow back in one pause (20):
+ * otherwise one batch would drain the queue, and the limit would unlock as if no connection waited.
+ */
+#define LOCKED_BACKLOG 32
+#define FULL_PAUSE_US 10000 /* after accept() has failed for want of a descriptor */
 
-/* ---- who is let in ---- */
+/* ---- accepting ---- */
 
-/* There is no room for one more: who has been here longest without proving itself has to go. */
-static void throw_one_out(struct control *control)
+/* Makes room for one more: removes the unproved connection that has been here longest. */
+static void remove_oldest_guest(struct control *control)
 {
 	struct connection *oldest = NULL;
 
@@ -28,10 +32,10 @@ static void throw_one_out(struct control *control)
 		control_remove(control, oldest);
 }
 
-static bool greet(struct control *control, int fd, bool local)
+static bool add_guest(struct control *control, int fd, bool local)
 {
 	if (control->accept.guests >= GUESTS_MOST + control->config.local_count)
-		throw_one_out(control);
+		remove_oldest_guest(control);
 	struct connection *connection = connection_new();
 	if (!connection) {
 		close(fd);
@@ -41,7 +45,7 @@ static bool greet(struct control *control, int fd, bool local)
 	connection->is_guest = true;
 	connection->number = ++control->accept.accepted;
 	connection->local = local;
-	connection->deadline_ns = clock_now_ns() + control->config.interval_ns / 2; /* until it must have proved itself */
+	connection->deadline_ns = clock_now_ns() + control->config.interval_ns / 2; /* until it must be proved */
 	control->accept.guests++;
 	control_insert(control, connection);
 	connection_greet(connection, &control->listener);
@@ -63,12 +67,12 @@ bool accept_accept(struct control *control, int listen_fd)
 		if (fd < 0 && errno == EINTR)
 			continue;
 		if (fd < 0 && (errno == EMFILE || errno == ENFILE))
-			usleep(FULL_PAUSE_US); /* the knock stays, and there is no other way to look away */
+			usleep(FULL_PAUSE_US); /* the connection stays in the backlog: the loop reports the port again at once */
 		if (fd < 0)
 			return true;
 		if (!local)
 			accept_limit_take(&control->accept.limit, now);
-		if (!greet(control, fd, local))
+		if (!add_guest(control, fd, local))
 			return false;
 	}
 	return false;
@@ -79,15 +83,16 @@ void accept_proved(struct control *control, struct connection *connection)
 	control->accept.guests--;
 	connection->is_guest = false;
 	uint64_t now = clock_now_ns();
-	/* If it has to be kept waiting. */
-	connection->deadline_ns = now + (connection->purpose == HELLO_FDS ? connect_patience_ns(control, now) : control->config.patience_ns);
+	/* Of a proved connection that is kept waiting. */
+	connection->deadline_ns =
+		now + (connection->purpose == HELLO_FDS ? connect_patience_ns(control, now) : control->config.patience_ns);
 	if (!connection->local) {
-		connection_prepare(connection->fd); /* it may have knocked before its port was prepared */
+		connection_prepare(connection->fd); /* it may have entered the backlog before its port was prepared */
 		accept_limit_proved(&control->accept.limit);
 	}
 }
 
-/* ---- where the rank listens ---- */
+/* ---- listening sockets ---- */
 
 static bool watch_port(struct control *control, int fd)
 {
@@ -105,52 +110,52 @@ bool accept_watch(struct control *control)
 
 	for (uint32_t i = 0; i < control->accept.listen_count && watched; i++)
 		watched = watch_port(control, control->accept.listen_fds[i]);
-	/* While another control of this process has the joiners' port, connections that are for it come there too. */
+	/* While another control of this process has the join address, connections for that one arrive at this socket. */
 	if (config->join_fd >= 0 && config->join_free_fd < 0 && watched)
 		watched = watch_port(control, config->join_fd);
 	if (config->join_free_fd >= 0 && watched)
 		watched = (control->accept.free = control_watch_own(control, config->join_free_fd, CONTROL_OWN_FREE)) != NULL;
-	/* Connections that are accepted from now on inherit this, and an unproved one costs no calls for it. */
+	/* Accepted sockets inherit the options of their port, so an unproved connection costs no system call for them. */
 	for (uint32_t i = 0; i < control->accept.port_count && watched; i++)
 		connection_prepare(control->accept.ports[i]->watched.fd);
 	return watched;
 }
 
-void accept_open_door(struct control *control)
+void accept_take_join_port(struct control *control)
 {
-	loop_remove(control->loop, &control->accept.free->watched); /* its file has other descriptors */
+	loop_remove(control->loop, &control->accept.free->watched); /* other descriptors keep its file open */
 	close(control->config.join_free_fd);
 	control->config.join_free_fd = -1;
 	connection_prepare(control->config.join_fd);
-	if (watch_port(control, control->config.join_fd) && control->accept.looks_away)
+	if (watch_port(control, control->config.join_fd) && control->accept.ports_paused)
 		loop_change(control->loop, &control->accept.ports[control->accept.port_count - 1]->watched, 0);
 }
 
-static void look_away(struct control *control, bool away)
+static void pause_ports(struct control *control, bool away)
 {
-	if (control->accept.looks_away == away)
+	if (control->accept.ports_paused == away)
 		return;
-	control->accept.looks_away = away;
+	control->accept.ports_paused = away;
 	for (uint32_t i = 0; i < control->accept.port_count; i++) {
 		loop_change(control->loop, &control->accept.ports[i]->watched, away ? 0u : EPOLLIN);
 		(void)listen(control->accept.ports[i]->watched.fd, away ? LOCKED_BACKLOG : PORT_BACKLOG);
 	}
 }
 
-uint64_t accept_look(struct control *control, uint64_t now)
+uint64_t accept_batch(struct control *control, uint64_t now)
 {
-	uint64_t when = accept_limit_look_ns(&control->accept.limit, now);
+	uint64_t when = accept_limit_due_ns(&control->accept.limit, now);
 
-	look_away(control, when != UINT64_MAX);
+	pause_ports(control, when != UINT64_MAX);
 	if (when > now)
 		return when;
 	bool empty = true;
-	uint32_t first = control->accept.first_looked_at++;
+	uint32_t first = control->accept.first_port++;
 	for (uint32_t i = 0; i < control->accept.port_count; i++)
 		empty &= accept_accept(control, control->accept.ports[(first + i) % control->accept.port_count]->watched.fd);
 	if (empty)
 		accept_limit_empty(&control->accept.limit);
-	return now; /* the list of connections has changed */
+	return now; /* the list of connections has changed: the timers are checked again */
 }
 
 void control_expect(struct control *control)

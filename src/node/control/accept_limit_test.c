@@ -1,6 +1,7 @@
 /*
- * accept_limit_test.c - ports in virtual time: ranks and strangers come at random moments, the kernel's queue is short while the
- * accept_limit is locked, and who finds it full comes again as a kernel does, after 1, 3, 7 ... seconds.
+ * accept_limit_test.c - ports in virtual time: ranks and strangers connect at random moments, the kernel's backlog is
+ * short while the limit is locked, and a connection that finds it full tries again as a kernel does, after 1, 3, 7 ...
+ * seconds.
  */
 #include "node/control/accept_limit.h"
 
@@ -17,7 +18,7 @@ struct comer {
 	uint32_t rank;
 };
 
-/* A listening socket, and who proves itself behind it. */
+/* A listening socket with its backlog, and the ranks whose proofs are under way. */
 struct port {
 	struct accept_limit accept_limit;
 	struct comer queue[QUEUE_FREE];
@@ -68,7 +69,7 @@ static void step(struct port *port, uint64_t now)
 		port->proofs[i] = port->proofs[--port->proving];
 		accept_limit_proved(&port->accept_limit);
 	}
-	uint64_t when = accept_limit_look_ns(&port->accept_limit, now);
+	uint64_t when = accept_limit_due_ns(&port->accept_limit, now);
 	CHECK(when == UINT64_MAX || when >= now);
 	CHECK(when == UINT64_MAX || when <= now + ACCEPT_LIMIT_PAUSE_NS);
 	if (when == UINT64_MAX || when == now)
@@ -92,7 +93,7 @@ static void open_port(struct port *port, uint32_t ranks)
 	accept_limit_init(&port->accept_limit, ranks, NS_PER_S);
 }
 
-/* However many come, no more are let in than tickets are there and grow back; then the flood ends, and all is as before. */
+/* No more strangers are accepted than there are tokens, however many connect; after the flood all tokens grow back. */
 static void test_flood(struct rng *rng)
 {
 	struct port port;
@@ -104,19 +105,20 @@ static void test_flood(struct rng *rng)
 	accept_limit_settle(&port.accept_limit);
 	run(&port, rng, began, end, rate);
 	uint64_t allowed = ranks + ACCEPT_LIMIT_SPARE + seconds * ACCEPT_LIMIT_RATE;
-	CHECK_MSG(port.strangers <= allowed, "%lu strangers were let in of %lu", (unsigned long)port.strangers, (unsigned long)allowed);
-	/* And nearly as many: it is no use to keep people out who can be afforded. */
+	CHECK_MSG(port.strangers <= allowed, "%lu strangers were let in of %lu", (unsigned long)port.strangers,
+	          (unsigned long)allowed);
+	/* And nearly as many: connections that the limit can afford are accepted. */
 	uint64_t wanted = rate * seconds * 9 / 10 < allowed * 9 / 10 ? rate * seconds * 9 / 10 : allowed * 9 / 10;
-	CHECK_MSG(port.strangers + port.waiting >= wanted, "%lu strangers were let in, not %lu", (unsigned long)port.strangers,
-	          (unsigned long)wanted);
+	CHECK_MSG(port.strangers + port.waiting >= wanted, "%lu strangers were let in, not %lu",
+	          (unsigned long)port.strangers, (unsigned long)wanted);
 	run(&port, rng, end, end + NS_PER_S, 0);
 	CHECK(port.waiting == 0 && !port.accept_limit.locked);
 	run(&port, rng, end + NS_PER_S, end + 600 * NS_PER_S, 0);
 	CHECK(accept_limit_admits(&port.accept_limit, end + 600 * NS_PER_S));
-	CHECK_U64(port.accept_limit.tickets, port.accept_limit.most);
+	CHECK_U64(port.accept_limit.tokens, port.accept_limit.most);
 }
 
-/* All ranks of a job come at once, again and again: none waits, whether they are expected or not. */
+/* All ranks of a job connect at once, again and again: none waits, whether ranks are expected or not. */
 static void test_ranks_alone(struct rng *rng)
 {
 	struct port port;
@@ -136,7 +138,7 @@ static void test_ranks_alone(struct rng *rng)
 	}
 }
 
-/* In a flood a rank gets in within the kernel's first tries if it is announced, however strong the flood is. */
+/* In a flood an announced rank is accepted within its kernel's first tries, however strong the flood is. */
 static void test_announced(struct rng *rng)
 {
 	struct port port;
@@ -162,7 +164,7 @@ static void test_announced(struct rng *rng)
 	CHECK(port.accept_limit.locked);
 }
 
-/* In the beginning everybody is let in. */
+/* In the beginning every connection is accepted. */
 static void test_opening(struct rng *rng)
 {
 	struct port port;

@@ -1,5 +1,5 @@
 /*
- * cmdq.h - what other threads ask of the control: a queue, first come first served.
+ * cmdq.h - commands of other threads for the control thread: a locked queue, first in, first out. Any thread; no I/O.
  */
 #ifndef NODE_CONTROL_CMDQ_H
 #define NODE_CONTROL_CMDQ_H
@@ -38,11 +38,11 @@ struct cmdq {
 };
 
 void cmdq_init(struct cmdq *cmdq);
-/* What is left is forgotten. */
+/* Frees the commands that are left. */
 void cmdq_fini(struct cmdq *cmdq);
-/* A copy is queued. False: no memory. */
+/* Queues a copy. False: no memory. */
 bool cmdq_post(struct cmdq *cmdq, const struct control_cmd *cmd);
-/* The first one, to be freed; NULL: there is none. */
+/* Removes the first command, which the caller frees; NULL: the queue is empty. */
 struct control_cmd *cmdq_take(struct cmdq *cmdq);
 
 #endif

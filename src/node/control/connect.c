@@ -1,13 +1,13 @@
 /*
- * connect.c - connections that this rank makes: attempts one after the other, and what becomes of them.
+ * connect.c - connections that this node makes: attempts one after the other, and their outcome. Control thread only.
  */
 
 #include "base/clock.h"
 #include "node/control/peer_connection.h"
 
 /*
- * Until all have met others may take as long as a call that lets them in. And when that is over whoever does not know for whom it waits asks the
- * others, who know more than that one did not answer here.
+ * Until all have joined, peers may take as long as a joining call has time, and late_ns more: a rank that gives up then
+ * asks its peers, and they know more than that one rank did not answer here.
  */
 uint64_t connect_patience_ns(const struct control *control, uint64_t now)
 {
@@ -17,7 +17,8 @@ uint64_t connect_patience_ns(const struct control *control, uint64_t now)
 	return until > now + config->patience_ns ? until - now : config->patience_ns;
 }
 
-void connect_unreachable(struct control *control, uint32_t peer, uint8_t purpose, uint32_t lane, const struct error *why)
+void connect_unreachable(struct control *control, uint32_t peer, uint8_t purpose, uint32_t lane,
+                         const struct error *why)
 {
 	const struct control_events *events = control->config.events;
 
@@ -30,8 +31,9 @@ void connect_unreachable(struct control *control, uint32_t peer, uint8_t purpose
 }
 
 /*
- * A rank listens before anybody knows its addresses, and until it ends: if nobody does at any of them, it has ended. Until all have met it does not
- * matter when it was dialled: who is looked for as another one has ended is not waited for anew.
+ * A rank listens before its addresses are known to others, and until it ends: if no process listens at any of them, the
+ * rank has ended. Until all have joined the time counts from the opening and not from the dialling: a rank that is
+ * looked for because another one has ended is not waited for anew.
  */
 static bool has_ended(const struct control *control, const struct connection *connection, uint64_t now)
 {
@@ -44,8 +46,8 @@ static bool has_ended(const struct control *control, const struct connection *co
 void connect_failed(struct control *control, struct connection *connection)
 {
 	uint64_t now = clock_now_ns();
-	bool for_good = connection->err.status == ESP_EMISMATCH || now >= connection->deadline_ns || has_ended(control, connection, now) ||
-	                recheck_is_refused(control, connection);
+	bool for_good = connection->err.status == ESP_EMISMATCH || now >= connection->deadline_ns ||
+	                has_ended(control, connection, now) || recheck_is_refused(control, connection);
 
 	control_unwatch(control, connection);
 	connection_abandon(connection);
@@ -76,7 +78,8 @@ void control_dial_now(struct control *control, struct connection *connection)
 	connection->err = (struct error){0};
 	handshake_fini(&connection->handshake);
 	if (connection->dial.rotates && control->config.events->rails)
-		connection->dial.rail = control->config.events->rails->choose(control->config.context, connection->peer, connection->lane, connection->dial.attempts);
+		connection->dial.rail = control->config.events->rails->choose(control->config.context, connection->peer,
+		                                                              connection->lane, connection->dial.attempts);
 	connection_dial(connection, &control->ways);
 	if (connection->state == CONNECTION_BROKEN)
 		connect_failed(control, connection);
@@ -97,7 +100,8 @@ void connect_look_for(struct control *control, uint32_t peer)
 	}
 }
 
-struct connection *control_new_dial(struct control *control, uint32_t peer, enum hello_purpose purpose, uint32_t lane, uint64_t patience_ns)
+struct connection *control_new_dial(struct control *control, uint32_t peer, enum hello_purpose purpose, uint32_t lane,
+                                    uint64_t patience_ns)
 {
 	struct connection *connection = connection_new();
 
@@ -108,7 +112,8 @@ struct connection *control_new_dial(struct control *control, uint32_t peer, enum
 	connection->peer = peer;
 	connection->purpose = (uint8_t)purpose;
 	connection->lane = lane;
-	connection->dial.rail = purpose == HELLO_LANE || purpose == HELLO_PROBE ? lane % control->config.rails->count : ROUTE_ANY;
+	connection->dial.rail =
+		purpose == HELLO_LANE || purpose == HELLO_PROBE ? lane % control->config.rails->count : ROUTE_ANY;
 	connection->dial.rotates = control->config.rails->count > 1 &&
 	                (purpose == HELLO_LANE || purpose == HELLO_AGAIN || (purpose == HELLO_CONTROL && lane > 0));
 	connection->dial.dialled_ns = clock_now_ns();
@@ -120,7 +125,8 @@ struct connection *control_new_dial(struct control *control, uint32_t peer, enum
 	return connection;
 }
 
-void control_dial(struct control *control, uint32_t peer, enum hello_purpose purpose, uint32_t lane, uint64_t patience_ns)
+void control_dial(struct control *control, uint32_t peer, enum hello_purpose purpose, uint32_t lane,
+                  uint64_t patience_ns)
 {
 	struct connection *connection = control_new_dial(control, peer, purpose, lane, patience_ns);
 	struct error why;

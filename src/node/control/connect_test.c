@@ -1,13 +1,13 @@
 /*
- * connect_test.c - how long ranks are tried to be reached, and waited for.
+ * connect_test.c - how long this node tries to reach a peer, and waits for it.
  */
 #include "base/check.h"
 #include "base/clock.h"
 #include "node/control/control_state.h"
 
 /*
- * A call that lets others in may have more time than join_seconds, or less: nobody is given up before that is over, and those who are late have
- * asked the others. Afterwards no longer than usual.
+ * A joining call may have more time than join_seconds, or less: no rank is given up before that time is over and late
+ * ranks have asked their peers. Afterwards the patience is that of join_seconds.
  */
 static void waits_as_long_as_others_may_join(void)
 {

@@ -19,14 +19,14 @@
 #include "node/net/address.h"
 #include "wire/frame.h"
 
-#define UNANSWERED (250 * NS_PER_MS) /* then a rank that dials has itself announced: its kernel tries again after a second */
-#define CONNECT_PATIENCE (3 * NS_PER_S) /* for a kernel to answer at one address, where there are others */
-#define PACE_MS 1000 /* the least that the kernel takes */
+#define UNANSWERED (250 * NS_PER_MS) /* then peers announce the dialling rank: its kernel retries after a second */
+#define CONNECT_PATIENCE (3 * NS_PER_S) /* for a kernel to answer at one address, if there are more */
+#define PACE_MS 1000 /* the least that the kernel accepts */
 #ifndef TCP_RTO_MAX_MS
 #define TCP_RTO_MAX_MS 44 /* of Linux; the C library's header may not have it yet */
 #endif
-#define IN_MOST 16u /* messages that are received at a time: when all leave there are thousands */
-/* More than this queued for one peer: it does not read, and is given up. */
+#define IN_MOST 16u /* messages that are received at a time: when all ranks leave there are thousands */
+/* With more than this queued for one peer, the peer does not read, and is considered dead. */
 #define OUT_MOST (131072u * CONTROL_BYTES)
 
 struct connection *connection_new(void)
@@ -42,10 +42,10 @@ struct connection *connection_new(void)
 static const uint8_t moves[] = {
 	[CONNECTION_WAITING] = MOVE(CONNECTING) | MOVE(BROKEN) | MOVE(SHAKING), /* SHAKING: it was accepted */
 	[CONNECTION_CONNECTING] = MOVE(SHAKING) | MOVE(BROKEN),
-	[CONNECTION_SHAKING] = MOVE(HANDING) | MOVE(OPEN) | MOVE(DOOR) | MOVE(DONE) | MOVE(BROKEN),
+	[CONNECTION_SHAKING] = MOVE(HANDING) | MOVE(OPEN) | MOVE(JOINER) | MOVE(DONE) | MOVE(BROKEN),
 	[CONNECTION_HANDING] = MOVE(DONE) | MOVE(BROKEN),
 	[CONNECTION_OPEN] = MOVE(BROKEN),
-	[CONNECTION_DOOR] = MOVE(BROKEN),
+	[CONNECTION_JOINER] = MOVE(BROKEN),
 	[CONNECTION_DONE] = MOVE(BROKEN),
 	[CONNECTION_BROKEN] = MOVE(WAITING) | MOVE(BROKEN), /* WAITING: it is dialled again */
 };
@@ -68,14 +68,17 @@ void connection_free(struct connection *connection)
 	free(connection);
 }
 
-/* what, and of a connection that is being dialled where to: "cannot connect to 10.0.0.2 port 4711 through eth1: No route to host" */
+/*
+ * Breaks the connection; returns false. err has `what`, where to if it is being dialled, and the error number: "cannot
+ * connect to 10.0.0.2 port 4711 through eth1: No route to host".
+ */
 static bool broke(struct connection *connection, enum esp_status status, const char *what, int error)
 {
 	bool has_way = connection->dial.way[0] && connection->handshake.state != HANDSHAKE_DONE;
 
 	connection_enter(connection, CONNECTION_BROKEN);
-	error_set(&connection->err, status, "%s%s%s%s%s", what, has_way ? " to " : "", has_way ? connection->dial.way : "", error ? ": " : "",
-	          error ? strerror(error) : "");
+	error_set(&connection->err, status, "%s%s%s%s%s", what, has_way ? " to " : "", has_way ? connection->dial.way : "",
+	          error ? ": " : "", error ? strerror(error) : "");
 	return false;
 }
 
@@ -88,10 +91,10 @@ static void not_connected(struct connection *connection, int why)
 }
 
 /*
- * What TCP cuts its stream into should be a multiple of FRAME_STEP, as all that is sent is: the kernel leaves the last few bytes of a page unused where a
- * packet ends just before them, and from there on every copy is out of step (wire/frame.h). That
- * shows where packets are as large as a loopback's: two of these make the largest that it carries. Twelve bytes of each are TCP's time stamps; where
- * they are off it is in vain.
+ * TCP should cut its stream into multiples of FRAME_STEP, as are all writes: the kernel leaves the last few bytes of a
+ * page unused where a packet ends just before them, and from there on every copy is misaligned (wire/frame.h). That
+ * matters with packets as large as the loopback's: two of these segments make the largest packet that it carries.
+ * Twelve bytes of each are TCP's timestamps; without timestamps this does not help.
  */
 #define SEGMENT_WITHIN_HOST (1016u * FRAME_STEP + 12)
 
@@ -112,7 +115,8 @@ static int open_for(const struct route *route, uint32_t segment_bytes, const cha
 	if (!route->has_source)
 		return fd;
 	*out_what = "cannot bind to the own address on the way";
-	(void)setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on)); /* ports count per pair of ends, not per host */
+	/* Local ports are then limited per pair of ends, not per host. */
+	(void)setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
 	socklen_t length = node_address_to(&route->source, 0, route->scope, &source);
 	if (bind(fd, (struct sockaddr *)&source, length) == 0)
 		return fd;
@@ -130,10 +134,10 @@ static void connect_to(struct connection *connection, const struct sockaddr *nam
 		not_connected(connection, errno);
 }
 
-static void dial_local(struct connection *connection, const struct node_info *card)
+static void dial_local(struct connection *connection, const struct node_info *info)
 {
 	struct sockaddr_un name;
-	socklen_t length = local_socket_name(card, &name);
+	socklen_t length = local_socket_name(info, &name);
 
 	connection->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (connection->fd < 0)
@@ -146,7 +150,7 @@ void connection_abandon(struct connection *connection)
 {
 	struct linger at_once = {.l_onoff = 1};
 
-	/* The other end may take it for proved, and its orderly end for that of the rank: so it is reset. */
+		/* The other end may take it for proved, and an orderly close for the end of the rank: so it is reset. */
 	if (connection->fd >= 0 && !connection->local)
 		(void)setsockopt(connection->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
 	if (connection->fd >= 0)
@@ -156,34 +160,39 @@ void connection_abandon(struct connection *connection)
 
 void connection_dial(struct connection *connection, const struct connection_ways *ways)
 {
-	const struct node_info *card = &ways->roster->nodes[connection->peer];
+	const struct node_info *info = &ways->roster->nodes[connection->peer];
 	struct sockaddr_storage name;
 	struct route route;
 	const char *what;
 
 	if (connection->local) {
-		dial_local(connection, card);
+		dial_local(connection, info);
 		return;
 	}
 	if (connection->purpose == HELLO_PROBE)
 		connection->dial.attempts = 0; /* one way only */
 	connection->dial.began_ns = clock_now_ns();
-	connection->dial.connect_ns = connection->dial.began_ns + (connection->dial.rotates ? ways->hurry_ns * (1 + connection->dial.attempts / ways->rails->count) : CONNECT_PATIENCE);
+	connection->dial.connect_ns =
+		connection->dial.began_ns + (connection->dial.rotates
+	                                     ? ways->hurry_ns * (1 + connection->dial.attempts / ways->rails->count)
+	                                     : CONNECT_PATIENCE);
 	uint32_t attempt = connection->dial.rotates ? 0 : connection->dial.attempts;
 	connection->dial.attempts++;
 	connection->dial.is_reported = false;
-	if (!route_find(ways->rails, ways->roster, ways->own, ways->self, connection->peer, connection->dial.rail, attempt, &route)) {
+	if (!route_find(ways->rails, ways->roster, ways->own, ways->self, connection->peer, connection->dial.rail, attempt,
+	                &route)) {
 		broke(connection, ESP_ELINK, "the rank has no address", 0);
 		return;
 	}
-	route_text(&route, card->port, ways->own, connection->dial.way);
+	route_text(&route, info->port, ways->own, connection->dial.way);
 	bool is_here = ways->roster->host_of[ways->self] == ways->roster->host_of[connection->peer];
-	connection->fd = open_for(&route, ways->segment_bytes == 0 && is_here ? SEGMENT_WITHIN_HOST : ways->segment_bytes, &what);
+	connection->fd =
+		open_for(&route, ways->segment_bytes == 0 && is_here ? SEGMENT_WITHIN_HOST : ways->segment_bytes, &what);
 	if (connection->fd < 0) {
 		broke(connection, errno == EMFILE || errno == ENFILE ? ESP_ELIMIT : ESP_ELINK, what, errno);
 		return;
 	}
-	connect_to(connection, (struct sockaddr *)&name, node_address_to(&route.to, card->port, route.scope, &name));
+	connect_to(connection, (struct sockaddr *)&name, node_address_to(&route.to, info->port, route.scope, &name));
 }
 
 void connection_pin(struct connection *connection, const struct interfaces *own)
@@ -198,7 +207,8 @@ void connection_pin(struct connection *connection, const struct interfaces *own)
 		return;
 	const struct interface *interface = interfaces_find(own, &from);
 	if (interface && node_address_same_network(&interface->address, &to))
-		(void)setsockopt(connection->fd, SOL_SOCKET, SO_BINDTODEVICE, interface->name, (socklen_t)strlen(interface->name));
+		(void)setsockopt(connection->fd, SOL_SOCKET, SO_BINDTODEVICE, interface->name,
+		                 (socklen_t)strlen(interface->name));
 }
 
 uint32_t connection_rail(const struct connection *connection, const struct connection_ways *ways)
@@ -207,7 +217,8 @@ uint32_t connection_rail(const struct connection *connection, const struct conne
 	socklen_t bytes = sizeof(here);
 	struct node_address own;
 
-	if (getsockname(connection->fd, (struct sockaddr *)&here, &bytes) != 0 || !node_address_from((struct sockaddr *)&here, &own))
+	if (getsockname(connection->fd, (struct sockaddr *)&here, &bytes) != 0 ||
+	    !node_address_from((struct sockaddr *)&here, &own))
 		return ROUTE_ANY;
 	for (uint32_t rail = 0; rail < ways->rails->count; rail++) {
 		if (node_address_same(rails_address(ways->rails, ways->roster, ways->self, rail), &own))
@@ -236,7 +247,8 @@ void connection_prepare(int fd)
 
 void connection_greet(struct connection *connection, const struct handshake_config *config)
 {
-	if (connection->dialled && !connection->local) /* what was accepted has it from its port, or when it has proved itself; a Unix socket needs none of it */
+	/* An accepted one has the options from its port, or gets them once it is proved; a Unix socket needs none. */
+	if (connection->dialled && !connection->local)
 		connection_prepare(connection->fd);
 	handshake_init(&connection->handshake, connection->dialled ? HANDSHAKE_DIALER : HANDSHAKE_LISTENER, config);
 	connection_enter(connection, CONNECTION_SHAKING);
@@ -255,14 +267,15 @@ void connection_connected(struct connection *connection, const struct handshake_
 		not_connected(connection, error);
 	} else {
 		connection->dial.refusals = 0;
-		connection->dial.attempts -= connection->dial.is_check; /* the way is right: one that ends just now may still have listened, and is asked again there */
+		/* The address is right: a process that is ending may still have listened there, and is asked there again. */
+		connection->dial.attempts -= connection->dial.is_check;
 		connection_greet(connection, config);
 	}
 }
 
 /* ---- proof ---- */
 
-/* ESP_OK: all has left. */
+/* ESP_OK: everything was sent. */
 static enum esp_status send_handshake(struct connection *connection)
 {
 	for (;;) {
@@ -299,17 +312,18 @@ static void proved(struct connection *connection)
 	connection->lane = said->lane;
 	if (!connection->dialled)
 		connection->peer = connection->handshake.peer.from;
-	connection->joiner.is_unfit = connection->purpose == HELLO_JOINER && judge_is_unfit(&connection->handshake.peer, &connection->handshake.config.hello);
+	connection->joiner.is_unfit = connection->purpose == HELLO_JOINER &&
+	                              judge_is_unfit(&connection->handshake.peer, &connection->handshake.config.hello);
 	if (connection->purpose == HELLO_LANE || connection->purpose == HELLO_AGAIN || connection->purpose == HELLO_PROBE)
 		connection_enter(connection, CONNECTION_DONE);
 	else if (connection->purpose == HELLO_FDS)
 		connection_enter(connection, CONNECTION_HANDING);
 	else
-		connection_enter(connection, connection->purpose == HELLO_JOINER ? CONNECTION_DOOR : CONNECTION_OPEN);
+		connection_enter(connection, connection->purpose == HELLO_JOINER ? CONNECTION_JOINER : CONNECTION_OPEN);
 	if (connection->state == CONNECTION_OPEN && !connection->local)
 		note_far_end(connection);
 	if (connection->state == CONNECTION_DONE && !connection->local)
-		connection_keep_pace(connection->fd, false); /* what carries data slows down where others do */
+		connection_keep_pace(connection->fd, false); /* a data connection backs off as other traffic does */
 }
 
 bool connection_shake(struct connection *connection)
@@ -330,7 +344,7 @@ bool connection_shake(struct connection *connection)
 		connection_enter(connection, CONNECTION_BROKEN);
 		return false;
 	}
-	/* Not a byte more than the handshake needs: what follows is for somebody else. */
+	/* Reads no byte beyond the handshake: the bytes that follow are for the connection's next owner. */
 	size_t wanted = handshake_wants(&connection->handshake);
 	ssize_t got = recv(connection->fd, bytes, wanted < sizeof(bytes) ? wanted : sizeof(bytes), 0);
 	if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
@@ -350,10 +364,11 @@ bool connection_shake(struct connection *connection)
 	return true;
 }
 
-/* May it still turn out to be unanswered? */
+/* True if the attempt may still be reported as unanswered. */
 static bool awaits_answer(const struct connection *connection)
 {
-	return connection->dialled && !connection->local && !connection->dial.is_reported && (connection->state == CONNECTION_CONNECTING || connection->state == CONNECTION_SHAKING);
+	return connection->dialled && !connection->local && !connection->dial.is_reported &&
+	       (connection->state == CONNECTION_CONNECTING || connection->state == CONNECTION_SHAKING);
 }
 
 bool connection_is_unanswered(const struct connection *connection, uint64_t now_ns)
@@ -363,16 +378,19 @@ bool connection_is_unanswered(const struct connection *connection, uint64_t now_
 
 uint64_t connection_due(const struct connection *connection, const struct connection_ways *ways)
 {
-	bool has_other_ways = connection->dialled && !connection->local && ways->roster->nodes[connection->peer].address_count > 1;
+	bool has_other_ways =
+		connection->dialled && !connection->local && ways->roster->nodes[connection->peer].address_count > 1;
 	uint64_t due = connection->state < CONNECTION_OPEN ? connection->deadline_ns : UINT64_MAX;
 
 	if (connection->state == CONNECTION_WAITING)
 		return connection->retry_ns;
-	if (connection->state == CONNECTION_DOOR && connection->retry_ns > 0)
+	if (connection->state == CONNECTION_JOINER && connection->retry_ns > 0)
 		return connection->retry_ns;
-	/* A rail may die before its end is proved as well. To a check it is enough that a kernel answers. */
-	bool is_in_a_hurry = has_other_ways &&
-	                     (connection->state == CONNECTION_CONNECTING || (connection->state == CONNECTION_SHAKING && connection->dial.rotates && !connection->dial.is_check));
+	/* A rail may also fail between connect() and proof. For a check an answer of the kernel is enough. */
+	bool is_in_a_hurry =
+		has_other_ways &&
+		(connection->state == CONNECTION_CONNECTING ||
+	     (connection->state == CONNECTION_SHAKING && connection->dial.rotates && !connection->dial.is_check));
 	if (is_in_a_hurry && connection->dial.connect_ns < due)
 		due = connection->dial.connect_ns;
 	if (connection->state == CONNECTION_HANDING && connection->retry_ns > 0 && connection->retry_ns < due)
@@ -382,12 +400,15 @@ uint64_t connection_due(const struct connection *connection, const struct connec
 	return due;
 }
 
-bool connection_has_news(struct connection *connection, const struct connection_ways *ways, uint64_t now_ns)
+bool connection_was_answered(struct connection *connection, const struct connection_ways *ways, uint64_t now_ns)
 {
-	struct pollfd look = {.fd = connection->fd, .events = connection->state == CONNECTION_CONNECTING ? POLLOUT : POLLIN};
-	bool is_dialled = connection->dialled && (connection->state == CONNECTION_CONNECTING || connection->state == CONNECTION_SHAKING);
+	struct pollfd look = {.fd = connection->fd,
+	                      .events = connection->state == CONNECTION_CONNECTING ? POLLOUT : POLLIN};
+	bool is_dialled =
+		connection->dialled && (connection->state == CONNECTION_CONNECTING || connection->state == CONNECTION_SHAKING);
 
-	if (!is_dialled || (connection->state == CONNECTION_SHAKING && connection_wants_to_write(connection)) || poll(&look, 1, 0) <= 0)
+	if (!is_dialled || (connection->state == CONNECTION_SHAKING && connection_wants_to_write(connection)) ||
+	    poll(&look, 1, 0) <= 0)
 		return false;
 	connection->dial.connect_ns = now_ns + ways->hurry_ns;
 	return true;
@@ -413,10 +434,12 @@ bool connection_receive_bytes(struct connection *connection, uint32_t count, con
 	if (!connection->buffer.in)
 		return broke(connection, ESP_ENOMEM, "no memory for its messages", 0);
 	while (connection->buffer.in_bytes - connection->buffer.in_at < count) {
-		memmove(connection->buffer.in, connection->buffer.in + connection->buffer.in_at, connection->buffer.in_bytes - connection->buffer.in_at);
+		memmove(connection->buffer.in, connection->buffer.in + connection->buffer.in_at,
+		        connection->buffer.in_bytes - connection->buffer.in_at);
 		connection->buffer.in_bytes -= connection->buffer.in_at;
 		connection->buffer.in_at = 0;
-		ssize_t got = recv(connection->fd, connection->buffer.in + connection->buffer.in_bytes, IN_MOST * CONTROL_BYTES - connection->buffer.in_bytes, 0);
+		ssize_t got = recv(connection->fd, connection->buffer.in + connection->buffer.in_bytes,
+		                   IN_MOST * CONTROL_BYTES - connection->buffer.in_bytes, 0);
 
 		if (got > 0)
 			connection->buffer.in_bytes += (uint32_t)got;
@@ -462,8 +485,10 @@ void connection_nonsense(struct connection *connection)
 
 void connection_queue(struct connection *connection, const struct control_msg *msg)
 {
-	if (connection->buffer.out_at > 0 && (connection->buffer.out_at > connection->buffer.out_capacity / 2 || connection->buffer.out_at == connection->buffer.out_bytes)) {
-		memmove(connection->buffer.out, connection->buffer.out + connection->buffer.out_at, connection->buffer.out_bytes - connection->buffer.out_at);
+	if (connection->buffer.out_at > 0 && (connection->buffer.out_at > connection->buffer.out_capacity / 2 ||
+	                                      connection->buffer.out_at == connection->buffer.out_bytes)) {
+		memmove(connection->buffer.out, connection->buffer.out + connection->buffer.out_at,
+		        connection->buffer.out_bytes - connection->buffer.out_at);
 		connection->buffer.out_bytes -= connection->buffer.out_at;
 		connection->buffer.out_at = 0;
 	}
@@ -482,20 +507,22 @@ void connection_queue(struct connection *connection, const struct control_msg *m
 	connection->buffer.out_bytes += CONTROL_BYTES;
 }
 
-void connection_look_at_door(struct connection *connection)
+void connection_check_closed(struct connection *connection)
 {
 	char byte;
 	ssize_t got = recv(connection->fd, &byte, 1, 0);
 
 	if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)))
-		return; /* what it says all the same is not listened to */
+		return; /* a byte that was sent nevertheless is ignored */
 	broke(connection, ESP_EPEER, "its connection was closed", 0);
 }
 
 void connection_flush(struct connection *connection)
 {
-	while ((connection->state == CONNECTION_OPEN || connection->state == CONNECTION_DOOR) && connection->buffer.out_at < connection->buffer.out_bytes) {
-		ssize_t sent = send(connection->fd, connection->buffer.out + connection->buffer.out_at, connection->buffer.out_bytes - connection->buffer.out_at, MSG_NOSIGNAL);
+	while ((connection->state == CONNECTION_OPEN || connection->state == CONNECTION_JOINER) &&
+	       connection->buffer.out_at < connection->buffer.out_bytes) {
+		ssize_t sent = send(connection->fd, connection->buffer.out + connection->buffer.out_at,
+		                    connection->buffer.out_bytes - connection->buffer.out_at, MSG_NOSIGNAL);
 
 		if (sent > 0)
 			connection->buffer.out_at += (size_t)sent;
@@ -505,8 +532,8 @@ void connection_flush(struct connection *connection)
 			continue;
 		else if (sent < 0 && (errno == ETIMEDOUT || errno == EHOSTUNREACH || errno == ENETUNREACH || errno == ENETDOWN))
 			broke(connection, ESP_ELINK, "its connection broke", errno);
-		else
-			connection->buffer.out_at = connection->buffer.out_bytes; /* nobody reads it; reading tells what happened, after what came before */
+		else /* the peer reads no more; recv() reports why, after the bytes that came before */
+			connection->buffer.out_at = connection->buffer.out_bytes;
 	}
 }
 
@@ -524,7 +551,7 @@ bool connection_wants_to_write(const struct connection *connection)
 	case CONNECTION_HANDING:
 		return connection->fds.wants_room;
 	case CONNECTION_OPEN:
-	case CONNECTION_DOOR:
+	case CONNECTION_JOINER:
 		return connection->buffer.out_at < connection->buffer.out_bytes;
 	default:
 		return false;

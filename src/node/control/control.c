@@ -1,5 +1,5 @@
 /*
- * control.c - the links of a rank, what other threads ask for, and the thread itself.
+ * control.c - the list of connections, commands of other threads, timers, and the control thread.
  */
 #include "node/control/control.h"
 
@@ -19,7 +19,7 @@
 
 #define TICK (20 * NS_PER_MS)
 
-/* ---- links ---- */
+/* ---- connections ---- */
 
 static void on_ready(struct loop_fd *fd, uint32_t events)
 {
@@ -39,7 +39,7 @@ void control_watch(struct control *control, struct connection *connection)
 	if (connection->watched.fd >= 0)
 		loop_change(control->loop, &connection->watched, events);
 	else if (loop_add(control->loop, &connection->watched, connection->fd, events, &err) != ESP_OK)
-		connection_broke(connection, &err); /* its deadline finds it */
+		connection_broke(connection, &err); /* removed at its deadline */
 }
 
 void control_unwatch(struct control *control, struct connection *connection)
@@ -71,10 +71,11 @@ void control_remove(struct control *control, struct connection *connection)
 	connection_free(connection);
 }
 
-/* The link is over. */
+/* A connection in state BROKEN or past its deadline: retries, replaces or removes it. */
 static void connection_ended(struct control *control, struct connection *connection)
 {
-	if (connection->state == CONNECTION_BROKEN && connection->dialled && connection->handshake.state != HANDSHAKE_DONE) {
+	if (connection->state == CONNECTION_BROKEN && connection->dialled &&
+	    connection->handshake.state != HANDSHAKE_DONE) {
 		connect_failed(control, connection);
 		return;
 	}
@@ -83,14 +84,16 @@ static void connection_ended(struct control *control, struct connection *connect
 		peer_connection_ended(control, connection);
 		return;
 	}
-	if (!connection->dialled && connection->err.status == ESP_EMISMATCH) /* it has the key: no stranger makes lines here */
+	/* A mismatch shows that the peer has the key: no stranger can fill the log. */
+	if (!connection->dialled && connection->err.status == ESP_EMISMATCH)
 		log_write(control->config.log, LOG_LEVEL_WARN, LOG_JOIN, "refused a connection: %s", connection->err.text);
-	/* One that has left what it had only waits: for others, who do not come. */
-	bool was_shelf = is_proved && connection->purpose == HELLO_FDS && !(connection->fds.has_left && connection->err.status == ESP_ETIMEOUT);
+	/* A rank that has sent its descriptors only waits for other ranks: its timeout says nothing about this peer. */
+	bool was_fds = is_proved && connection->purpose == HELLO_FDS &&
+	               !(connection->fds.has_left && connection->err.status == ESP_ETIMEOUT);
 	uint32_t peer = connection->peer;
 	struct error why = connection->err;
 	control_remove(control, connection);
-	if (was_shelf && why.status != ESP_EPEER) /* of one that has ended others tell how */
+	if (was_fds && why.status != ESP_EPEER) /* the end of a peer is reported by its control connection */
 		connect_unreachable(control, peer, HELLO_FDS, 0, &why);
 }
 
@@ -104,8 +107,9 @@ static void opened(struct control *control, struct connection *connection)
 	events->opened(control->config.context, connection->peer, connection->dialled);
 }
 
-/* This end of a connection that is dialled. */
-static void make_dialer(const struct control *control, const struct connection *connection, struct handshake_config *out)
+/* The handshake of a connection that is dialled. */
+static void make_dialer(const struct control *control, const struct connection *connection,
+                        struct handshake_config *out)
 {
 	*out = control->config.self;
 	out->find = NULL;
@@ -115,7 +119,7 @@ static void make_dialer(const struct control *control, const struct connection *
 	out->hello.lane = connection->lane;
 }
 
-/* This end of those that are accepted: a purpose without an owner is refused. */
+/* The handshake of accepted connections: a purpose without an owner is refused. */
 static void make_listener(const struct control_config *config, struct handshake_config *out)
 {
 	*out = config->self;
@@ -140,7 +144,7 @@ void control_turn_connection(struct control *control, struct connection *connect
 		accept_proved(control, connection);
 	if (connection->state == CONNECTION_HANDING)
 		fd_handover_turn(control, connection);
-	if (connection->state == CONNECTION_DOOR)
+	if (connection->state == CONNECTION_JOINER)
 		joiner_queue_turn(control, connection);
 	if (connection->state == CONNECTION_OPEN && !connection->is_announced) {
 		connection->is_announced = true;
@@ -162,21 +166,22 @@ void control_turn_connection(struct control *control, struct connection *connect
 		control_watch(control, connection);
 }
 
-/* ---- cmdq ---- */
+/* ---- commands ---- */
 
-/* Many messages leave together: when all ranks leave, each passes on word of each. */
+/* Sends queued messages together: when all ranks leave, each forwards a message about each. */
 static void flush_all(struct control *control)
 {
 	if (!control->has_queued)
 		return;
 	control->has_queued = false;
 	for (struct connection *connection = control->connections; connection; connection = connection->next) {
-		if (connection->state == CONNECTION_OPEN && control->control[connection->peer] == connection && peer_connection_speak(control, connection))
+		if (connection->state == CONNECTION_OPEN && control->control[connection->peer] == connection &&
+		    peer_connection_speak(control, connection))
 			control_watch(control, connection);
 	}
 }
 
-/* Only connections that have proved to be the peer's, or that were dialled to it. */
+/* Only connections that are proved to be the peer's, or that were dialled to it. */
 static void forget(struct control *control, uint32_t peer)
 {
 	struct connection *following;
@@ -243,7 +248,7 @@ static void run_cmds(struct control *control)
 	flush_all(control);
 }
 
-/* False: no memory; a caller that waits for it has a deadline. */
+/* False: no memory; a caller that waits for the effect has a deadline. */
 static bool post(struct control *control, struct control_cmd cmd)
 {
 	bool is_posted = cmdq_post(&control->cmdq, &cmd);
@@ -258,14 +263,16 @@ bool control_run(struct control *control, control_fn *function, void *argument)
 	return post(control, (struct control_cmd){.what = CMD_RUN, .function = function, .argument = argument});
 }
 
-int control_share_door(struct control *control, int *out_free_fd)
+int control_share_join_port(struct control *control, int *out_free_fd)
 {
 	pthread_mutex_lock(&control->lock);
 	if (control->join_free_fd < 0)
 		control->join_free_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	int free_fd = control->join_free_fd < 0 ? -1 : fcntl(control->join_free_fd, F_DUPFD_CLOEXEC, 0);
 	pthread_mutex_unlock(&control->lock);
-	int fd = free_fd < 0 ? -1 : fcntl(control->config.join_fd >= 0 ? control->config.join_fd : control->accept.listen_fds[0], F_DUPFD_CLOEXEC, 0);
+	int fd = free_fd < 0 ? -1
+	                     : fcntl(control->config.join_fd >= 0 ? control->config.join_fd : control->accept.listen_fds[0],
+	                             F_DUPFD_CLOEXEC, 0);
 	if (fd < 0 && free_fd >= 0) {
 		close(free_fd);
 		free_fd = -1;
@@ -286,12 +293,14 @@ void control_dial_lane(struct control *control, uint32_t peer, uint32_t lane)
 
 void control_dial_again(struct control *control, uint32_t peer, uint32_t lane, uint64_t patience_ns)
 {
-	(void)post(control, (struct control_cmd){.what = CMD_DIAL_AGAIN, .peer = peer, .lane = lane, .patience_ns = patience_ns});
+	(void)post(control,
+	           (struct control_cmd){.what = CMD_DIAL_AGAIN, .peer = peer, .lane = lane, .patience_ns = patience_ns});
 }
 
 void control_dial_probe(struct control *control, uint32_t peer, uint32_t rail, uint64_t patience_ns)
 {
-	(void)post(control, (struct control_cmd){.what = CMD_DIAL_PROBE, .peer = peer, .lane = rail, .patience_ns = patience_ns});
+	(void)post(control,
+	           (struct control_cmd){.what = CMD_DIAL_PROBE, .peer = peer, .lane = rail, .patience_ns = patience_ns});
 }
 
 void control_dial_control(struct control *control, uint32_t peer)
@@ -332,13 +341,13 @@ void control_tick(struct control *control, bool wanted)
 	control->ticks = wanted;
 	pthread_mutex_unlock(&control->lock);
 	if (changed && wanted)
-		loop_post(control->loop, &control->cmds); /* the hook looks again */
+		loop_post(control->loop, &control->cmds); /* the hook reads `ticks` */
 }
 
-/* ---- the clock ---- */
+/* ---- timers ---- */
 
-/* Throws out who is too late, dials anew; returns when to look again. */
-static uint64_t look_at_clock(struct control *control, uint64_t now)
+/* Removes connections past their deadline, dials those that are due; returns the time of the next check. */
+static uint64_t run_timers(struct control *control, uint64_t now)
 {
 	uint64_t next = UINT64_MAX;
 	struct connection *following;
@@ -347,23 +356,24 @@ static uint64_t look_at_clock(struct control *control, uint64_t now)
 		following = connection->next;
 		if (connection_is_unanswered(connection, now)) {
 			connection->dial.is_reported = true;
-			control->config.events->peers->unanswered(control->config.context, connection->peer, connection->dial.way, connection->state == CONNECTION_SHAKING);
+			control->config.events->peers->unanswered(control->config.context, connection->peer, connection->dial.way,
+			                                          connection->state == CONNECTION_SHAKING);
 		}
 		uint64_t when = connection_due(connection, &control->ways);
 		if (when <= now && connection->state == CONNECTION_WAITING) {
 			control_dial_now(control, connection);
-			return now; /* the list may have changed */
+			return now; /* the list may have changed: check again at once */
 		}
 		if (when <= now && connection->state == CONNECTION_HANDING && when == connection->retry_ns) {
 			control_turn_connection(control, connection);
 			return now;
 		}
-		if (when <= now && connection->state == CONNECTION_DOOR) {
+		if (when <= now && connection->state == CONNECTION_JOINER) {
 			joiner_queue_due(control, connection, now);
 			control_turn_connection(control, connection);
 			return now;
 		}
-		if (when <= now && connection_has_news(connection, &control->ways, now)) {
+		if (when <= now && connection_was_answered(connection, &control->ways, now)) {
 			control_turn_connection(control, connection);
 			return now;
 		}
@@ -392,7 +402,7 @@ static void on_own(struct loop_fd *fd, uint32_t events)
 		(void)accept_accept(control, fd->fd);
 		break;
 	case CONTROL_OWN_FREE:
-		accept_open_door(control);
+		accept_take_join_port(control);
 		break;
 	case CONTROL_OWN_EXTRA:
 		control->config.events->turns->extra(control->config.context);
@@ -428,10 +438,10 @@ static bool does_tick(struct control *control)
 
 static void on_cmds(struct loop_task *task)
 {
-	(void)task; /* the hook runs them, in the order in which they came, before the loop sleeps */
+	(void)task; /* the hook runs the commands in their order before the loop sleeps */
 }
 
-/* Before every sleep of the loop. Returns when to be called at the latest. */
+/* Called before every sleep of the loop. Returns the time of the next call at the latest. */
 static uint64_t hook(void *argument, uint64_t now)
 {
 	struct control *control = argument;
@@ -439,9 +449,9 @@ static uint64_t hook(void *argument, uint64_t now)
 
 	run_cmds(control);
 	fd_handover_serve(control);
-	uint64_t next = look_at_clock(control, now), look = accept_look(control, now);
+	uint64_t next = run_timers(control, now), batch = accept_batch(control, now);
 	bool ticks = turns && does_tick(control);
-	next = look < next ? look : next;
+	next = batch < next ? batch : next;
 	if (ticks && control->next_tick_ns <= now) {
 		turns->tick(control->config.context, now);
 		control->next_tick_ns = now + TICK;
@@ -457,8 +467,8 @@ static uint64_t hook(void *argument, uint64_t now)
 	return next;
 }
 
-/* What is queued leaves, if the others read. */
-static void farewell(struct control *control)
+/* Sends queued messages to peers that read them. */
+static void flush_before_close(struct control *control)
 {
 	uint64_t until = clock_now_ns() + control->config.interval_ns / 10;
 	bool waits = true;
@@ -502,7 +512,7 @@ static void free_all(struct control *control)
 	}
 	for (uint32_t i = 0; i < control->accept.listen_count; i++)
 		close(control->accept.listen_fds[i]);
-	if (control->join_free_fd >= 0) { /* whoever has the door too can open it now */
+	if (control->join_free_fd >= 0) { /* the control that shares the port may accept there now */
 		(void)eventfd_write(control->join_free_fd, 1);
 		close(control->join_free_fd);
 	}
@@ -519,7 +529,7 @@ static void free_all(struct control *control)
 	free(control);
 }
 
-/* Signals are the program's. */
+/* With all signals blocked: they are for the program's threads. */
 static int start_thread(struct control *control)
 {
 	sigset_t all, before;
@@ -549,8 +559,9 @@ enum esp_status control_open(const struct control_config *config, struct control
 	control->config = *config;
 	control->join_free_fd = -1;
 	control->opened_ns = clock_now_ns();
-	control->ways = (struct connection_ways){config->rails, config->roster, &config->listener->interfaces, config->self.hello.from,
-	                                   config->segment_bytes, config->interval_ns / 8};
+	control->ways =
+		(struct connection_ways){config->rails,           config->roster,        &config->listener->interfaces,
+	                             config->self.hello.from, config->segment_bytes, config->interval_ns / 8};
 	control->accept.listen_count = config->listener->count;
 	memcpy(control->accept.listen_fds, config->listener->fds, sizeof(control->accept.listen_fds));
 	pthread_mutex_init(&control->lock, NULL);
@@ -570,11 +581,11 @@ enum esp_status control_open(const struct control_config *config, struct control
 	               (config->netlink_fd < 0 || control_watch_own(control, config->netlink_fd, CONTROL_OWN_NETLINK));
 	if (has_loop)
 		loop_set_hook(control->loop, hook, control);
-	*out = control; /* before there is a thread: its events may ask for the control where the caller keeps it */
-	enum esp_status shelf = fd_exchange_init(&control->fd_exchange, config->local_self, config->local_count, config->descriptors,
-	                                   config->descriptor_count);
-	if (!control->control || !control->reliable || !control->dialled || !control->newest || !watched || shelf != ESP_OK ||
-	    (!config->loop && start_thread(control) != 0)) {
+	*out = control; /* before the thread starts: its events may use the control where the caller keeps it */
+	enum esp_status exchanged = fd_exchange_init(&control->fd_exchange, config->local_self, config->local_count,
+	                                             config->descriptors, config->descriptor_count);
+	if (!control->control || !control->reliable || !control->dialled || !control->newest || !watched ||
+	    exchanged != ESP_OK || (!config->loop && start_thread(control) != 0)) {
 		*out = NULL;
 		if (!has_loop)
 			control->loop = NULL;
@@ -588,7 +599,7 @@ static void end(void *argument)
 {
 	struct control *control = argument;
 
-	farewell(control);
+	flush_before_close(control);
 	for (struct connection *connection = control->connections; connection; connection = connection->next)
 		control_unwatch(control, connection);
 	for (uint32_t i = 0; i < control->accept.own_count; i++)

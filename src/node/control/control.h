@@ -1,17 +1,16 @@
 /*
- * control.h - the one thread of a rank that is always there: it opens doors and carries word.
+ * control.h - the control thread of a node: it makes, accepts and proves connections, and drives control connections.
  *
- * Every connection of a rank, but for those of joining, is made or accepted here, proved by a
- * handshake, and then handed to whom it is for: data connections to the lanes, control
- * connections stay. Ranks of one host reach each other through Unix sockets, over which they
- * also get the descriptors of each other's shared memory (fd_exchange.h); others through TCP. A control
- * connection that closes is how the death of a process is noticed: the rank is dialled once more, and is not there.
+ * Every connection of a node, but for those of joining, is made or accepted here and proved by a handshake. Data
+ * connections are then handed on to the lanes; control connections stay. Ranks of one host reach each other through
+ * Unix sockets, over which they also get the descriptors of each other's shared memory (fd_exchange.h); others through
+ * TCP. When a control connection closes, the peer is dialled once more; if no process answers, the peer has died.
  *
- * Strangers cost one small struct each, at most GUESTS_MOST at a time and for a few seconds; and if there are many, they are not
- * let in (accept_limit.h).
+ * A stranger's connection costs one struct, at most GUESTS_MOST at a time and for a few seconds; a flood of them is not
+ * accepted (accept_limit.h).
  *
- * Events are called by the control's thread, without a lock held; functions may be called
- * from any thread, from within events too.
+ * The control thread calls the events, without a lock held. Functions may be called from any thread, within events too,
+ * unless their comment names the control thread.
  */
 #ifndef NODE_CONTROL_CONTROL_H
 #define NODE_CONTROL_CONTROL_H
@@ -32,25 +31,25 @@
 struct control;
 
 /*
- * Events, in one table per owner; all are called by the control thread, with the owner's context and without a lock held. A table
- * that is NULL has no owner: connections of that purpose are refused, or the node does without.
+ * Events, in one table per owner; the control thread calls them with the owner's context and without a lock held. A
+ * table that is NULL has no owner: connections of that purpose are refused, or the node does without.
  */
 
 /* Data connections. */
 struct control_lane_events {
-	/* Takes the descriptor. rail: that it goes on, or ROUTE_ANY; again: it replaces the one that there is, if any. */
+	/* Takes the descriptor. rail: that it uses, or ROUTE_ANY; again: it replaces the present connection, if any. */
 	void (*connected)(void *context, uint32_t peer, uint32_t lane, int fd, uint32_t rail, bool again);
-	/* control_dial_lane() was in vain, or, again: where connections are replaced, that or control_dial_again(). */
+	/* control_dial_lane() has failed; again: so has control_dial_again(), or either where connections are replaced. */
 	void (*unreachable)(void *context, uint32_t peer, uint32_t lane, bool again, const struct error *why);
 };
 
 /* Rails, if there are several, and connections to measure them with. */
 struct control_rail_events {
-	/* The rail that a connection takes. */
+	/* Returns the rail of this attempt. */
 	uint32_t (*choose)(void *context, uint32_t peer, uint32_t lane, uint32_t attempt);
-	/* A connection was not made on that rail in time. */
+	/* A connection was not made in time on this rail. */
 	void (*late)(void *context, uint32_t peer, uint32_t rail);
-	/* Takes the descriptor. dialled: by control_dial_probe(), which may also be in vain. */
+	/* Takes the descriptor. dialled: by control_dial_probe(), which may instead report probe_unreachable(). */
 	void (*probe_connected)(void *context, uint32_t peer, uint32_t rail, int fd, bool dialled);
 	void (*probe_unreachable)(void *context, uint32_t peer, uint32_t rail, const struct error *why);
 	/* control_config.netlink_fd is readable. */
@@ -59,37 +58,40 @@ struct control_rail_events {
 
 /* Descriptors of the nodes of this host. */
 struct control_fd_events {
-	/* A node of this host, and its descriptors; takes them. */
+	/* The descriptors of a node of this host; takes them. */
 	void (*neighbour)(void *context, uint32_t peer, const int *fds, uint32_t count);
-	/* The first node of a host: this one has left its descriptors. */
+	/* At the first node of a host: the peer has sent its descriptors. */
 	void (*left)(void *context, uint32_t peer);
 };
 
 /* Control connections: which peers are there. */
 struct control_peer_events {
-	/* A control connection stands; dialled: by this node. */
+	/* A control connection is open; dialled: by this node. */
 	void (*opened)(void *context, uint32_t peer, bool dialled);
-	/* The first control connection that this node dialled stands, or one cannot be made. */
+	/* The first control connection that this node has dialled is open, or cannot be made. */
 	void (*connected)(void *context, uint32_t peer);
 	void (*unreachable)(void *context, uint32_t peer, const struct error *why);
 	/*
-	 * A peer that is dialled does not answer so far: perhaps it admits no connection, as too many unproved ones come
-	 * (accept_limit.h). way: where, as route_text(); by_kernel: its host answers, and the process does not.
+	 * A dialled peer has not answered so far; perhaps its accept limit is locked by unproved connections
+	 * (accept_limit.h). way: the address, as route_text(); by_kernel: its host answers, and the process does not.
 	 */
 	void (*unanswered)(void *context, uint32_t peer, const char *way, bool by_kernel);
-	/* A control connection was closed by the other end, or broke, and the peer does not answer elsewhere either. */
+	/* The other end has closed a control connection, or it broke, and the peer does not answer elsewhere either. */
 	void (*closed)(void *context, uint32_t peer, const struct error *why);
-	/* Is anything to be done before that to find out whether the peer is there: is that of interest? */
+	/* Returns true if the peer is to be dialled again before closed(), because its fate matters. */
 	bool (*doubts)(void *context, uint32_t peer);
-	/* Does a message for all go to this peer directly? */
+	/* Returns true if this node sends messages for all ranks directly to this peer. */
 	bool (*forwards_to)(void *context, uint32_t peer);
 };
 
 /* Joiners. */
 struct control_joiner_events {
-	/* So many that the communicator of this channel has admitted, or was to, went away before they had joined: why says which, and how. */
+	/*
+	 * `count` joiners that the communicator of this channel has admitted, or was to, went away before they had joined;
+	 * why: a sentence about them.
+	 */
 	void (*lost)(void *context, uint32_t channel, uint32_t count, const char *why);
-	/* The arrival (RENDEZVOUS_ARRIVAL_BYTES) of one whose job or settings are others: why it is refused. */
+	/* Writes why a joiner is refused whose arrival (RENDEZVOUS_ARRIVAL_BYTES) names another job or other settings. */
 	void (*explain)(void *context, const uint8_t *arrival, struct error *why);
 };
 
@@ -99,7 +101,7 @@ struct control_turn_events {
 	void (*extra)(void *context);
 	/* Every few dozen milliseconds while control_tick() asks for it. */
 	void (*tick)(void *context, uint64_t now_ns);
-	/* After everything that has happened. Returns when it wants to be called at the latest; UINT64_MAX: at no time. */
+	/* After all events of a turn. Returns the time of the next call at the latest; UINT64_MAX: none. */
 	uint64_t (*turn)(void *context, uint64_t now_ns);
 };
 
@@ -112,16 +114,17 @@ struct control_events {
 	const struct control_turn_events *turns;
 };
 
-/* A message of a type that it has subscribed to. */
+/* A message of a type that the function is subscribed to. */
 typedef void control_message_fn(void *context, uint32_t peer, const struct control_msg *msg);
 
-/* Who takes the messages of each type; a type without a subscriber is dropped, as one of a later version. */
+/* The function for the messages of each type; messages without one are dropped, as those of a later version. */
 struct control_subscribers {
 	control_message_fn *of[CONTROL_TYPES];
 };
 
 /* Before control_open(), once per type. */
-static inline void control_subscribe(struct control_subscribers *subscribers, enum control_type type, control_message_fn *on_message)
+static inline void control_subscribe(struct control_subscribers *subscribers, enum control_type type,
+                                     control_message_fn *on_message)
 {
 	assert(type > 0 && type < CONTROL_TYPES && !subscribers->of[type]);
 	subscribers->of[type] = on_message;
@@ -131,112 +134,121 @@ struct control_config {
 	/* This node: its hello and the job's key. A listener with many jobs has `find` instead of a key. */
 	struct handshake_config self;
 	const struct log *log;          /* borrowed; may be NULL */
-	uint64_t join_until_ns;         /* other nodes may come to join until then; 0: no longer */
+	uint64_t join_until_ns;         /* peers may still come to join until then; 0: no longer */
 	const struct roster *roster;    /* borrowed */
-	const struct rails *rails;      /* a lane is dialled on the rail of its number, taken around; borrowed */
-	const bool *is_local;           /* by rank: is on this host, and is to be reached through memory; borrowed */
-	const uint32_t *local_of, *rank_of; /* such ranks are numbered: by rank, by number; borrowed */
+	const struct rails *rails;      /* a lane is dialled on the rail of its number, modulo their count; borrowed */
+	const bool *is_local;           /* by rank: it is on this host and reached through memory; borrowed */
+	const uint32_t *local_of, *rank_of; /* by rank: its number among local ranks; by number: its rank; borrowed */
 	uint32_t local_self, local_count;
 	uint32_t lanes;
 	bool replaces;                  /* connections of lanes may be replaced: each is dialled once */
 	const struct listener *listener; /* TCP; its sockets are taken, the rest is borrowed */
 	int local_fd;                   /* Unix; taken. -1: none */
-	int join_fd;                    /* TCP: where newcomers know this rank, if that is not where it listens; taken. -1: it is */
-	int join_free_fd;               /* readable once nobody else listens there; taken. -1: it is free         */
-	int extra_fd;                   /* looked after for somebody else; borrowed. -1: none */
-	int netlink_fd;                    /* the same, for word of interfaces. -1: none */
-	const int *descriptors;         /* what ranks of this host are given; borrowed */
+	int join_fd;                    /* TCP: the join address, if that is not where the node listens; taken. -1: it is */
+	int join_free_fd;               /* readable once no other control accepts at join_fd; taken. -1: none does */
+	int extra_fd;                   /* watched for the owner's extra(); borrowed. -1: none */
+	int netlink_fd;                 /* watched for the owner's netlink(); borrowed. -1: none */
+	const int *descriptors;         /* for the other ranks of this host; borrowed */
 	uint32_t descriptor_count;      /* at most FD_EXCHANGE_EACH_MOST */
-	uint64_t patience_ns;           /* how long a rank is tried to be reached */
-	uint64_t late_ns;               /* while opening it is tried at least so much longer than there is time to join */
-	uint64_t interval_ns;           /* how long a living rank is silent at the most */
+	uint64_t patience_ns;           /* for how long the node tries to reach a peer */
+	uint64_t late_ns;               /* until all have joined it tries at least this long after join_until_ns */
+	uint64_t interval_ns;           /* the liveness interval */
 	uint32_t segment_bytes;         /* of TCP; 0: the kernel's choice */
-	struct loop *loop;              /* borrowed: the node's, whose thread is the control thread then; NULL: one of its own, with a thread */
+	struct loop *loop;              /* borrowed; its thread is the control thread. NULL: a new loop with a thread */
 	const struct control_events *events;             /* borrowed */
 	const struct control_subscribers *subscribers;   /* borrowed; NULL: messages are dropped */
 	void *context;
 };
 
-/* Takes the sockets, also if it fails. *out is written before the first event comes; NULL if it fails. */
+/* Takes the sockets, also if it fails. *out is set before the first event; NULL if it fails. ESP_ENOMEM, ESP_ELIMIT. */
 ESP_CHECKED enum esp_status control_open(const struct control_config *config, struct control **out, struct error *err);
-/* Sends what is queued, for a tenth of the interval at most, and closes all connections. No event comes any more. NULL is fine. */
+/*
+ * Sends the queued messages, for a tenth of the liveness interval at most, and closes all connections. No event comes
+ * any more. Accepts NULL.
+ */
 void control_close(struct control *control);
 
-/* Where connections are replaced, nothing if it has been done before: that is done one by one, by the lower of two ranks. */
+/*
+ * Dials a data connection. Where connections are replaced, only the first call for a lane has an effect: the lower of
+ * two ranks replaces it later with control_dial_again().
+ */
 void control_dial_lane(struct control *control, uint32_t peer, uint32_t lane);
-/* A connection in place of the one that there is, trying all rails for so long. */
+/* Replaces a data connection, trying all rails for patience_ns. */
 void control_dial_again(struct control *control, uint32_t peer, uint32_t lane, uint64_t patience_ns);
-/* On one rail and no other, for so long. */
+/* A connection on this rail only, tried for patience_ns. */
 void control_dial_probe(struct control *control, uint32_t peer, uint32_t rail, uint64_t patience_ns);
 void control_dial_control(struct control *control, uint32_t peer);
-/* Is it there? A control connection is dialled, or again at once, unless one stands or comes about. */
+/* Dials a control connection, or dials it again at once, unless one is open or an attempt is under way. */
 void control_look_for(struct control *control, uint32_t peer);
-/* Gets the descriptors of all ranks of this host, and gives them ours, over the shelf of the first; not for that itself. */
+/* Exchanges descriptors with all ranks of this host, through the first one; not called by the first one itself. */
 void control_dial_fds(struct control *control);
 
 /*
- * To one rank (a connection is made if there is none), or to all ranks that word is passed on by (passes_on), if there is a
- * connection.
+ * Sends a message to one rank, over a new connection if there is none; or to all ranks for which forwards_to() is true
+ * and that have a connection.
  */
 void control_send(struct control *control, uint32_t peer, const struct control_msg *msg);
 void control_send_all(struct control *control, const struct control_msg *msg);
 
 /*
- * Ends all connections to a peer and forgets what was said to it and heard of it, so that it can come anew: the same node, or one
- * that has taken its place. The peer does the same once its connection is closed.
+ * Ends all connections to a peer and forgets all messages of both directions, so that the peer can come anew: the same
+ * node, or one that has taken its place. The peer does the same once its connection is closed.
  */
 void control_forget(struct control *control, uint32_t peer);
 
-/* Runs the function with the context of the events, soon. False: no memory. */
+/* The control thread soon calls the function with the context of the events. False: no memory. */
 bool control_run(struct control *control, control_fn *function, void *argument);
-/* Newcomers who wait at the door of this rank: proved, and not invited. Any thread. */
+/* The number of joiners that are proved and not admitted. Any thread. */
 uint32_t control_joiners(const struct control *control);
-/* Of them, those who have answered since they were last asked, or have only just come. Any thread. */
+/* Of these: the joiners that have answered since they were last asked, or have only just come. Any thread. */
 uint32_t control_sure_joiners(const struct control *control);
-/* By the control's thread alone: asks all of them whether they are there, but for those who are promised. */
+/* Control thread only: asks all joiners whether they are there, except the promised ones. */
 void control_ask_joiners(struct control *control);
 /*
- * By the control's thread alone: a group (`channel`) counts on those who have answered, who came first first, `most` of them at the most
- * (0: all); no other group does meanwhile. How many.
+ * Control thread only: reserves joiners that have answered for a communicator (`channel`), in the order of their
+ * arrival, at most `most` of them (0: all); no other communicator gets them meanwhile. Returns their number.
  */
 uint32_t control_promise(struct control *control, uint32_t channel, uint32_t most);
-/* By the control's thread alone: it does not any more, but for those whom it has let in. */
+/* Control thread only: ends the reservation of joiners that the communicator has not admitted. */
 void control_release(struct control *control, uint32_t channel);
 /*
- * Another descriptor of the socket where newcomers know this rank; -1: none left. Any thread. *out_free_fd becomes readable
- * when this control is closed: until then what comes there is for it, and who else took it could only refuse it.
+ * A duplicate of the socket of the join address; -1: no descriptor left. Any thread. *out_free_fd becomes readable when
+ * this control is closed: until then connections that arrive there are for this control, and another could only refuse
+ * them.
  */
-int control_share_door(struct control *control, int *out_free_fd);
+int control_share_join_port(struct control *control, int *out_free_fd);
 /*
- * By the control's thread alone: so many of those who are promised to the group (`channel`) are let in, who came first first; each gets the
- * message, with `about` one more each time. How many.
+ * Control thread only: admits `count` joiners that are promised to the communicator (first->channel), in the order of
+ * their arrival. Each gets the message, with `about` (its rank) one higher than the one before. Returns the number of
+ * admitted joiners; lost() reports the missing ones.
  */
 uint32_t control_invite(struct control *control, const struct control_msg *first, uint32_t count);
 /*
- * By the control's thread alone: those whom the group (`channel`) has let in, and who have not joined, get the message, and are expected to go.
- * They do not count as lost.
+ * Control thread only: joiners that the communicator (why->channel) has admitted, and that have not joined, get the
+ * message and are expected to go. They do not count as lost.
  */
 void control_uninvite(struct control *control, const struct control_msg *why);
-/* By the control's thread alone: is there a control connection to this rank, or one that is being made? */
+/* Control thread only: true if a control connection to this rank is open or being made. */
 bool control_has_control(const struct control *control, uint32_t peer);
 
-/* By the control's thread alone: a rank is about to connect, so for some seconds all are let in who come, strangers too. */
+/* Control thread only: a rank is about to connect, so for some seconds all connections are accepted, strangers' too. */
 void control_expect(struct control *control);
-/* The same: no longer, as it is from the beginning on. */
+/* Control thread only: all have joined; ends that state, which lasts from the opening on. */
 void control_settle(struct control *control);
 
 /*
- * By the control's thread alone: another control connection in place of the one that there is, if that goes on this rail (ROUTE_ANY:
- * wherever it goes) and none is being made. What was said on it and not heard is said again.
+ * Control thread only: replaces the control connection to a peer if it uses this rail (ROUTE_ANY: any) and no newer one
+ * is being made. Messages that were not acknowledged are sent again on the new connection.
  */
 void control_leave_rail(struct control *control, uint32_t peer, uint32_t rail);
-/* By the control's thread alone: tells of each control connection of whose sending nothing has arrived for so long. */
-void control_find_stuck(struct control *control, uint64_t now, uint64_t for_ns, void (*found)(void *context, uint32_t peer, uint32_t rail));
+/* Control thread only: calls found() for each control connection on which no sent byte was acknowledged for for_ns. */
+void control_find_stuck(struct control *control, uint64_t now, uint64_t for_ns,
+                        void (*found)(void *context, uint32_t peer, uint32_t rail));
 
-/* By the control's thread alone: when anything came last on control connections to this rank, read or not; 0: there is none. */
+/* Control thread only: when bytes last arrived from this rank on control connections, read or not; 0: none is open. */
 uint64_t control_last_sign(const struct control *control, uint32_t peer, uint64_t now);
 
-/* From now on tick() is wanted, or not. */
+/* Whether tick() is wanted from now on. */
 void control_tick(struct control *control, bool wanted);
 
 #endif

@@ -1,11 +1,13 @@
 /*
- * data_connection.c - connections for data, and to measure rails with: who makes them, which is the newest, and to whom they go.
+ * data_connection.c - connections of lanes and probes: dialling, which one is the newest, and handing them on. Control
+ * thread only.
  */
 #include "node/control/control_state.h"
 
 /*
- * Who dials a lane gives one connection up before it tries another, but on a slow rail its proof may still be under way then: it comes
- * after the one that took its place is proved, and nobody is at its other end. What can be proved was accepted before it was given up.
+ * The dialling rank gives one connection up before it tries another. On a slow rail the proof of the abandoned one may
+ * still be under way: it arrives after its successor was proved, and its other end is closed. A connection that can be
+ * proved was accepted before it was given up, so the order of accept() tells which is the newest.
  */
 bool data_connection_is_outdated(struct control *control, const struct connection *connection)
 {
@@ -27,8 +29,10 @@ void data_connection_done(struct control *control, struct connection *connection
 
 	if (!dialled && control->config.rails->count > 1)
 		connection_pin(connection, &control->config.listener->interfaces);
-	if (dialled && connection->dial.attempts > 1 && connection->dial.rail != ROUTE_ANY && control->config.rails->count > 1)
-		log_write(control->config.log, LOG_LEVEL_INFO, LOG_NET, "rank %u: lane %u goes to %s", peer, lane, connection->dial.way);
+	if (dialled && connection->dial.attempts > 1 && connection->dial.rail != ROUTE_ANY &&
+	    control->config.rails->count > 1)
+		log_write(control->config.log, LOG_LEVEL_INFO, LOG_NET, "rank %u: lane %u goes to %s", peer, lane,
+		          connection->dial.way);
 	uint32_t rail = connection_rail(connection, &control->ways);
 	control_unwatch(control, connection);
 	connection->fd = -1;
@@ -44,12 +48,12 @@ void data_connection_dial(struct control *control, uint32_t peer, uint32_t lane)
 	uint64_t bit = UINT64_C(1) << lane;
 
 	if (control->config.replaces && control->dialled[peer] & bit)
-		return; /* the other end asks for it, and so did we */
+		return; /* both ends asked for it */
 	control->dialled[peer] |= bit;
 	/*
-	 * Where connections are replaced, the first one begins as those do that take its place: nothing is sent before each end has said what
-	 * it has. Otherwise the other end, which takes it for made first, could send what this kernel acknowledges and this thread never reads,
-	 * as it gives the attempt up.
+	 * Where connections are replaced, the first one begins as its successors do: neither end sends before each has
+	 * said how much it has received. Otherwise the other end could send chunks on an attempt that this node gives up:
+	 * the kernel acknowledges them, and this thread never reads them.
 	 */
 	control_dial(control, peer, control->config.replaces ? HELLO_AGAIN : HELLO_LANE, lane, control->config.patience_ns);
 }

@@ -10,7 +10,8 @@
 #define MESSAGE_MOST 253u /* descriptors; the kernel's limit */
 #define BYTE 'D'
 
-enum esp_status fd_exchange_init(struct fd_exchange *exchange, uint32_t self, uint32_t count, const int *own, uint32_t each)
+enum esp_status fd_exchange_init(struct fd_exchange *exchange, uint32_t self, uint32_t count, const int *own,
+                                 uint32_t each)
 {
 	assert(each > 0 && each <= FD_EXCHANGE_EACH_MOST && self < count);
 	*exchange = (struct fd_exchange){.self = self, .count = count, .each = each, .own = own, .missing = count - 1};
@@ -34,7 +35,7 @@ static void close_all(const int *fds, uint32_t count)
 
 void fd_exchange_fini(struct fd_exchange *exchange)
 {
-	if (exchange->fds) /* ours are borrowed */
+	if (exchange->fds) /* the own ones are borrowed */
 		close_all(exchange->fds + exchange->each, (exchange->count - 1) * exchange->each);
 	free(exchange->fds);
 	*exchange = (struct fd_exchange){0};
@@ -52,7 +53,8 @@ static enum esp_status send_message(int socket, const int *fds, uint32_t count, 
 	char control[CMSG_SPACE(MESSAGE_MOST * sizeof(int))] = {0};
 	char byte = BYTE;
 	struct iovec iov = {&byte, 1};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = CMSG_SPACE(count * sizeof(int))};
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = CMSG_SPACE(count * sizeof(int))};
 	struct cmsghdr *head = CMSG_FIRSTHDR(&msg);
 
 	head->cmsg_level = SOL_SOCKET;
@@ -70,7 +72,7 @@ static enum esp_status send_message(int socket, const int *fds, uint32_t count, 
 	return error_set(err, ESP_ELINK, "cannot hand descriptors over: %s", strerror(errno));
 }
 
-/* Exactly so many, or none. */
+/* Exactly `count` descriptors, or none. */
 static enum esp_status receive_message(int socket, int *fds, uint32_t count, struct error *err)
 {
 	char control[CMSG_SPACE(MESSAGE_MOST * sizeof(int))];
@@ -105,7 +107,10 @@ static enum esp_status receive_message(int socket, int *fds, uint32_t count, str
 	return error_set(err, ESP_ELIMIT, "descriptors did not arrive: is the limit of open files (ulimit -n) too low?");
 }
 
-/* The ranks of the next message to a rank: both ends come to the same. How many; *at is behind them. */
+/*
+ * The ranks whose descriptors are in the next message to a rank; both ends compute the same. Returns their number; *at
+ * moves behind them.
+ */
 static uint32_t next_ranks(const struct fd_exchange *exchange, uint32_t to, uint32_t *at, uint32_t ranks[MESSAGE_MOST])
 {
 	uint32_t most = MESSAGE_MOST / exchange->each, found = 0;
@@ -114,19 +119,20 @@ static uint32_t next_ranks(const struct fd_exchange *exchange, uint32_t to, uint
 		if (*at != to)
 			ranks[found++] = *at;
 	}
-	if (*at == to && *at + 1 == exchange->count) /* nobody is left behind the rank itself */
+	if (*at == to && *at + 1 == exchange->count) /* only the receiver itself is left */
 		++*at;
 	return found;
 }
 
-/* ---- the others ---- */
+/* ---- ranks but the first ---- */
 
 enum esp_status fd_exchange_leave(const struct fd_exchange *exchange, int socket, bool *out_busy, struct error *err)
 {
 	return send_message(socket, exchange->own, exchange->each, out_busy, err);
 }
 
-enum esp_status fd_exchange_fetch(const struct fd_exchange *exchange, int socket, uint32_t *at, fd_exchange_fn *take, void *context, struct error *err)
+enum esp_status fd_exchange_fetch(const struct fd_exchange *exchange, int socket, uint32_t *at, fd_exchange_fn *take,
+                                  void *context, struct error *err)
 {
 	uint32_t ranks[MESSAGE_MOST], behind = *at, count = next_ranks(exchange, exchange->self, &behind, ranks);
 	int fds[MESSAGE_MOST];
@@ -142,14 +148,15 @@ enum esp_status fd_exchange_fetch(const struct fd_exchange *exchange, int socket
 	return ESP_OK;
 }
 
-/* ---- the first ---- */
+/* ---- the first rank ---- */
 
 enum esp_status fd_exchange_put(struct fd_exchange *exchange, int socket, uint32_t rank, struct error *err)
 {
 	int fds[FD_EXCHANGE_EACH_MOST], *place = exchange->fds ? exchange->fds + (size_t)rank * exchange->each : NULL;
 
 	if (!place || rank == 0 || rank >= exchange->count || place[0] >= 0)
-		return error_set(err, ESP_ELINK, "descriptors were handed to a rank that has them, or is not the first of its host");
+		return error_set(err, ESP_ELINK,
+		                 "descriptors were handed to a rank that has them, or is not the first of its host");
 	enum esp_status status = receive_message(socket, fds, exchange->each, err);
 	if (status != ESP_OK)
 		return status;
@@ -158,7 +165,8 @@ enum esp_status fd_exchange_put(struct fd_exchange *exchange, int socket, uint32
 	return ESP_OK;
 }
 
-enum esp_status fd_exchange_hand(const struct fd_exchange *exchange, int socket, uint32_t to, uint32_t *at, bool *out_busy, struct error *err)
+enum esp_status fd_exchange_hand(const struct fd_exchange *exchange, int socket, uint32_t to, uint32_t *at,
+                                 bool *out_busy, struct error *err)
 {
 	enum esp_status status = ESP_OK;
 
@@ -169,7 +177,8 @@ enum esp_status fd_exchange_hand(const struct fd_exchange *exchange, int socket,
 		int fds[MESSAGE_MOST];
 
 		for (uint32_t i = 0; i < count; i++)
-			memcpy(fds + i * exchange->each, exchange->fds + (size_t)ranks[i] * exchange->each, exchange->each * sizeof(int));
+			memcpy(fds + i * exchange->each, exchange->fds + (size_t)ranks[i] * exchange->each,
+			       exchange->each * sizeof(int));
 		if (count > 0)
 			status = send_message(socket, fds, count * exchange->each, out_busy, err);
 		if (status == ESP_OK)

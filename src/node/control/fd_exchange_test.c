@@ -1,6 +1,6 @@
 /*
- * fd_exchange_test.c - ranks of a host in one process, at random moments: each gets the descriptors of all others, once, and nothing is left
- * open. Descriptors are told apart by what they lead to: files of a byte with the rank's number and the descriptor's.
+ * fd_exchange_test.c - ranks of a host in one process, at random moments: each gets the descriptors of all others,
+ * once, and none is left open. A descriptor is known by the two bytes of its file: the rank's number and its own.
  */
 #include "node/control/fd_exchange.h"
 
@@ -67,7 +67,8 @@ static void take(void *context, uint32_t rank, const int *fds)
 
 static void open_house(struct rng *rng)
 {
-	house = (struct house){.count = 2 + (uint32_t)rng_below(rng, RANKS_MOST - 1), .each = 1 + (uint32_t)rng_below(rng, EACH_MOST)};
+	house = (struct house){.count = 2 + (uint32_t)rng_below(rng, RANKS_MOST - 1),
+	                       .each = 1 + (uint32_t)rng_below(rng, EACH_MOST)};
 	for (uint32_t i = 0; i < house.count; i++) {
 		struct member *member = &house.members[i];
 		int ends[2];
@@ -107,13 +108,14 @@ static void step_other(struct member *member)
 		CHECK(status == ESP_OK || busy);
 		member->has_left = status == ESP_OK;
 	} else if (member->fetched_at < house.count) {
-		enum esp_status status = fd_exchange_fetch(&member->exchange, member->here, &member->fetched_at, take, member, &err);
+		enum esp_status status =
+			fd_exchange_fetch(&member->exchange, member->here, &member->fetched_at, take, member, &err);
 
 		CHECK_MSG(status == ESP_OK || status == ESP_PENDING, "%s", err.text);
 	}
 }
 
-/* The first rank looks at the connection of another. */
+/* A turn of the first rank for the connection of another. */
 static void step_first(struct member *member, uint32_t rank)
 {
 	struct fd_exchange *exchange = &house.members[0].exchange;
@@ -127,7 +129,7 @@ static void step_first(struct member *member, uint32_t rank)
 	} else if (fd_exchange_is_full(exchange) && !member->is_served) {
 		status = fd_exchange_hand(exchange, member->there, rank, &member->handed_at, &busy, &err);
 		member->is_served = status == ESP_OK;
-		if (member->is_served) { /* what is on its way arrives all the same */
+		if (member->is_served) { /* messages in flight arrive nevertheless */
 			close(member->there);
 			member->there = -1;
 		}
@@ -166,7 +168,7 @@ static void test_all_get_all(struct rng *rng)
 	CHECK_U64(open_descriptors(), before);
 }
 
-/* Whoever goes away is noticed, and what was left stays nobody's. */
+/* A closed connection is noticed, and descriptors that were sent before are closed. */
 static void test_gone(struct rng *rng)
 {
 	uint32_t before = open_descriptors();
@@ -184,7 +186,7 @@ static void test_gone(struct rng *rng)
 	CHECK_U64(open_descriptors(), before);
 }
 
-/* Other numbers of descriptors than were agreed upon, twice, and at the wrong rank. */
+/* Refused: another number of descriptors than agreed, a second message, a wrong rank. */
 static void test_nonsense(struct rng *rng)
 {
 	uint32_t before = open_descriptors();

@@ -1,25 +1,28 @@
 /*
- * fd_handover.c - the control's part in handing descriptors around: fd_exchange.h has the picture.
+ * fd_handover.c - drives the fd exchange over connections (fd_exchange.h). Control thread only.
  */
 #include "base/clock.h"
 #include "node/control/control_state.h"
 
-#define BUSY_PAUSE (2 * NS_PER_MS) /* while too many descriptors are on their way */
+#define BUSY_PAUSE (2 * NS_PER_MS) /* while too many descriptors are in flight */
 
 static void take_descriptors(void *argument, uint32_t local, const int *fds)
 {
 	struct control *control = argument;
 
-	control->config.events->fds->neighbour(control->config.context, control->config.rank_of[local], fds, control->fd_exchange.each);
+	control->config.events->fds->neighbour(control->config.context, control->config.rank_of[local], fds,
+	                                       control->fd_exchange.each);
 }
 
-/* Leaves ours, then takes those of the others. True: something more may be moved. */
+/* Not the first rank: sends its own descriptors, then receives those of the others. True: call again. */
 static bool fetch(struct control *control, struct connection *connection)
 {
 	struct error why;
 	bool busy = false;
-	enum esp_status status = connection->fds.has_left ? fd_exchange_fetch(&control->fd_exchange, connection->fd, &connection->fds.at, take_descriptors, control, &why)
-	                                        : fd_exchange_leave(&control->fd_exchange, connection->fd, &busy, &why);
+	enum esp_status status = connection->fds.has_left
+	                             ? fd_exchange_fetch(&control->fd_exchange, connection->fd, &connection->fds.at,
+	                                                 take_descriptors, control, &why)
+	                             : fd_exchange_leave(&control->fd_exchange, connection->fd, &busy, &why);
 
 	connection->fds.wants_room = !connection->fds.has_left && !busy;
 	connection->retry_ns = busy ? clock_now_ns() + BUSY_PAUSE : 0;
@@ -34,7 +37,7 @@ static bool fetch(struct control *control, struct connection *connection)
 	return true;
 }
 
-/* The first rank: takes what the other has left, then hands it all. True: something more may be moved. */
+/* The first rank: receives the peer's descriptors, then sends it all others. True: call again. */
 static bool hand(struct control *control, struct connection *connection)
 {
 	struct error why;
@@ -49,10 +52,11 @@ static bool hand(struct control *control, struct connection *connection)
 	else if (fd_exchange_is_full(&control->fd_exchange))
 		status = fd_exchange_hand(&control->fd_exchange, connection->fd, local, &connection->fds.at, &busy, &why);
 	else
-		connection_look_at_door(connection); /* it has nothing to say until then, but may go away */
+		connection_check_closed(connection); /* the peer sends nothing until then, but may close */
 	if (status < 0)
 		connection_broke(connection, &why);
-	connection->fds.wants_room = connection->fds.has_left && fd_exchange_is_full(&control->fd_exchange) && status == ESP_PENDING && !busy;
+	connection->fds.wants_room =
+		connection->fds.has_left && fd_exchange_is_full(&control->fd_exchange) && status == ESP_PENDING && !busy;
 	connection->retry_ns = busy ? clock_now_ns() + BUSY_PAUSE : 0;
 	if (status == ESP_OK && connection->fds.has_left)
 		connection_enter(connection, CONNECTION_DONE);
@@ -66,11 +70,13 @@ void fd_handover_turn(struct control *control, struct connection *connection)
 {
 	struct error why;
 
-	if (!connection->local || (!connection->dialled && control->config.local_of[connection->peer] >= control->config.local_count)) {
+	if (!connection->local ||
+	    (!connection->dialled && control->config.local_of[connection->peer] >= control->config.local_count)) {
 		error_set(&why, ESP_ELINK, "descriptors are for ranks of one host");
 		connection_broke(connection, &why);
 	}
-	while (connection->state == CONNECTION_HANDING && (connection->dialled ? fetch(control, connection) : hand(control, connection)))
+	while (connection->state == CONNECTION_HANDING &&
+	       (connection->dialled ? fetch(control, connection) : hand(control, connection)))
 		;
 }
 
@@ -82,7 +88,7 @@ void fd_handover_done(struct control *control, struct connection *connection)
 		fd_exchange_clear(&control->fd_exchange, take_descriptors, control);
 }
 
-/* One at a time, as each may end its connection. */
+/* One connection at a time, as each turn may remove its connection. */
 void fd_handover_serve(struct control *control)
 {
 	struct connection *following;

@@ -12,12 +12,13 @@ struct flood_filter_entry {
 	uint8_t name[FLOOD_NAME_BYTES];
 };
 
-/* Where it is, or where it belongs. The set has room. */
+/* The entry of this name, or the free one where it belongs. The set has room. */
 static struct flood_filter_entry *find(const struct flood_filter_set *set, const uint8_t *name)
 {
 	uint32_t at = crc32c(0, name, FLOOD_NAME_BYTES);
 
-	while (set->entries[at & (set->room - 1)].is_taken && memcmp(set->entries[at & (set->room - 1)].name, name, FLOOD_NAME_BYTES) != 0)
+	while (set->entries[at & (set->room - 1)].is_taken &&
+	       memcmp(set->entries[at & (set->room - 1)].name, name, FLOOD_NAME_BYTES) != 0)
 		at++;
 	return &set->entries[at & (set->room - 1)];
 }
@@ -33,7 +34,7 @@ static void clear(struct flood_filter_set *set)
 	*set = (struct flood_filter_set){0};
 }
 
-/* At most half of it is taken. False: no memory. */
+/* Keeps at least half of the set free. False: no memory. */
 static bool make_room(struct flood_filter_set *set)
 {
 	if (2 * set->count < set->room)
@@ -51,40 +52,40 @@ static bool make_room(struct flood_filter_set *set)
 	return true;
 }
 
-static void add(struct flood_filter *news, const uint8_t *name)
+static void add(struct flood_filter *filter, const uint8_t *name)
 {
-	if (!make_room(&news->young)) {
-		clear(&news->old);
-		if (!make_room(&news->young))
-			clear(&news->young);
-		if (news->young.room == 0 && !make_room(&news->young))
+	if (!make_room(&filter->recent)) {
+		clear(&filter->older);
+		if (!make_room(&filter->recent))
+			clear(&filter->recent);
+		if (filter->recent.room == 0 && !make_room(&filter->recent))
 			return;
 	}
-	struct flood_filter_entry *entry = find(&news->young, name);
+	struct flood_filter_entry *entry = find(&filter->recent, name);
 	entry->is_taken = true;
 	memcpy(entry->name, name, FLOOD_NAME_BYTES);
-	news->young.count++;
+	filter->recent.count++;
 }
 
-bool flood_filter_hear(struct flood_filter *news, const uint8_t name[FLOOD_NAME_BYTES], uint64_t now_ns)
+bool flood_filter_hear(struct flood_filter *filter, const uint8_t name[FLOOD_NAME_BYTES], uint64_t now_ns)
 {
-	if (now_ns - news->turned_ns >= FLOOD_KEPT_NS) {
-		clear(&news->old);
-		if (now_ns - news->turned_ns >= 2 * FLOOD_KEPT_NS)
-			clear(&news->young); /* nothing was heard for so long */
-		news->old = news->young;
-		news->young = (struct flood_filter_set){0};
-		news->turned_ns = now_ns;
+	if (now_ns - filter->turned_ns >= FLOOD_KEPT_NS) {
+		clear(&filter->older);
+		if (now_ns - filter->turned_ns >= 2 * FLOOD_KEPT_NS)
+			clear(&filter->recent); /* everything in it is older than that */
+		filter->older = filter->recent;
+		filter->recent = (struct flood_filter_set){0};
+		filter->turned_ns = now_ns;
 	}
-	if (has(&news->young, name))
+	if (has(&filter->recent, name))
 		return false;
-	bool is_known = has(&news->old, name);
-	add(news, name); /* what still goes around is kept */
+	bool is_known = has(&filter->older, name);
+	add(filter, name); /* a message that is still forwarded is kept */
 	return !is_known;
 }
 
-void flood_filter_free(struct flood_filter *news)
+void flood_filter_free(struct flood_filter *filter)
 {
-	clear(&news->young);
-	clear(&news->old);
+	clear(&filter->recent);
+	clear(&filter->older);
 }

@@ -1,5 +1,6 @@
 /*
- * flood_filter_test.c - however many words go around, each is passed on once by everybody, and is news again when it has been forgotten.
+ * flood_filter_test.c - every rank forwards each message once, however many are under way, and again after it was
+ * forgotten.
  */
 #include "node/control/flood_filter.h"
 
@@ -14,15 +15,15 @@ static void name_word(uint8_t name[FLOOD_NAME_BYTES], uint64_t word)
 	memcpy(name + 20, &word, sizeof(word));
 }
 
-static bool hear(struct flood_filter *news, uint64_t word, uint64_t now_ns)
+static bool hear(struct flood_filter *filter, uint64_t word, uint64_t now_ns)
 {
 	uint8_t name[FLOOD_NAME_BYTES];
 
 	name_word(name, word);
-	return flood_filter_hear(news, name, now_ns);
+	return flood_filter_hear(filter, name, now_ns);
 }
 
-/* All words are said at once, on an overlay of powers of two, and take some time on each step. */
+/* All messages start at once, on an overlay of powers of two, and every step takes some time. */
 static void passes_on_once(uint32_t words)
 {
 	enum { RANKS = 16, STEPS = 4 };
@@ -36,7 +37,7 @@ static void passes_on_once(uint32_t words)
 		queue[last++].word = word;
 	}
 	for (; first < last; first++) {
-		/* An hour of it, if there are many: far longer than what is kept. */
+		/* With many messages an hour in all: far longer than they are kept. */
 		if (!hear(&heard[queue[first].to], queue[first].word, NS_PER_S + first * (NS_PER_MS / 16)))
 			continue;
 		passed++;
@@ -54,25 +55,25 @@ static void passes_on_once(uint32_t words)
 
 int main(void)
 {
-	struct flood_filter news = {0};
+	struct flood_filter filter = {0};
 	uint64_t now = 1000 * NS_PER_S;
 
-	/* Kept while it is heard, for so long at least, and not for ever. */
-	CHECK(hear(&news, 1, now));
+	/* A message is kept while it comes, for FLOOD_KEPT_NS at least, and not for ever. */
+	CHECK(hear(&filter, 1, now));
 	for (int i = 0; i < 10; i++) {
 		now += FLOOD_KEPT_NS - 1;
-		CHECK(!hear(&news, 1, now));
+		CHECK(!hear(&filter, 1, now));
 	}
 	now += 2 * FLOOD_KEPT_NS;
-	CHECK(hear(&news, 1, now));
+	CHECK(hear(&filter, 1, now));
 	for (uint64_t word = 2; word < 20000; word++)
-		CHECK(hear(&news, word, now));
+		CHECK(hear(&filter, word, now));
 	for (uint64_t word = 1; word < 20000; word++)
-		CHECK(!hear(&news, word, now + FLOOD_KEPT_NS / 2));
-	CHECK(hear(&news, 20000, now + 3 * FLOOD_KEPT_NS));
-	CHECK(news.old.room == 0 && news.young.count == 1); /* and the memory is free */
-	CHECK(hear(&news, 1, now + 3 * FLOOD_KEPT_NS));
-	flood_filter_free(&news);
+		CHECK(!hear(&filter, word, now + FLOOD_KEPT_NS / 2));
+	CHECK(hear(&filter, 20000, now + 3 * FLOOD_KEPT_NS));
+	CHECK(filter.older.room == 0 && filter.recent.count == 1); /* and the memory is free */
+	CHECK(hear(&filter, 1, now + 3 * FLOOD_KEPT_NS));
+	flood_filter_free(&filter);
 
 	passes_on_once(1);
 	passes_on_once(64);

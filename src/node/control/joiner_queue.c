@@ -1,5 +1,6 @@
 /*
- * joiner_queue.c - who waits at the door of a rank: how many they are, whether they are there still, and who is let in.
+ * joiner_queue.c - joiners that wait at this node to be admitted: their number, whether they are alive, and admitting
+ * them. Control thread only, but for the two counters.
  */
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 #include "node/control/control_state.h"
 #include "wire/rendezvous_msg.h"
 
-/* Has it answered? */
+/* Sets is_sure: the joiner has answered. Keeps the counter. */
 static void set_sure(struct control *control, struct connection *connection, bool is_sure)
 {
 	if (is_sure && !connection->joiner.is_sure)
@@ -19,24 +20,27 @@ static void set_sure(struct control *control, struct connection *connection, boo
 	connection->joiner.is_sure = is_sure;
 }
 
-static void tell(struct control *control, struct connection *connection, const struct control_msg *msg)
+static void send_msg(struct control *control, struct connection *connection, const struct control_msg *msg)
 {
 	connection_queue(connection, msg);
 	connection_flush(connection);
 	control_watch(control, connection);
 }
 
-/* Is it there? And it is told how often it will hear from us, so that it can leave if we are stopped. */
-static void ask(struct control *control, struct connection *connection)
+/* Asks the joiner for an echo. The message has the liveness interval, so that a joiner can leave a node that stops. */
+static void ask_joiner(struct control *control, struct connection *connection)
 {
 	struct control_msg msg = {
-		.type = CONTROL_BEAT, .from = control->ways.self, .about = UINT32_MAX, .beat.silence_ns = control->config.interval_ns,
+		.type = CONTROL_BEAT,
+		.from = control->ways.self,
+		.about = UINT32_MAX,
+		.beat.silence_ns = control->config.interval_ns,
 	};
 
-	tell(control, connection, &msg);
+	send_msg(control, connection, &msg);
 }
 
-/* ---- who does not fit ---- */
+/* ---- joiners that do not fit ---- */
 
 static void refuse(struct control *control, struct connection *connection, const uint8_t *bytes)
 {
@@ -47,10 +51,10 @@ static void refuse(struct control *control, struct connection *connection, const
 	log_write(control->config.log, LOG_LEVEL_WARN, LOG_JOIN, "not let in: %s", why.text);
 	clip(msg.refuse.text, sizeof(msg.refuse.text), "%s", why.text);
 	connection->joiner.is_refused = true;
-	tell(control, connection, &msg);
+	send_msg(control, connection, &msg);
 }
 
-/* It hands in what it is, hears what does not fit, and goes. */
+/* An unfit joiner sends its arrival, gets the reason of the refusal, and goes. */
 static void turn_away(struct control *control, struct connection *connection)
 {
 	const uint8_t *bytes = NULL;
@@ -60,16 +64,17 @@ static void turn_away(struct control *control, struct connection *connection)
 	if (!connection->joiner.is_refused && connection_receive_bytes(connection, RENDEZVOUS_ARRIVAL_BYTES, &bytes))
 		refuse(control, connection, bytes);
 	else if (connection->joiner.is_refused)
-		connection_look_at_door(connection);
+		connection_check_closed(connection);
 }
 
-/* ---- who waits ---- */
+/* ---- waiting joiners ---- */
 
-/* It is there, and says who it is; and, once it is let in, as which rank it has joined. */
+/* The joiner is alive, and names itself; an admitted one also names the rank as which it has joined. */
 static void on_echo(struct control *control, struct connection *connection, const struct control_msg *msg)
 {
 	connection->joiner.asked_ns = 0;
-	snprintf(connection->joiner.who, sizeof(connection->joiner.who), "%.*s", (int)sizeof(connection->joiner.who) - 1, msg->echo.who);
+	snprintf(connection->joiner.who, sizeof(connection->joiner.who), "%.*s", (int)sizeof(connection->joiner.who) - 1,
+	         msg->echo.who);
 	if (!connection->joiner.is_invited) {
 		set_sure(control, connection, true);
 	} else if (msg->about != UINT32_MAX) {
@@ -90,11 +95,11 @@ void joiner_queue_turn(struct control *control, struct connection *connection)
 		connection->is_announced = true;
 		connection->joiner.asked_ns = clock_now_ns();
 		connection->retry_ns = connection->joiner.asked_ns + control->config.interval_ns / 2;
-		ask(control, connection);
-		atomic_fetch_add(&control->newcomers, 1);
+		ask_joiner(control, connection);
+		atomic_fetch_add(&control->joiners, 1);
 		set_sure(control, connection, true);
 	}
-	while (connection->state == CONNECTION_DOOR && connection_receive(connection, &msg)) {
+	while (connection->state == CONNECTION_JOINER && connection_receive(connection, &msg)) {
 		if (msg.type == CONTROL_ECHO)
 			on_echo(control, connection, &msg);
 	}
@@ -104,29 +109,32 @@ void joiner_queue_due(struct control *control, struct connection *connection, ui
 {
 	uint64_t interval = control->config.interval_ns;
 
-	joiner_queue_turn(control, connection); /* it may have answered while we did not look, or were stopped ourselves */
-	if (connection->state != CONNECTION_DOOR || connection->joiner.has_joined)
+	joiner_queue_turn(control, connection); /* an answer may have come while this thread was busy or stopped */
+	if (connection->state != CONNECTION_JOINER || connection->joiner.has_joined)
 		return;
-	if (connection->joiner.is_unfit || (connection->joiner.is_invited && connection->joiner.asked_ns > 0 && now >= connection->joiner.asked_ns + interval / 8 * 6)) {
+	if (connection->joiner.is_unfit || (connection->joiner.is_invited && connection->joiner.asked_ns > 0 &&
+	                                    now >= connection->joiner.asked_ns + interval / 8 * 6)) {
 		connection_silent(connection);
 		return;
 	}
 	connection->retry_ns = now + (connection->joiner.is_invited ? interval / 8 : interval / 2);
-	if (connection->joiner.asked_ns == 0) { /* one that does not answer, and is not let in, is left in peace */
+	if (connection->joiner.asked_ns == 0) { /* a waiting joiner that owes an answer is not asked again */
 		connection->joiner.asked_ns = now;
-		ask(control, connection);
+		ask_joiner(control, connection);
 	}
 }
 
-/* One that was let in has not joined, and is not waited for any longer. */
-static void lose(struct control *control, const struct connection *connection)
+/* An admitted joiner has not joined, and no rank waits for it any longer: reports it as lost. */
+static void report_lost(struct control *control, const struct connection *connection)
 {
-	const char *how = connection->err.status == ESP_ETIMEOUT ? "has not answered since, and has not joined: it is stopped, or cut off"
-	                                                   : "went away before it had joined";
+	const char *how = connection->err.status == ESP_ETIMEOUT
+	                      ? "has not answered since, and has not joined: it is stopped, or cut off"
+	                      : "went away before it had joined";
 
 	char why[CONTROL_TEXT];
 
-	clip(why, sizeof(why), "%s, whom rank %u has let in to become rank %u, %s", connection->joiner.who[0] ? connection->joiner.who : "a newcomer", control->ways.self,
+	clip(why, sizeof(why), "%s, which rank %u has let in to become rank %u, %s",
+	     connection->joiner.who[0] ? connection->joiner.who : "a joiner", control->ways.self,
 	     connection->joiner.invited_as, how);
 	control->config.events->joiners->lost(control->config.context, connection->joiner.promised_to, 1, why);
 }
@@ -137,16 +145,16 @@ void joiner_queue_gone(struct control *control, struct connection *connection)
 		return;
 	if (connection->joiner.is_invited) {
 		if (!connection->joiner.has_joined && !connection->joiner.is_refused)
-			lose(control, connection);
+			report_lost(control, connection);
 		return;
 	}
 	set_sure(control, connection, false);
-	atomic_fetch_sub(&control->newcomers, 1);
+	atomic_fetch_sub(&control->joiners, 1);
 }
 
 uint32_t control_joiners(const struct control *control)
 {
-	return atomic_load(&control->newcomers);
+	return atomic_load(&control->joiners);
 }
 
 uint32_t control_sure_joiners(const struct control *control)
@@ -157,14 +165,15 @@ uint32_t control_sure_joiners(const struct control *control)
 void control_ask_joiners(struct control *control)
 {
 	for (struct connection *connection = control->connections; connection; connection = connection->next) {
-		if (connection->state != CONNECTION_DOOR || connection->joiner.is_invited || connection->joiner.is_unfit || connection->joiner.is_promised)
+		if (connection->state != CONNECTION_JOINER || connection->joiner.is_invited || connection->joiner.is_unfit ||
+		    connection->joiner.is_promised)
 			continue;
 		set_sure(control, connection, false);
-		ask(control, connection);
+		ask_joiner(control, connection);
 	}
 }
 
-/* Who came first. */
+/* The oldest connection: new ones are inserted at the head of the list. */
 static struct connection *first_in_line(const struct control *control)
 {
 	struct connection *connection = control->connections;
@@ -178,10 +187,12 @@ uint32_t control_promise(struct control *control, uint32_t channel, uint32_t mos
 {
 	uint32_t count = 0;
 
-	for (struct connection *connection = first_in_line(control); connection && (most == 0 || count < most); connection = connection->before) {
-		bool is_taken = connection->joiner.is_invited || (connection->joiner.is_promised && connection->joiner.promised_to != channel);
+	for (struct connection *connection = first_in_line(control); connection && (most == 0 || count < most);
+	     connection = connection->before) {
+		bool is_taken = connection->joiner.is_invited ||
+		                (connection->joiner.is_promised && connection->joiner.promised_to != channel);
 
-		if (connection->state != CONNECTION_DOOR || is_taken || !connection->joiner.is_sure)
+		if (connection->state != CONNECTION_JOINER || is_taken || !connection->joiner.is_sure)
 			continue;
 		connection->joiner.is_promised = true;
 		connection->joiner.promised_to = channel;
@@ -193,19 +204,20 @@ uint32_t control_promise(struct control *control, uint32_t channel, uint32_t mos
 void control_release(struct control *control, uint32_t channel)
 {
 	for (struct connection *connection = control->connections; connection; connection = connection->next) {
-		if (connection->joiner.is_promised && !connection->joiner.is_invited && connection->joiner.promised_to == channel)
+		if (connection->joiner.is_promised && !connection->joiner.is_invited &&
+		    connection->joiner.promised_to == channel)
 			connection->joiner.is_promised = false;
 	}
 }
 
-/* ---- letting in ---- */
+/* ---- admitting ---- */
 
-static void miss(struct control *control, uint32_t channel, uint32_t count)
+static void report_missing(struct control *control, uint32_t channel, uint32_t count)
 {
 	char why[CONTROL_TEXT];
 
-	clip(why, sizeof(why), "%u newcomer%s at the door of rank %u went away before %s let in", count, count == 1 ? "" : "s", control->ways.self,
-	     count == 1 ? "it was" : "they were");
+	clip(why, sizeof(why), "%u joiner%s that waited at rank %u went away before %s let in", count,
+	     count == 1 ? "" : "s", control->ways.self, count == 1 ? "it was" : "they were");
 	control->config.events->joiners->lost(control->config.context, channel, count, why);
 }
 
@@ -214,31 +226,34 @@ uint32_t control_invite(struct control *control, const struct control_msg *first
 	struct control_msg msg = *first;
 	uint32_t invited = 0;
 
-	for (struct connection *connection = first_in_line(control); connection && invited < count; connection = connection->before) {
-		if (connection->state != CONNECTION_DOOR || connection->joiner.is_invited || !connection->joiner.is_promised || connection->joiner.promised_to != msg.channel)
+	for (struct connection *connection = first_in_line(control); connection && invited < count;
+	     connection = connection->before) {
+		if (connection->state != CONNECTION_JOINER || connection->joiner.is_invited ||
+		    !connection->joiner.is_promised || connection->joiner.promised_to != msg.channel)
 			continue;
 		set_sure(control, connection, false);
 		connection->joiner.is_invited = true;
 		connection->joiner.invited_as = msg.about;
 		connection->joiner.asked_ns = 0;
 		connection->retry_ns = clock_now_ns() + control->config.interval_ns / 8;
-		atomic_fetch_sub(&control->newcomers, 1);
-		tell(control, connection, &msg);
+		atomic_fetch_sub(&control->joiners, 1);
+		send_msg(control, connection, &msg);
 		msg.about++;
 		invited++;
 	}
 	if (invited < count)
-		miss(control, msg.channel, count - invited);
+		report_missing(control, msg.channel, count - invited);
 	return invited;
 }
 
 void control_uninvite(struct control *control, const struct control_msg *why)
 {
 	for (struct connection *connection = control->connections; connection; connection = connection->next) {
-		if (connection->state != CONNECTION_DOOR || !connection->joiner.is_invited || connection->joiner.has_joined || connection->joiner.is_refused || connection->joiner.promised_to != why->channel)
+		if (connection->state != CONNECTION_JOINER || !connection->joiner.is_invited || connection->joiner.has_joined ||
+		    connection->joiner.is_refused || connection->joiner.promised_to != why->channel)
 			continue;
 		connection->joiner.is_unfit = connection->joiner.is_refused = true;
 		connection->retry_ns = clock_now_ns() + control->config.interval_ns / 2;
-		tell(control, connection, why);
+		send_msg(control, connection, why);
 	}
 }

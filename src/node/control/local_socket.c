@@ -11,7 +11,7 @@
 socklen_t local_socket_name(const struct node_info *info, struct sockaddr_un *out)
 {
 	*out = (struct sockaddr_un){.sun_family = AF_UNIX};
-	/* Abstract: the first byte is zero, the name ends where the length says, and nothing is left on disk. */
+	/* Abstract: the first byte is zero, the length ends the name, and no file is left on disk. */
 	int length = snprintf(out->sun_path + 1, sizeof(out->sun_path) - 1, "espalier-%u-%u", info->port, info->pid);
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
 }
@@ -26,7 +26,8 @@ enum esp_status control_local_socket(const struct node_info *info, int *out_fd, 
 		return error_set(err, errno == EMFILE || errno == ENFILE ? ESP_ELIMIT : ESP_EIO, "no Unix socket: %s",
 		                 strerror(errno));
 	if (bind(fd, (struct sockaddr *)&name, length) != 0 || listen(fd, SOMAXCONN) != 0) {
-		error_set(err, ESP_EIO, "cannot listen on the Unix socket @espalier-%u-%u: %s", info->port, info->pid, strerror(errno));
+		error_set(err, ESP_EIO, "cannot listen on the Unix socket @espalier-%u-%u: %s", info->port, info->pid,
+		          strerror(errno));
 		close(fd);
 		return err->status;
 	}

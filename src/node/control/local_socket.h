@@ -1,5 +1,6 @@
 /*
- * local_socket.h - the Unix socket by which nodes of a host reach each other: its name follows from a node's port and process.
+ * local_socket.h - the Unix socket by which nodes of a host reach each other: its name follows from a node's port and
+ * process id. Any thread.
  */
 #ifndef NODE_CONTROL_LOCAL_SOCKET_H
 #define NODE_CONTROL_LOCAL_SOCKET_H
@@ -11,12 +12,12 @@
 #include "wire/rendezvous_msg.h"
 
 /*
- * The name of a node's socket. By port and process: on different addresses of a host the same port may be another process's.
- * Returns its length.
+ * The name of a node's socket, from port and process id: another process of the host may have the same port at another
+ * address. Returns its length.
  */
 socklen_t local_socket_name(const struct node_info *info, struct sockaddr_un *out);
 
-/* A socket of that name for this process, which listens. ESP_ELIMIT, ESP_EIO. */
+/* A listening socket of that name, for this process. ESP_ELIMIT, ESP_EIO. */
 ESP_CHECKED enum esp_status control_local_socket(const struct node_info *info, int *out_fd, struct error *err);
 
 /* One of the addresses of a node, for connect(2). Returns its length. */

@@ -2,17 +2,19 @@
 
 #include "base/clock.h"
 
-#define AT_ONCE_MOST 2u /* if connections end on which nothing was heard, the next one is made a little later: both ends may have dialled */
-#define IN_VAIN_MOST 8u /* and then no more: something in between lets nothing through, whatever it answers */
+/* After more connections in a row without a message, the next one is dialled a little later: both ends may dial. */
+#define AT_ONCE_MOST 2u
+#define IN_VAIN_MOST 8u /* and then no more: a middlebox answers and lets no message through */
 
-/* ---- which of several ---- */
+/* ---- which of several carries messages ---- */
 
 static bool is_control_to(const struct connection *connection, uint32_t peer)
 {
-	return connection->purpose == HELLO_CONTROL && connection->peer == peer && (connection->dialled || connection->is_announced);
+	return connection->purpose == HELLO_CONTROL && connection->peer == peer &&
+	       (connection->dialled || connection->is_announced);
 }
 
-/* A control connection to the same rank that was made later than this one, or NULL. */
+/* A control connection to the same peer that was made later than this one, or NULL. */
 static struct connection *find_newer(const struct control *control, uint32_t peer, uint32_t than)
 {
 	for (struct connection *connection = control->connections; connection; connection = connection->next) {
@@ -22,7 +24,7 @@ static struct connection *find_newer(const struct control *control, uint32_t pee
 	return NULL;
 }
 
-/* The other end speaks on a connection that was made later: nothing is said on this one any more. */
+/* The other end sends on a newer connection, so it sends nothing on older ones any more: removes them. */
 static void retire_older(struct control *control, const struct connection *newer)
 {
 	struct connection *following;
@@ -59,13 +61,15 @@ void peer_connection_choose_other(struct control *control, uint32_t peer)
 	}
 	control->control[peer] = best;
 	reliable_begin(&control->reliable[peer]);
-	control->has_queued = control->has_posted = true; /* what it was not given goes there before the thread sleeps */
+	control->has_queued = control->has_posted = true; /* kept messages are queued on it before the thread sleeps */
 }
 
 void peer_connection_ended(struct control *control, struct connection *connection)
 {
 	uint32_t peer = connection->peer, count = connection->lane, in_vain = reliable_broke(&control->reliable[peer]);
-	bool may_be_there = !connection->local && (connection->err.status == ESP_EPEER || connection->err.status == ESP_ELINK) && in_vain <= IN_VAIN_MOST;
+	bool may_be_there = !connection->local &&
+	                    (connection->err.status == ESP_EPEER || connection->err.status == ESP_ELINK) &&
+	                    in_vain <= IN_VAIN_MOST;
 	bool has_newer = find_newer(control, peer, count) != NULL;
 	struct node_address far = connection->far;
 	struct error why = connection->err;
@@ -73,7 +77,7 @@ void peer_connection_ended(struct control *control, struct connection *connectio
 	control_remove(control, connection);
 	if (has_newer)
 		return;
-	/* If both ends dialled there is another one, and what was said there comes first: "I leave", for instance. */
+	/* If both ends dialled there is another connection: its messages come first, as one may be CONTROL_LEFT. */
 	for (struct connection *other = control->connections; other; other = other->next) {
 		if (other->peer == peer && other->is_announced && other->purpose == HELLO_CONTROL)
 			peer_connection_receive(control, other);
@@ -84,9 +88,9 @@ void peer_connection_ended(struct control *control, struct connection *connectio
 		control->config.events->peers->closed(control->config.context, peer, &why);
 }
 
-/* ---- speaking and hearing ---- */
+/* ---- messages ---- */
 
-static void hand_on(struct control *control, uint32_t peer, const struct control_msg *msg)
+static void dispatch(struct control *control, uint32_t peer, const struct control_msg *msg)
 {
 	const struct control_subscribers *subscribers = control->config.subscribers;
 
@@ -105,7 +109,7 @@ void peer_connection_receive(struct control *control, struct connection *connect
 
 		connection->is_spoken_on = true;
 		if (heard == RELIABLE_NEW)
-			hand_on(control, connection->peer, &msg);
+			dispatch(control, connection->peer, &msg);
 		else if (heard == RELIABLE_BROKEN)
 			connection_nonsense(connection);
 	}
@@ -132,8 +136,9 @@ void peer_connection_opened(struct control *control, struct connection *connecti
 	const struct connection *spoken_on = control->control[connection->peer];
 
 	if (connection->dial.is_check)
-		log_write(control->config.log, LOG_LEVEL_WARN, LOG_NET, "rank %u: %s, although it is there; another connection stands",
-		          connection->peer, connection->dial.doubt.text);
+		log_write(control->config.log, LOG_LEVEL_WARN, LOG_NET,
+		          "rank %u: %s, although it is there; another connection stands", connection->peer,
+		          connection->dial.doubt.text);
 	if (!spoken_on || spoken_on->state != CONNECTION_OPEN || spoken_on->lane < connection->lane)
 		control->control[connection->peer] = connection;
 	if (control->control[connection->peer] == connection) {
@@ -149,7 +154,7 @@ void peer_connection_turn(struct control *control, struct connection *connection
 		retire_older(control, connection);
 	if (connection->state != CONNECTION_OPEN)
 		return;
-	/* Word of what was heard, and answers, may go another way than what came. */
+	/* Acknowledgements and answers may take another connection than the messages they are for. */
 	struct connection *spoken_on = control->control[connection->peer];
 	if (spoken_on && spoken_on->state == CONNECTION_OPEN && peer_connection_speak(control, spoken_on))
 		control_watch(control, spoken_on);
@@ -160,14 +165,14 @@ void peer_connection_send(struct control *control, uint32_t peer, const struct c
 	if (!control->control[peer])
 		control_dial(control, peer, HELLO_CONTROL, 0, connect_patience_ns(control, clock_now_ns()));
 	struct connection *connection = control->control[peer];
-	if (!connection) /* the dialling has failed for good at once */
+	if (!connection) /* the attempt has failed for good at once */
 		return;
 	if (!reliable_say(&control->reliable[peer], msg))
 		connection_overflows(connection);
 	control->has_queued = true;
 }
 
-/* The kernel has what came, also what this thread had no time to read. */
+/* By the kernel's account, so that bytes count that this thread had no time to read. */
 uint64_t control_last_sign(const struct control *control, uint32_t peer, uint64_t now)
 {
 	uint64_t latest = 0;
@@ -188,13 +193,15 @@ void control_leave_rail(struct control *control, uint32_t peer, uint32_t rail)
 {
 	const struct connection *connection = control->control[peer];
 
-	if (!connection || connection->local || connection->state != CONNECTION_OPEN || find_newer(control, peer, connection->lane))
+	if (!connection || connection->local || connection->state != CONNECTION_OPEN ||
+	    find_newer(control, peer, connection->lane))
 		return;
 	if (rail == ROUTE_ANY || connection_rail(connection, &control->ways) == rail)
 		control_dial(control, peer, HELLO_CONTROL, connection->lane + 1, control->config.interval_ns / 2);
 }
 
-void control_find_stuck(struct control *control, uint64_t now, uint64_t for_ns, void (*found)(void *context, uint32_t peer, uint32_t rail))
+void control_find_stuck(struct control *control, uint64_t now, uint64_t for_ns,
+                        void (*found)(void *context, uint32_t peer, uint32_t rail))
 {
 	for (uint32_t peer = 0; peer < control->config.roster->size; peer++) {
 		struct connection *connection = control->control[peer];

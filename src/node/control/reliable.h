@@ -1,13 +1,14 @@
 /*
- * reliable.h - what two ranks tell each other over control connections, whichever of these carry it. Pure.
+ * reliable.h - numbered, acknowledged control messages between two nodes, over one control connection after another.
+ * Pure: no I/O. Control thread only.
  *
- * Messages are numbered from 1 on, each way, and kept until the other end has said that it heard them. When a new connection
- * takes the place of one that broke, all that is kept is said again on it, in order; whoever hears a number that it has heard
- * before drops it. So on any connection numbers follow each other without a gap, beginning with one that was not
- * acknowledged, and every message is heard once and in order.
+ * Messages are numbered from 1 on in each direction, and kept until the other end has acknowledged them. When a new
+ * connection takes the place of one that broke, all kept messages are sent again on it, in order; the receiver drops
+ * numbers that it has received before. So on any connection numbers follow each other without a gap, beginning with an
+ * unacknowledged one, and every message is delivered once and in order.
  *
- * Word of what was heard goes with every message; who has nothing to say says so alone now and then, and on every new connection: so
- * one that works can be told from one that only stands.
+ * Every message carries an acknowledgement. An end without messages sends one alone now and then, and on every new
+ * connection: so the other end can tell a connection that works from one that is merely open.
  */
 #ifndef NODE_CONTROL_RELIABLE_H
 #define NODE_CONTROL_RELIABLE_H
@@ -16,34 +17,34 @@
 
 #include "wire/control_msg.h"
 
-#define RELIABLE_KEPT_MOST 131072u /* more: the other end does not read, and is given up */
-#define RELIABLE_OWED 32u          /* messages heard without a word of it                */
+#define RELIABLE_KEPT_MOST 131072u /* with more the other end does not read, and is considered dead */
+#define RELIABLE_OWED 32u          /* messages received without an acknowledgement */
 
 struct reliable {
-	uint64_t said, heard;
-	uint64_t told;   /* what the other end knows that we have heard          */
-	bool is_new;     /* the connection: nothing was said on it               */
-	uint32_t in_vain; /* connections that ended since anything was heard     */
+	uint64_t said, heard; /* the last number sent; the last received */
+	uint64_t told;    /* the last number acknowledged to the other end */
+	bool is_new;      /* the connection: nothing was sent on it */
+	uint32_t in_vain; /* connections that ended since a message last came */
 	struct control_msg *kept; /* a ring */
 	uint32_t first, count, capacity;
 };
 
 enum reliable_heard {
 	RELIABLE_NEW,
-	RELIABLE_AGAIN,  /* heard before, or nothing but word of what was heard */
-	RELIABLE_BROKEN, /* cannot be: a gap, or word of what was never said    */
+	RELIABLE_AGAIN,  /* a duplicate, or only an acknowledgement */
+	RELIABLE_BROKEN, /* impossible: a gap, or the acknowledgement of a message that was never sent */
 };
 
 /* Numbers the message and keeps it; NULL: no memory, or too many are kept. Valid until the next call. */
 const struct control_msg *reliable_say(struct reliable *reliable, const struct control_msg *msg);
-/* The first that is kept with a number above this one, with word of what was heard until now; false: there is none. */
+/* The first kept message with a number above `after`, with an acknowledgement of all messages so far; false: none. */
 bool reliable_next(struct reliable *reliable, uint64_t after, struct control_msg *out);
 enum reliable_heard reliable_hear(struct reliable *reliable, const struct control_msg *msg);
-/* A new connection: what was told on the old one may not have been heard. */
+/* A new connection: acknowledgements on the old one may have been lost. */
 void reliable_begin(struct reliable *reliable);
-/* A connection has ended. How many have since anything was heard? */
+/* A connection has ended. Returns how many have since a message last came. */
 uint32_t reliable_broke(struct reliable *reliable);
-/* Is it time for word of what was heard? Then that is it. */
+/* True if an acknowledgement is due: in *out. */
 bool reliable_owes(struct reliable *reliable, struct control_msg *out);
 void reliable_fini(struct reliable *reliable);
 

@@ -14,7 +14,7 @@ struct pipe {
 
 struct end {
 	struct reliable reliable;
-	uint64_t queued; /* the last number that the connection was given */
+	uint64_t queued; /* number of the last message queued on the connection */
 	uint64_t said, heard;
 	struct pipe out, before; /* the current connection; the one before may still deliver */
 };
@@ -57,7 +57,7 @@ static void deliver(struct end *from, struct end *to, struct pipe *pipe)
 		put(&to->out, &owed);
 }
 
-/* Connections break at any moment, with anything under way; what is under way on the old one may arrive all the same, or not. */
+/* Connections break at any moment with messages under way, which may still arrive on the old connection, or not. */
 static void survives_breaks(uint64_t seed)
 {
 	static struct end ends[2];
@@ -68,10 +68,11 @@ static void survives_breaks(uint64_t seed)
 	memset(ends, 0, sizeof(ends));
 	while (ends[0].heard < MESSAGES || ends[1].heard < MESSAGES) {
 		struct end *end = &ends[rng_below(&rng, 2)], *other = end == ends ? ends + 1 : ends;
-		bool is_chatty = seed % 3 != 0 || end == ends; /* in every third only one of them has something to say, until the end */
+		bool is_chatty = seed % 3 != 0 || end == ends; /* in every third only one end has messages, until it is done */
 
 		if (end->said < MESSAGES && (is_chatty || ends[1].heard == MESSAGES) && rng_chance(&rng, 1, 3)) {
-			CHECK(reliable_say(&end->reliable, &(struct control_msg){.type = CONTROL_DIALS, .dials.at_ns = ++end->said}));
+			CHECK(
+				reliable_say(&end->reliable, &(struct control_msg){.type = CONTROL_DIALS, .dials.at_ns = ++end->said}));
 			queue_all(end);
 		}
 		deliver(end, other, &end->out);
@@ -107,7 +108,7 @@ static void nonsense_is_noticed(void)
 	reliable_fini(&reliable);
 }
 
-/* A new connection begins with a word, whoever has something to say or not. */
+/* A new connection begins with a message, if only an acknowledgement. */
 static void tells_what_works(void)
 {
 	struct reliable one = {0}, other = {0};

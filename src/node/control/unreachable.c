@@ -37,7 +37,7 @@ bool unreachable_tells(struct unreachable_list *list, uint32_t rank, uint64_t no
 			return false;
 		recent += is_recent;
 	}
-	if (recent == UNREACHABLE_WORDS) /* others have as much to say of it */
+	if (recent == UNREACHABLE_WORDS) /* enough other ranks were announced */
 		return false;
 	list->told[list->next] = rank;
 	list->told_ns[list->next] = now_ns;
@@ -66,11 +66,16 @@ const struct unreachable *unreachable_find(const struct unreachable_list *list, 
 	return find((struct unreachable_list *)(uintptr_t)list, rank);
 }
 
-const char *unreachable_text(const struct unreachable *unreached, const char *by, const char *who, char text[CONTROL_TEXT])
+const char *unreachable_text(const struct unreachable *unreached, const char *by, const char *peer,
+                             char text[CONTROL_TEXT])
 {
 	if (unreached->by_kernel)
-		return clip(text, CONTROL_TEXT, "%s gets no answer from %s at %s: its host is there, the process is stopped or busy", by, who,
+		return clip(text, CONTROL_TEXT,
+		            "%s gets no answer from %s at %s: its host is there, the process is stopped or busy", by, peer,
 		            unreached->way);
-	return clip(text, CONTROL_TEXT, "%s gets no answer from %s at %s: does a firewall drop it? Let the port through, or set ESP_PORT to one that "
-	            "passes; espalier doctor, run as the job is, tries all ways", by, who, unreached->way);
+	return clip(
+		text, CONTROL_TEXT,
+		"%s gets no answer from %s at %s: does a firewall drop it? Let the port through, or set ESP_PORT to one that "
+		"passes; espalier doctor, run as the job is, tries all ways",
+		by, peer, unreached->way);
 }

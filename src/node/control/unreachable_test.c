@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 
-/* Word of a rank once in a while, and not of too many: whatever happens, so many words in so long a time at the most. */
+/* A rank is announced once in a while, and only so many ranks in a period, whatever happens. */
 static void tells_seldom(void)
 {
 	struct unreachable_list list = {0};
@@ -13,14 +13,18 @@ static void tells_seldom(void)
 
 	CHECK(unreachable_tells(&list, 3, NS_PER_S));
 	CHECK(!unreachable_tells(&list, 3, NS_PER_S) && !unreachable_tells(&list, 3, NS_PER_S + UNREACHABLE_HOLDS_NS - 1));
-	CHECK(unreachable_tells(&list, 3, NS_PER_S + UNREACHABLE_HOLDS_NS) && unreachable_tells(&list, 4, NS_PER_S + UNREACHABLE_HOLDS_NS));
+	CHECK(unreachable_tells(&list, 3, NS_PER_S + UNREACHABLE_HOLDS_NS) &&
+	      unreachable_tells(&list, 4, NS_PER_S + UNREACHABLE_HOLDS_NS));
 	list = (struct unreachable_list){0};
 	for (uint64_t now = NS_PER_S; now < NS_PER_S + 10 * UNREACHABLE_HOLDS_NS; now += 7 * NS_PER_MS)
 		told += unreachable_tells(&list, (uint32_t)(now / NS_PER_MS % 31), now);
 	CHECK_MSG(told >= 9 * UNREACHABLE_WORDS && told <= 10 * UNREACHABLE_WORDS, "%u words", told);
 }
 
-/* Sixteen ranks in a ring and across pass all words on, and there are many under way: each word is passed on by each of them once at the most. */
+/*
+ * Sixteen ranks, each linked to those 1, 2, 4 and 8 ahead, forward all announcements, many at once: each rank forwards
+ * each of them once at most.
+ */
 static void passes_on_once(void)
 {
 	enum { RANKS = 16, WORDS = 200, ROOM = 1 << 18 };
@@ -28,7 +32,7 @@ static void passes_on_once(void)
 	static uint64_t heard[RANKS][RANKS];
 	uint32_t first = 0, last = 0, passed = 0;
 
-	for (uint32_t i = 0; i < RANKS * WORDS; i++) { /* all at once, as on a network where words take long */
+	for (uint32_t i = 0; i < RANKS * WORDS; i++) { /* all at once, as on a slow network */
 		queue[last].to = queue[last].by = i % RANKS;
 		queue[last++].at = 1 + i / RANKS;
 	}
@@ -45,7 +49,7 @@ static void passes_on_once(void)
 	}
 	CHECK(passed <= RANKS * RANKS * WORDS);
 	for (uint32_t i = 0; i < RANKS; i++)
-		CHECK_U64(heard[i][(i + 5) % RANKS], WORDS); /* the last one has come everywhere */
+		CHECK_U64(heard[i][(i + 5) % RANKS], WORDS); /* the last one has reached every rank */
 	CHECK(!unreachable_is_news(heard[0], RANKS, RANKS, 1000)); /* no such rank */
 }
 
@@ -63,14 +67,15 @@ int main(void)
 	unreachable_note(&list, 3, "10.1.0.2 port 4711 through eth1", false);
 	CHECK_U64(list.count, 2);
 	CHECK_STR(unreachable_text(unreachable_find(&list, 3), "rank 0 on a", "rank 3 on b", text),
-	          "rank 0 on a gets no answer from rank 3 on b at 10.1.0.2 port 4711 through eth1: does a firewall drop it? Let the port through, or set "
+	          "rank 0 on a gets no answer from rank 3 on b at 10.1.0.2 port 4711 through eth1: does a firewall drop "
+	          "it? Let the port through, or set "
 	          "ESP_PORT to one that passes; espalier doctor, run as the job is, tries all ways");
-	/* The host of one that is stopped answers: no firewall is to blame. */
+	/* The host of a stopped rank answers: the sentence blames no firewall. */
 	CHECK(strstr(unreachable_text(unreachable_find(&list, 4), "rank 0 on a", "rank 4 on c", text), "stopped"));
 	CHECK(!strstr(text, "firewall"));
 	unreachable_forget(&list, 3);
 	CHECK(!unreachable_find(&list, 3) && unreachable_find(&list, 4));
-	/* As many as there is room for; the others are not kept, and can come when there is room. */
+	/* The list is bounded: further ranks are not kept until there is room. */
 	for (uint32_t i = 10; i < 10 + 2 * UNREACHABLE_MOST; i++) {
 		snprintf(way, sizeof(way), "10.0.1.%u port 1", i);
 		unreachable_note(&list, i, way, false);

@@ -30,29 +30,29 @@ static void cores(struct rng *rng)
 	CHECK(core_affinity_core(&one, 3) == -1);
 }
 
-/* Who is moved away again and again gives in; who is left alone looks as often as at first. */
+/* A thread that is moved away again and again checks less often; one that stays checks as often as at first. */
 static void patience(void)
 {
 	struct core_affinity affinity;
 	uint64_t now = 7 * NS_PER_S;
 
 	core_affinity_init(&affinity, true, 1);
-	core_affinity_looked(&affinity, true, now);
-	CHECK_U64(affinity.look_ns, now + CORE_AFFINITY_PATIENCE_LEAST);
+	core_affinity_checked(&affinity, true, now);
+	CHECK_U64(affinity.check_ns, now + CORE_AFFINITY_PATIENCE_LEAST);
 	for (uint64_t wait = 2 * CORE_AFFINITY_PATIENCE_LEAST; wait < CORE_AFFINITY_PATIENCE_MOST; wait *= 2) {
-		core_affinity_looked(&affinity, true, now);
-		CHECK_U64(affinity.look_ns, now + wait);
+		core_affinity_checked(&affinity, true, now);
+		CHECK_U64(affinity.check_ns, now + wait);
 	}
 	for (int i = 0; i < 5; i++) {
-		core_affinity_looked(&affinity, true, now);
-		CHECK_U64(affinity.look_ns, now + CORE_AFFINITY_PATIENCE_MOST);
+		core_affinity_checked(&affinity, true, now);
+		CHECK_U64(affinity.check_ns, now + CORE_AFFINITY_PATIENCE_MOST);
 	}
 	for (int i = 0; i < 20; i++)
-		core_affinity_looked(&affinity, false, now);
-	CHECK_U64(affinity.look_ns, now + CORE_AFFINITY_PATIENCE_LEAST);
+		core_affinity_checked(&affinity, false, now);
+	CHECK_U64(affinity.check_ns, now + CORE_AFFINITY_PATIENCE_LEAST);
 }
 
-/* The thread goes there, and may run where it might before. */
+/* The thread moves to its core, and may run where it might before. */
 static void going(void)
 {
 	cpu_set_t before, after;
@@ -66,16 +66,16 @@ static void going(void)
 			core_affinity_rest(&affinity);
 			core_affinity_leave(&affinity); /* waits were short */
 		}
-		CHECK_U64(affinity.look_ns, 0);
+		CHECK_U64(affinity.check_ns, 0);
 		core_affinity_rest(&affinity);
 		CHECK(!affinity.is_held);
-		CHECK(affinity.look_ns > 0);
+		CHECK(affinity.check_ns > 0);
 		CHECK(sched_getaffinity(0, sizeof(after), &after) == 0 && CPU_EQUAL(&before, &after));
-		affinity.look_ns = UINT64_MAX;
+		affinity.check_ns = UINT64_MAX;
 		core_affinity_keep(&affinity);
-		CHECK(affinity.look_ns == UINT64_MAX); /* not yet */
+		CHECK(affinity.check_ns == UINT64_MAX); /* not yet */
 	}
-	/* Now and then the system moves it at once; that it goes nowhere by itself is seen all the same. */
+	/* Now and then the system moves it away at once; the check counts moves that it would not make by itself. */
 	uint32_t went = 0, tries = CPU_COUNT(&before) > 1 ? 100 : 0;
 	for (uint32_t i = 0; i < tries; i++) {
 		struct core_affinity affinity;
@@ -92,10 +92,10 @@ static void going(void)
 	core_affinity_init(&none, false, 1);
 	for (uint32_t i = 0; i < 2 * CORE_AFFINITY_RESTS; i++)
 		core_affinity_rest(&none);
-	CHECK_U64(none.look_ns, 0);
+	CHECK_U64(none.check_ns, 0);
 }
 
-/* Who waits for long stays in its affinity as long as that, and then may run where it might before. */
+/* A thread that waits for long stays on its core as long as that, and then may run where it might before. */
 static void staying(void)
 {
 	cpu_set_t before, within, after;
@@ -124,7 +124,7 @@ static void staying(void)
 	}
 }
 
-/* What somebody else sets meanwhile stays as it is. */
+/* An affinity that another thread sets meanwhile stays. */
 static void respect(void)
 {
 	cpu_set_t before, other, after;
@@ -135,7 +135,7 @@ static void respect(void)
 		return;
 	core_affinity_init(&affinity, true, 0);
 	core_affinity_hold(&affinity);
-	core_affinity_hold(&affinity); /* which is nothing new */
+	core_affinity_hold(&affinity); /* no effect */
 	CHECK(affinity.is_held && CPU_EQUAL(&affinity.allowed, &before));
 	CPU_ZERO(&other);
 	CPU_SET((size_t)core_affinity_core(&before, 1), &other);

@@ -1,5 +1,5 @@
 /*
- * drive.c - a thread drives a lane: it moves data, tells of ends, and waits by the policy when there is nothing to do.
+ * drive.c - a thread drives a lane: it moves data, reports ended calls, and waits by the policy when nothing moves.
  */
 #include <assert.h>
 #include <poll.h>
@@ -7,8 +7,8 @@
 
 #include "node/progress/progress_state.h"
 
-#define TURNS_PER_LOOK 16 /* at the clock, while data moves */
-#define LAST_TURNS 64     /* before a lane is given up      */
+#define TURNS_PER_LOOK 16 /* between two readings of the clock, while data moves */
+#define LAST_TURNS 64     /* before the token is given up */
 
 /* ---- moving ---- */
 
@@ -54,7 +54,10 @@ static bool has_background(const struct progress *progress)
 
 /* ---- sleeping ---- */
 
-/* All transports wake the thread from now on; false: something came meanwhile, and none of those up to *out_armed sleeps. */
+/*
+ * Arms all transports, so that they wake the thread from now on. False: a message came meanwhile, and the thread must
+ * not sleep; the transports before *out_armed are armed.
+ */
 static bool arm(struct progress *progress, struct pollfd *fds, uint32_t *out_armed)
 {
 	for (uint32_t i = 0; i < progress->set->port_count; i++) {
@@ -69,7 +72,7 @@ static bool arm(struct progress *progress, struct pollfd *fds, uint32_t *out_arm
 	return true;
 }
 
-static void take_a_nap(struct progress *progress, uint64_t timeout_ns)
+static void sleep_until_event(struct progress *progress, uint64_t timeout_ns)
 {
 	const struct progress_set *set = progress->set;
 	struct timespec timeout = {(time_t)(timeout_ns / NS_PER_S), (long)(timeout_ns % NS_PER_S)};
@@ -78,7 +81,7 @@ static void take_a_nap(struct progress *progress, uint64_t timeout_ns)
 
 	if (set->events->sleeps)
 		set->events->sleeps(set->context);
-	/* A thread that posts a command sets has_cmds and then looks at is_asleep; here it is the other way round. */
+	/* A thread that posts a command sets has_cmds and then reads is_asleep; here it is the other way round. */
 	atomic_store(&progress->is_asleep, true);
 	if (!atomic_load(&progress->has_cmds) && !is_wanted(progress) && !has_background(progress)) {
 		if (arm(progress, fds, &armed))
@@ -89,7 +92,7 @@ static void take_a_nap(struct progress *progress, uint64_t timeout_ns)
 	atomic_store(&progress->is_asleep, false);
 }
 
-/* ---- for people; the thread that drives is the one writer ---- */
+/* ---- statistics; the driving thread is the only writer ---- */
 
 static uint64_t get(const _Atomic uint64_t *number)
 {
@@ -101,7 +104,7 @@ static void set(_Atomic uint64_t *number, uint64_t value)
 	atomic_store_explicit(number, value, memory_order_relaxed);
 }
 
-/* Nothing has come for this lane since the wait began, or since an earlier one that another thread has interrupted. */
+/* Nothing has come for this lane since the wait began, or since an earlier wait that another thread has interrupted. */
 static void note_wait(struct progress *progress)
 {
 	uint64_t since_ns = progress->wait.idle.since_ns;
@@ -134,7 +137,7 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Nothing has moved: passes a moment. False: it is until_ns. */
+/* Nothing has moved: polls, yields or sleeps. False: it is until_ns. */
 static bool pass_time(struct progress *progress, uint64_t until_ns, bool is_caller)
 {
 	uint64_t now = wait_policy_turn(&progress->wait, is_caller);
@@ -149,7 +152,7 @@ static bool pass_time(struct progress *progress, uint64_t until_ns, bool is_call
 		wait_policy_leave(&progress->wait, true);
 		left = progress_idle(progress->set, left);
 	}
-	take_a_nap(progress, left);
+	sleep_until_event(progress, left);
 	return true;
 }
 
@@ -162,7 +165,7 @@ void drive(struct progress *progress, bool (*done)(void *), void *argument, uint
 	for (;;) {
 		cmds_fetch_and_take(progress);
 		unsigned moved = ports_move(progress, true);
-		if (moved) { /* before an end that this brings is told */
+		if (moved) { /* before an ended call is reported */
 			note_end_of_wait(progress);
 			wait_policy_begin(&progress->wait);
 			set(&progress->idle_since_ns, 0);
@@ -177,7 +180,7 @@ void drive(struct progress *progress, bool (*done)(void *), void *argument, uint
 	}
 	note_end_of_wait(progress);
 	wait_policy_leave(&progress->wait, is_caller);
-	/* What peers wait for leaves before the lane rests: credits, and messages that say what was consumed. */
+	/* Credits and acknowledgements, for which peers wait, are sent before the lane rests. */
 	for (unsigned i = 0; i < LAST_TURNS && ports_move(progress, false) > 0; i++)
 		settle(progress);
 }
@@ -194,7 +197,7 @@ static uint64_t next_check(struct progress *progress)
 	return progress->watches ? now + WAIT_HINT_LOOK_EVERY : UINT64_MAX;
 }
 
-/* Commands were left for a caller that did not come. */
+/* Commands were left for a predicted caller that did not come. */
 static void note_miss(struct progress *progress)
 {
 	if (progress->expected_ns != 0 && progress->first_cmd)
@@ -241,8 +244,9 @@ void *lane_main(void *argument)
 	while (!progress->quits) {
 		uint64_t until = run_background(progress);
 
-		until = least(until, next_check(progress)); /* behind the above, which gives the lock back */
-		if (is_free(progress) && needs_driving(progress) && !wait_hint_may_come(progress->expected_ns, clock_now_ns())) {
+		until = least(until, next_check(progress)); /* after run_background(), which releases the lock */
+		if (is_free(progress) && needs_driving(progress) &&
+		    !wait_hint_may_come(progress->expected_ns, clock_now_ns())) {
 			note_miss(progress);
 			progress->is_held = true;
 			pthread_mutex_unlock(&of->lock);

@@ -1,5 +1,5 @@
 /*
- * progress.c - opening and closing of lanes, commands, the token.
+ * progress.c - opening and closing of lanes, commands, the token, statistics.
  */
 #include "node/progress/progress.h"
 
@@ -31,7 +31,8 @@ static void dial(void *argument, uint32_t peer)
 	progress->set->events->connect(progress->set->context, progress->number, peer);
 }
 
-static enum esp_status open_port(struct progress *progress, const struct progress_config *config, uint32_t port, struct error *err)
+static enum esp_status open_port(struct progress *progress, const struct progress_config *config, uint32_t port,
+                                 struct error *err)
 {
 	const struct progress_port_config *at = &config->ports[port];
 	struct transport_config own = {
@@ -63,11 +64,14 @@ static enum esp_status start_thread(struct progress *progress, struct error *err
 
 static enum esp_status open_one(struct progress *progress, const struct progress_config *config, struct error *err)
 {
-	struct lane_config lane = {.exec = config->exec, .peers = config->peers, .ports = config->port_count ? config->port_count : 1, .port_of = config->port_of};
+	struct lane_config lane = {.exec = config->exec,
+	                           .peers = config->peers,
+	                           .ports = config->port_count ? config->port_count : 1,
+	                           .port_of = config->port_of};
 
 	progress->waits.peer = PLAN_NONE;
 	idle_wait_init(&progress->wait.idle, config->is_crowded);
-	/* One core for a rank, however many lanes it has. */
+	/* A rank has one core, however many lanes it has. */
 	core_affinity_init(&progress->wait.affinity, config->keeps_core && progress->number == 0, config->place);
 	enum esp_status status = lane_open(&lane, &progress->lane, err);
 	for (uint32_t i = 0; i < config->port_count && status == ESP_OK; i++)
@@ -80,7 +84,8 @@ static enum esp_status open_one(struct progress *progress, const struct progress
 enum esp_status progress_open(struct progress_set *set, const struct progress_config *config,
                               const struct progress_events *events, void *context, struct error *err)
 {
-	assert(config->lanes > 0 && config->port_count <= PROGRESS_PORTS && events->done && events->failed && events->connect);
+	assert(config->lanes > 0 && config->port_count <= PROGRESS_PORTS && events->done && events->failed &&
+	       events->connect);
 	assert(!events->background == !events->pending);
 	*set = (struct progress_set){
 		.events = events,
@@ -106,7 +111,7 @@ enum esp_status progress_open(struct progress_set *set, const struct progress_co
 		set->lanes[i].number = i;
 		cond_init(&set->lanes[i].duty);
 	}
-	set->count = config->lanes; /* before a thread runs that looks at it */
+	set->count = config->lanes; /* before a thread runs that reads it */
 	for (uint32_t i = 0; i < config->lanes; i++) {
 		enum esp_status status = open_one(&set->lanes[i], config, err);
 
@@ -174,7 +179,7 @@ void progress_close(struct progress_set *set)
 
 /* ---- commands ---- */
 
-/* A thread that sleeps over the lane waits for all of its transports, so any of them will do. */
+/* A thread that sleeps in a lane waits for all of its transports, so waking any of them will do. */
 static void wake(struct progress *progress)
 {
 	for (uint32_t i = progress->set->port_count; i-- > 0;) {
@@ -213,12 +218,12 @@ void progress_post(struct progress *progress, struct progress_cmd *cmd, enum dri
 	else
 		progress->first_cmd = cmd;
 	progress->last_cmd = cmd;
-	atomic_store(&progress->has_cmds, true); /* before is_asleep is looked at: see drive.c */
+	atomic_store(&progress->has_cmds, true); /* before is_asleep is read: see drive.c */
 	if (progress->is_held) {
 		if (atomic_load(&progress->is_asleep))
 			wake(progress);
 	} else if (by == BY_CALLER_SOON && (!has_more || progress->expected_ns != 0)) {
-		if (!has_more) /* or what was left first counts */
+		if (!has_more) /* otherwise the time of the first command that was left counts */
 			progress->expected_ns = clock_now_ns();
 		watch_locked(progress);
 	} else if (by != BY_CALLER_NOW) {
@@ -271,7 +276,7 @@ void progress_expect_no_caller(struct progress_set *set)
 
 void progress_changed(struct progress_set *set)
 {
-	/* A waiter counts itself and then looks at what it waits for; here it is the other way round. */
+	/* A waiter counts itself in sleepers and then reads its condition; here the condition was changed first. */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (atomic_load_explicit(&set->sleepers, memory_order_relaxed) == 0)
 		return;
@@ -335,7 +340,8 @@ struct progress_cmd *cmds_fetch(struct progress *progress)
 	struct progress_cmd *first = progress->first_cmd;
 
 	progress->first_cmd = NULL;
-	atomic_store_explicit(&progress->has_cmds, false, memory_order_relaxed); /* all that look at it have the lock, or look again */
+	/* Relaxed: readers have the lock, or read again. */
+	atomic_store_explicit(&progress->has_cmds, false, memory_order_relaxed);
 	return first;
 }
 
@@ -362,7 +368,7 @@ void cmds_fetch_and_take(struct progress *progress)
 	cmds_take(progress, first);
 }
 
-/* ---- what becomes of calls ---- */
+/* ---- outcome of calls ---- */
 
 void settle(struct progress *progress)
 {
@@ -400,8 +406,8 @@ static struct progress *find_free(struct progress_set *set)
 	return NULL;
 }
 
-/* Lanes that no thread drives and that are not done go to their own threads. */
-static void hand_on(struct progress_set *set)
+/* Wakes the lane threads of lanes that no thread drives and that are not done. */
+static void wake_lane_threads(struct progress_set *set)
 {
 	for (uint32_t i = 0; i < set->count; i++) {
 		struct progress *progress = &set->lanes[i];
@@ -419,7 +425,7 @@ static bool never(void *unused)
 	return false;
 }
 
-/* Until `changed`, or that time, unless done(). */
+/* Sleeps until `changed` is signalled, or until that time, unless done(). */
 static void sleep_until(struct progress_set *set, uint64_t until_ns, bool (*done)(void *), void *argument)
 {
 	uint64_t now = clock_now_ns();
@@ -448,7 +454,7 @@ bool progress_try_acquire(struct progress *progress, uint64_t until_ns)
 	if (is_ours)
 		progress->is_held = true;
 	else
-		hand_on(set);
+		wake_lane_threads(set);
 	pthread_mutex_unlock(&set->lock);
 	if (is_ours)
 		cmds_fetch_and_take(progress);
@@ -467,11 +473,11 @@ void progress_release(struct progress *progress)
 	settle(progress);
 	pthread_mutex_lock(&set->lock);
 	give_up(progress);
-	hand_on(set);
+	wake_lane_threads(set);
 	pthread_mutex_unlock(&set->lock);
 }
 
-/* No lane is free: sleeps until one is, or it is done. With the lock held, which is given back meanwhile. */
+/* No lane is free: sleeps until one is, or until done(). Called with the lock, which is released meanwhile. */
 static void wait_for_change(struct progress_set *set, bool (*done)(void *), void *argument, uint64_t until_ns)
 {
 	if (!set->idle) {
@@ -507,7 +513,7 @@ bool progress_wait(struct progress_set *set, bool (*done)(void *), void *argumen
 		}
 		is_time = until_ns != UINT64_MAX && clock_now_ns() >= until_ns;
 	}
-	hand_on(set);
+	wake_lane_threads(set);
 	pthread_mutex_unlock(&set->lock);
 	return done(argument);
 }
@@ -570,7 +576,7 @@ unsigned progress_turn(struct progress *progress)
 	return moved;
 }
 
-/* ---- for people ---- */
+/* ---- statistics ---- */
 
 uint64_t progress_idle_ns(const struct progress_set *set)
 {

@@ -1,16 +1,17 @@
 /*
- * progress.h - lanes, their transports, and the threads that drive them.
+ * progress.h - lanes, their transports, and the threads that drive them. Any thread, except where the token is named.
  *
- * A lane's token is held by one thread at a time. A caller that waits takes it and drives the lane itself, so a blocking call
- * costs no switch of threads; what no caller drives is driven by the lane thread, which also gives the token up when another
- * thread wants it. Other threads act on a lane through commands, which are taken before anything is moved.
+ * A lane's token is held by one thread at a time. A waiting caller takes it and drives the lane itself, so a blocking
+ * call costs no thread switch; a lane that no caller drives is driven by its lane thread, which also gives the token up
+ * when another thread wants it. Other threads act on a lane through commands, which the holder of the token takes
+ * before it moves anything.
  *
- * A thread that finds nothing to do polls, yields and sleeps by the wait policy (wait_policy.h), until a peer leaves
- * something, a command comes or a timeout is over.
+ * A thread that finds nothing to do polls, yields and sleeps by the wait policy (wait_policy.h), until a message of a
+ * peer arrives, a command comes or a timeout is over.
  *
- * Knows no rank and no communicator: what becomes of calls is told by struct progress_events, without a lock held. One lock
- * (progress_set.lock) guards tokens and commands; it is a leaf: no function here calls out while it is held, but the done()
- * of progress_wait(), which reads an atomic and nothing else.
+ * Knows no rank and no communicator: struct progress_events reports the outcome of calls, without a lock held. One lock
+ * (progress_set.lock) guards tokens and commands; it is a leaf: no function here calls out while it is held, except for
+ * the done() of progress_wait(), which only reads an atomic.
  */
 #ifndef NODE_PROGRESS_PROGRESS_H
 #define NODE_PROGRESS_PROGRESS_H
@@ -23,24 +24,24 @@
 #include "node/progress/wait_policy.h"
 
 enum progress_cmd_kind {
-	PROGRESS_START, /* channel, call: a call on this lane                    */
-	PROGRESS_ADOPT, /* peer, endpoint, replaces: a connection                */
-	PROGRESS_DROP,  /* peer, status: is gone, or cannot be reached           */
-	PROGRESS_FAIL,  /* channel, peer, status: the stream has failed          */
+	PROGRESS_START, /* channel, call: a call on this lane */
+	PROGRESS_ADOPT, /* peer, endpoint, replaces: a connection */
+	PROGRESS_DROP,  /* peer, status: the peer is gone, or cannot be reached */
+	PROGRESS_FAIL,  /* channel, peer, status: the stream has failed */
 };
 
 /* Which thread drives a new call. */
 enum drive_by {
-	BY_LANE_THREAD, /* the lane thread, which is woken                                                    */
-	BY_CALLER_SOON, /* a caller that is predicted to wait soon (wait_hint.h), or else the lane thread     */
-	BY_CALLER_NOW,  /* the caller, which waits at once                                                    */
+	BY_LANE_THREAD, /* the lane thread, which is woken */
+	BY_CALLER_SOON, /* a caller that is predicted to wait soon (wait_hint.h), or else the lane thread */
+	BY_CALLER_NOW,  /* the caller, which waits at once */
 };
 
 struct progress_cmd {
 	struct progress_cmd *next;
 	uint8_t kind;      /* enum progress_cmd_kind */
 	bool replaces;
-	bool is_embedded;  /* in memory of its poster, which stays until the command has been taken: not to be freed */
+	bool is_embedded;  /* in its poster's memory, which is valid until the command was taken: not to be freed */
 	uint16_t channel;
 	uint32_t peer;
 	enum esp_status status;
@@ -49,20 +50,20 @@ struct progress_cmd {
 };
 
 struct progress_events {
-	/* A call has ended on a lane; done->cookie is the call's. By the thread that drives the lane. */
+	/* A call has ended on a lane; done->cookie is the call's. Called by the thread that drives the lane. */
 	void (*done)(void *context, uint32_t lane, const struct exec_done *done);
-	/* A stream has failed; its transports have forgotten it. */
+	/* A stream has failed; its transports have forgotten it. Called by the thread that drives the lane. */
 	void (*failed)(void *context, uint32_t lane, const struct lane_failure *failure);
-	/* There is something for a peer that has no connection: PROGRESS_ADOPT or PROGRESS_DROP is expected. */
+	/* A peer without a connection is needed: expects PROGRESS_ADOPT or PROGRESS_DROP. */
 	void (*connect)(void *context, uint32_t lane, uint32_t peer);
 	/* A thread is about to sleep while calls are unfinished. May be NULL. */
 	void (*sleeps)(void *context);
-	/* A lane had nothing to do for a while, and waited for that; only where progress_config.tells_waits. May be NULL. */
+	/* A lane has waited for this, with nothing to do; only where progress_config.tells_waits. May be NULL. */
 	void (*waited)(void *context, uint32_t lane, uint64_t from_ns, uint64_t to_ns, const struct exec_wait *wait);
 	/*
-	 * What lane 0's thread does beside driving. background() is called without a lock whenever that thread has been woken,
-	 * and returns when it wants to be called next; pending(), at any time, says whether it wants to be called at once.
-	 * May be NULL, both.
+	 * Other work of lane 0's thread. It calls background() without a lock whenever it was woken; the result is the time
+	 * of the next call at the latest. pending(), which is called at any time, returns true if background() is to be
+	 * called at once. May be NULL, both.
 	 */
 	uint64_t (*background)(void *context);
 	bool (*pending)(void *context);
@@ -74,23 +75,23 @@ struct progress_events {
 struct progress_port_config {
 	const struct transport_ops *ops;
 	bool resumes;
-	const void *options; /* transport_config.options, for lane 0                                    */
-	size_t option_bytes; /* options is an array with one element of this size per lane; 0: all alike */
+	const void *options; /* transport_config.options, for lane 0 */
+	size_t option_bytes; /* options is an array with one element of this size per lane; 0: the same for all lanes */
 };
 
 struct progress_config {
 	uint32_t lanes;
 	struct exec_config exec;
 	uint32_t peers;
-	const uint8_t *port_of; /* by peer: its port; copied. NULL: port 0 for all                                   */
+	const uint8_t *port_of; /* by peer: its port; copied. NULL: port 0 for all */
 	uint32_t port_count;
-	struct progress_port_config ports[PROGRESS_PORTS]; /* polled in this order                                   */
-	bool is_crowded;        /* more ranks than cores                                                            */
-	bool keeps_core;        /* callers choose a core by `place` (core_affinity.h)                               */
+	struct progress_port_config ports[PROGRESS_PORTS]; /* polled in this order */
+	bool is_crowded;        /* more ranks than cores */
+	bool keeps_core;        /* callers choose a core by `place` (core_affinity.h) */
 	uint32_t place;
-	bool has_threads;       /* false: there are no lane threads, and the owner calls progress_turn()             */
+	bool has_threads;       /* false: there are no lane threads, and the owner calls progress_turn() */
 	bool tells_waits;
-	void (*idle)(void *);   /* the program's: called by a caller that is about to sleep. NULL: none             */
+	void (*idle)(void *);   /* of the program: a caller that is about to sleep calls it. NULL: none */
 	void *idle_context;
 };
 
@@ -101,7 +102,7 @@ struct progress_port {
 
 struct progress_set;
 
-/* One lane. Its fields are for those that hold its token, unless they say otherwise. */
+/* One lane. Its fields belong to the thread that holds the token, unless they say otherwise. */
 struct progress {
 	struct progress_set *set;
 	uint32_t number;
@@ -110,7 +111,7 @@ struct progress {
 	pthread_t thread;
 	bool has_thread;
 	struct wait_policy wait;
-	struct exec_wait waits; /* what the lane waits for, where it is to be told; peer PLAN_NONE: no peer in particular */
+	struct exec_wait waits; /* the lane's present wait, with tells_waits; peer PLAN_NONE: no peer in particular */
 
 	/* Guarded by set->lock; the atomics are also read without it. */
 	pthread_cond_t duty; /* for the lane thread */
@@ -119,16 +120,16 @@ struct progress {
 	atomic_uint wanting; /* threads that wait for the token */
 	atomic_bool has_cmds;
 	struct progress_cmd *first_cmd, *last_cmd;
-	uint32_t unfinished;  /* what the lane owed when the token was given up */
-	uint64_t expected_ns; /* since when a caller is predicted that drives all that is left for the lane; 0: none, or there is more */
+	uint32_t unfinished;  /* lane_owes() when the token was given up */
+	uint64_t expected_ns; /* since when a caller is predicted that drives all that is left for the lane; 0: none */
 	uint64_t watched_ns;  /* when one was predicted last */
-	bool watches;         /* the lane thread looks now and then whether one came */
-	struct transport_stats stats; /* when they were last asked for */
+	bool watches;         /* the lane thread checks now and then whether that caller has come */
+	struct transport_stats stats; /* as of the last progress_stats() */
 
 	atomic_bool is_asleep; /* a command must wake the thread that drives */
-	/* For people; any thread may read them. */
-	_Atomic uint64_t idle_ns;       /* in which the thread that drove found nothing to do */
-	_Atomic uint64_t idle_since_ns; /* since when that is so; 0: it is not                */
+	/* Statistics; any thread may read them. */
+	_Atomic uint64_t idle_ns;       /* time in which the driving thread found nothing to do */
+	_Atomic uint64_t idle_since_ns; /* start of the present idle time; 0: not idle */
 };
 
 struct progress_set {
@@ -142,48 +143,54 @@ struct progress_set {
 	bool tells_waits;
 	void (*idle)(void *);
 	void *idle_context;
-	struct wait_hint hint; /* do callers wait at once for what they start? */
+	struct wait_hint hint; /* do callers wait at once for the calls that they start? */
 
 	pthread_mutex_t lock;
-	pthread_cond_t changed; /* a token is free, or progress_changed() */
-	atomic_uint sleepers;   /* threads that wait for that             */
+	pthread_cond_t changed; /* a token is free, or progress_changed() was called */
+	atomic_uint sleepers;   /* threads that wait for `changed` */
 };
 
-/* Borrows events, context and the configuration's options. *out is written also if it fails, and then closed. */
+/* Borrows events, context and the configuration's options. If it fails, *set is closed. */
 ESP_CHECKED enum esp_status progress_open(struct progress_set *set, const struct progress_config *config,
                                           const struct progress_events *events, void *context, struct error *err);
-/* The lane threads end; no event comes any more but from threads that wait. Accepts a zeroed struct, and one that is stopped. */
+/* Ends the lane threads; later events come only from waiting threads. Accepts a zeroed struct, and a stopped one. */
 void progress_stop(struct progress_set *set);
-/* The same, and connections are closed. Accepts a zeroed struct. */
+/* The same, and closes lanes and transports. Accepts a zeroed struct. */
 void progress_close(struct progress_set *set);
 
 /* ---- commands; any thread ---- */
 
-/* Posts a command that is embedded in memory of the caller's. Commands of one lane are taken in order. */
+/* Posts a command that is embedded in the caller's memory. Commands of one lane are taken in order. */
 void progress_post(struct progress *progress, struct progress_cmd *cmd, enum drive_by by);
-/* Posts a copy, for the lane thread. Without memory for it the endpoint's descriptor is closed and nothing else happens: its user has a deadline. */
+/*
+ * Posts a copy, for the lane thread. Without memory the endpoint's descriptor is closed and the command is lost:
+ * callers that wait for its effect have a deadline.
+ */
 void progress_send(struct progress *progress, const struct progress_cmd *cmd);
-/* The lane thread, or the thread that sleeps over the lane, looks again. */
+/* Wakes the lane thread, or the thread that sleeps while it drives the lane. */
 void progress_nudge(struct progress *progress);
-/* A caller is predicted to come: the lane thread looks now and then whether it has. True: it was looking already. */
+/* A caller is predicted: the lane thread checks now and then whether it has come. True: it was checking already. */
 bool progress_watch(struct progress *progress);
-/* No caller is predicted any more: lane threads see to what was left for one. */
+/* No caller is predicted any more: lane threads drive the lanes that were left for one. */
 void progress_expect_no_caller(struct progress_set *set);
-/* Some progress_wait() may be over. After the change has been made. */
+/* After a change that may end some progress_wait(). */
 void progress_changed(struct progress_set *set);
 
 /* ---- the token; any thread ---- */
 
-/* For what cannot be done by a command; waits for the token. All commands that came before have been taken then. */
+/* For work that no command does: waits for the token. All earlier commands have been taken then. */
 void progress_acquire(struct progress *progress);
 void progress_release(struct progress *progress);
-/* The same, but not beyond until_ns: false: the thread that drives does not give it up. */
+/* The same, until until_ns at the latest; false: the driving thread has not given the token up. */
 bool progress_try_acquire(struct progress *progress, uint64_t until_ns);
 
-/* Waits until done(argument) or until_ns, driving any lane that is free. done() is called with or without the lock. False: it was time. */
+/*
+ * Waits until done(argument) or until_ns, driving any lane that is free. done() is called with or without the lock.
+ * False: the time is over.
+ */
 bool progress_wait(struct progress_set *set, bool (*done)(void *), void *argument, uint64_t until_ns);
 
-/* The program's idle function, if there is one; the longest that the caller may sleep then, of nap_ns. No lock is held. */
+/* Calls the program's idle function, if there is one. Returns for how long the caller may sleep, of nap_ns. No lock. */
 #define PROGRESS_IDLE_NAP (50 * NS_PER_US)
 static inline uint64_t progress_idle(const struct progress_set *set, uint64_t nap_ns)
 {
@@ -195,24 +202,27 @@ static inline uint64_t progress_idle(const struct progress_set *set, uint64_t na
 
 /* ---- for the thread that holds the token ---- */
 
-/* The channel is closed: transports forget it, then its stream goes. */
+/* The channel is closed: transports forget it, then its stream is closed. */
 void progress_close_stream(struct progress *progress, uint16_t channel);
-/* A lost peer is back: PROGRESS_ADOPT takes it again (transport_ops.readmit). */
+/* A lost peer is back: PROGRESS_ADOPT accepts it again (transport_ops.readmit). */
 ESP_CHECKED enum esp_status progress_readmit(struct progress *progress, uint32_t peer, struct error *err);
-/* Does a transport of the lane know of paths? Any thread. */
+/* True if a transport of the lane has path statistics. Any thread. */
 bool progress_has_paths(const struct progress *progress);
-/* Of the connection to a peer; false: there is none, or nothing is known of it. */
+/* Of the connection to a peer; false: there is none, or it has no statistics. */
 bool progress_path(const struct progress *progress, uint32_t peer, struct path_stats *out);
-/* The transport of that name; NULL: the lane has none. */
+/* The lane's transport of this kind; NULL: the lane has none. */
 void *progress_transport(const struct progress *progress, const struct transport_ops *ops);
-/* One turn without waiting, for owners without lane threads: takes commands, moves data, tells of ends. Returns how much was moved. */
+/*
+ * One turn without waiting, for owners without lane threads: takes commands, moves data, reports ended calls. Returns
+ * how much was moved.
+ */
 unsigned progress_turn(struct progress *progress);
 
-/* ---- for people; any thread ---- */
+/* ---- statistics; any thread ---- */
 
-/* How long lanes had nothing to do but wait, all of them together. */
+/* The idle time of all lanes together. */
 uint64_t progress_idle_ns(const struct progress_set *set);
-/* What the lane has moved; as it was when it was last asked for if the token is not to be had until then. */
+/* The lane's transport statistics; those of the last call if the token is not free until until_ns. */
 struct transport_stats progress_stats(struct progress *progress, uint64_t until_ns);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * progress_state.h - what the files of this folder share. Private to them.
+ * progress_state.h - functions that the files of this folder share. Private to them.
  */
 #ifndef NODE_PROGRESS_PROGRESS_STATE_H
 #define NODE_PROGRESS_PROGRESS_STATE_H
@@ -10,7 +10,7 @@
 
 /* ---- progress.c; set->lock is held ---- */
 
-/* All commands; the caller takes them without the lock. */
+/* Removes all commands; the caller takes them without the lock. */
 struct progress_cmd *cmds_fetch(struct progress *progress);
 static inline bool needs_driving(const struct progress *progress)
 {
@@ -26,17 +26,17 @@ void give_up(struct progress *progress);
 
 void cmds_take(struct progress *progress, struct progress_cmd *first);
 void cmds_fetch_and_take(struct progress *progress);
-/* Tells of streams that have failed, then of calls that have ended. */
+/* Reports streams that have failed, then calls that have ended. */
 void settle(struct progress *progress);
 
 /* ---- drive.c ---- */
 
-/* Drives until done(), until another thread wants the token, until there is nothing to do here, or until_ns. */
+/* Drives until done(), until another thread wants the token, until the lane has no work, or until_ns. */
 void drive(struct progress *progress, bool (*done)(void *), void *argument, uint64_t until_ns, bool is_caller);
 void *lane_main(void *progress);
-/* Polls all transports; looks: asks the kernel for events, too. */
+/* Moves data of all transports; looks: polls the kernel for events, too. */
 unsigned ports_move(struct progress *progress, bool looks);
-/* What peers may wait for: calls, and what a replaced connection has to send again. */
+/* Work that peers may wait for: calls, and chunks that a replaced connection has to send again. */
 uint32_t lane_owes(const struct progress *progress);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * wait_hint_test.c - calls are expected to be waited for only after prompt waits, and after each miss only after more of them.
+ * wait_hint_test.c - waits are predicted only after prompt waits, and after each miss only after more of them.
  */
 #include "node/progress/wait_hint.h"
 
@@ -7,74 +7,74 @@
 
 static uint64_t now = NS_PER_S;
 
-static void wait_after(struct wait_hint *habit, uint64_t ns)
+static void wait_after(struct wait_hint *hint, uint64_t ns)
 {
 	uint64_t started = now;
 
 	now += ns;
-	wait_hint_wait(habit, started, now);
+	wait_hint_wait(hint, started, now);
 	now += 10 * NS_PER_US;
-	wait_hint_leave(habit, now);
+	wait_hint_leave(hint, now);
 }
 
-/* Prompt waits until the next call is expected to be waited for. */
-static uint32_t form(struct wait_hint *habit)
+/* Waits promptly until the next wait is predicted; returns the number of waits. */
+static uint32_t wait_until_predicted(struct wait_hint *hint)
 {
 	uint32_t waits = 0;
 
-	for (; !wait_hint_expects(habit); waits++)
-		wait_after(habit, NS_PER_US);
+	for (; !wait_hint_expects(hint); waits++)
+		wait_after(hint, NS_PER_US);
 	return waits;
 }
 
 int main(void)
 {
-	struct wait_hint habit = {0};
+	struct wait_hint hint = {0};
 
-	CHECK(!wait_hint_expects(&habit));
-	for (int i = 0; i < 100; i++) { /* who computes first forms no habit */
-		wait_after(&habit, NS_PER_MS);
-		CHECK(!wait_hint_expects(&habit));
+	CHECK(!wait_hint_expects(&hint));
+	for (int i = 0; i < 100; i++) { /* a caller that computes first is never predicted to wait */
+		wait_after(&hint, NS_PER_MS);
+		CHECK(!wait_hint_expects(&hint));
 	}
-	CHECK_U64(form(&habit), WAIT_HINT_LEAST);
+	CHECK_U64(wait_until_predicted(&hint), WAIT_HINT_LEAST);
 
-	/* One that comes late costs something, but not everything: it may have been kept from its core. */
+	/* A late wait costs some prompt ones, but not all: the caller may have been kept from its core. */
 	for (int i = 0; i < 10; i++)
-		wait_after(&habit, NS_PER_US);
-	wait_after(&habit, NS_PER_MS);
-	CHECK(wait_hint_expects(&habit));
+		wait_after(&hint, NS_PER_US);
+	wait_after(&hint, NS_PER_MS);
+	CHECK(wait_hint_expects(&hint));
 	for (int i = 0; i < 10; i++)
-		wait_after(&habit, NS_PER_MS);
-	CHECK(!wait_hint_expects(&habit));
-	(void)form(&habit);
+		wait_after(&hint, NS_PER_MS);
+	CHECK(!wait_hint_expects(&hint));
+	(void)wait_until_predicted(&hint);
 
-	/* Several that were started together, and are waited for one after the other. */
+	/* Several calls that were started together, and are waited for one after the other. */
 	uint64_t started = now;
 	for (int i = 0; i < 100; i++) {
 		now += NS_PER_US;
-		wait_hint_wait(&habit, started, now);
+		wait_hint_wait(&hint, started, now);
 		now += NS_PER_MS;
-		wait_hint_leave(&habit, now);
-		CHECK(wait_hint_expects(&habit));
+		wait_hint_leave(&hint, now);
+		CHECK(wait_hint_expects(&hint));
 	}
 
-	/* Every miss doubles what is needed, up to a point. */
+	/* Every miss doubles the number of waits needed, up to a limit. */
 	for (uint32_t needed = 2 * WAIT_HINT_LEAST; needed <= WAIT_HINT_MOST; needed *= 2) {
-		wait_hint_miss(&habit);
-		CHECK(!wait_hint_expects(&habit));
-		CHECK_U64(form(&habit), needed);
+		wait_hint_miss(&hint);
+		CHECK(!wait_hint_expects(&hint));
+		CHECK_U64(wait_until_predicted(&hint), needed);
 	}
 	for (int i = 0; i < 5; i++) {
-		wait_hint_miss(&habit);
-		CHECK_U64(form(&habit), WAIT_HINT_MOST);
+		wait_hint_miss(&hint);
+		CHECK_U64(wait_until_predicted(&hint), WAIT_HINT_MOST);
 	}
 
-	/* And is forgiven in time. */
+	/* Misses are made up for in time. */
 	for (uint32_t i = 0; i < 3 * WAIT_HINT_MOST; i++) {
-		CHECK(wait_hint_expects(&habit));
-		wait_after(&habit, NS_PER_US);
+		CHECK(wait_hint_expects(&hint));
+		wait_after(&hint, NS_PER_US);
 	}
-	wait_hint_miss(&habit);
-	CHECK_U64(form(&habit), 2 * WAIT_HINT_LEAST);
+	wait_hint_miss(&hint);
+	CHECK_U64(wait_until_predicted(&hint), 2 * WAIT_HINT_LEAST);
 	return 0;
 }

@@ -15,25 +15,25 @@
 #include "rank/observe/recorder.h"
 #include "rank/rank_log.h"
 
-#define PATIENCE (2 * NS_PER_S) /* for the file, before a failure is returned         */
-#define FILES_MOST 16u          /* times that one rank writes: later failures follow from the first */
+#define PATIENCE (2 * NS_PER_S) /* for the file, before a failure is returned */
+#define FILES_MOST 16u          /* accounts that a rank writes: later failures follow from the first */
 #define DUMP_PATH (RANK_PATH + 64u)
 
 struct dump_state {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	unsigned references; /* the context's, and the thread's while it runs */
+	unsigned references; /* the rank's, and the thread's while it runs */
 	bool running;
 	bool has_next;
-	struct account next;       /* to be written: the latest */
-	uint32_t asked, answered;  /* times                     */
+	struct account next;       /* the latest, to be written */
+	uint32_t asked, answered;  /* number of accounts */
 	struct error err;          /* of the first that could not be written */
-	bool err_is_told, is_told;
+	bool is_err_logged, is_file_logged;
 	char folder[RANK_PATH];
 	char path[DUMP_PATH];
 };
 
-static void put(struct dump_state *state)
+static void release(struct dump_state *state)
 {
 	pthread_mutex_lock(&state->lock);
 	bool is_last = --state->references == 0;
@@ -88,11 +88,11 @@ static void *dump_main(void *argument)
 	}
 	state->running = false;
 	pthread_mutex_unlock(&state->lock);
-	put(state);
+	release(state);
 	return NULL;
 }
 
-/* With the state's lock held. Signals are the program's. */
+/* With the state's lock. The thread blocks all signals: they are for the program's threads. */
 static void start_thread(struct dump_state *state)
 {
 	pthread_attr_t attributes;
@@ -117,9 +117,9 @@ static void start_thread(struct dump_state *state)
 		error_set(&state->err, ESP_ELIMIT, "no thread to write %.150s: %s", state->path, strerror(error));
 }
 
-/* ---- the context ---- */
+/* ---- the rank ---- */
 
-/* Said when the job starts: when a call fails it is too late. The folder is made then, if there is one to make it in. */
+/* Checked when the job starts: when a call fails it is too late. The folder itself is only made by write_file(). */
 static void check_folder(struct rank *context, const char *folder)
 {
 	char above[RANK_PATH];
@@ -130,7 +130,8 @@ static void check_folder(struct rank *context, const char *folder)
 		cannot = access(dirname(above), W_OK | X_OK) == 0 ? 0 : errno;
 	}
 	if (cannot)
-		log_write(&context->log, LOG_LEVEL_WARN, LOG_WATCH, "dump_dir: nothing could be written into %s when a call fails: %s", folder, strerror(cannot));
+		log_write(&context->log, LOG_LEVEL_WARN, LOG_WATCH,
+		          "dump_dir: nothing could be written into %s when a call fails: %s", folder, strerror(cannot));
 }
 
 void dump_open(struct rank *context)
@@ -145,8 +146,8 @@ void dump_open(struct rank *context)
 		free(state);
 		return;
 	}
-	snprintf(state->path, sizeof(state->path), "%s/espalier-%016" PRIx64 "-rank%u.json", state->folder, context->instance,
-	         context->rank);
+	snprintf(state->path, sizeof(state->path), "%s/espalier-%016" PRIx64 "-rank%u.json", state->folder,
+	         context->instance, context->rank);
 	pthread_mutex_init(&state->lock, NULL);
 	rank_cond_init(&state->changed);
 	state->references = 1;
@@ -154,37 +155,39 @@ void dump_open(struct rank *context)
 	check_folder(context, state->folder);
 }
 
-/* What has become of the file; by whoever has a log. */
-static void tell(struct rank *context)
+/* Logs the outcome of the file, once; by a thread that may log. */
+static void log_outcome(struct rank *context)
 {
 	struct dump_state *state = context->mod.dump->state;
 
 	pthread_mutex_lock(&state->lock);
 	struct error err = state->err;
-	bool tells_err = err.status != ESP_OK && !state->err_is_told;
-	bool tells_file = err.status == ESP_OK && state->answered > 0 && !state->is_told;
-	state->err_is_told |= tells_err;
-	state->is_told |= tells_file;
+	bool logs_err = err.status != ESP_OK && !state->is_err_logged;
+	bool logs_file = err.status == ESP_OK && state->answered > 0 && !state->is_file_logged;
+	state->is_err_logged |= logs_err;
+	state->is_file_logged |= logs_file;
 	pthread_mutex_unlock(&state->lock);
-	if (tells_err)
+	if (logs_err)
 		log_write(&context->log, LOG_LEVEL_WARN, LOG_WATCH, "%s", err.text);
-	if (tells_file)
-		log_write(&context->log, LOG_LEVEL_INFO, LOG_WATCH, "what this rank knew when a call failed is in %s", state->path);
+	if (logs_file)
+		log_write(&context->log, LOG_LEVEL_INFO, LOG_WATCH, "what this rank knew when a call failed is in %s",
+		          state->path);
 }
 
-/* One rank is enough to say it: the first that is still there. */
-static void tell_how(struct rank *context)
+/* Logs that there could be files: as a warning on one rank only, the first that is still there. */
+static void log_hint(struct rank *context)
 {
 	uint32_t rank = 0;
 
-	if (atomic_exchange(&context->mod.dump->has_told, true) || context->conf.dump_dir[0])
+	if (atomic_exchange(&context->mod.dump->is_hint_logged, true) || context->conf.dump_dir[0])
 		return;
 	pthread_mutex_lock(&context->lock);
 	while (rank < context->rank && context->fates.of[rank] != FATE_HERE)
 		rank++;
 	pthread_mutex_unlock(&context->lock);
 	log_write(&context->log, rank == context->rank ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, LOG_WATCH,
-	          "a call has failed; with ESP_DUMP_DIR=FOLDER each rank writes down what it knew, and espalier diagnose FOLDER names the culprit");
+	          "a call has failed; with ESP_DUMP_DIR=FOLDER each rank writes down what it knew, and espalier diagnose "
+	          "FOLDER names the culprit");
 }
 
 void dump_failures(struct rank *context)
@@ -198,7 +201,7 @@ void dump_failures(struct rank *context)
 	if (failures == atomic_load(&dump->seen) || atomic_exchange(&dump->seen, failures) == failures)
 		return;
 	if (!state) {
-		tell_how(context);
+		log_hint(context);
 		return;
 	}
 	if (dump->take(context, &wishes, &account) != ESP_OK)
@@ -229,7 +232,7 @@ static void wait_for_file(struct rank *context)
 	while (state->answered < state->asked && clock_now_ns() < until)
 		pthread_cond_timedwait(&state->changed, &state->lock, &at);
 	pthread_mutex_unlock(&state->lock);
-	tell(context);
+	log_outcome(context);
 }
 
 void dump_failures_and_wait(struct rank *context)
@@ -246,6 +249,6 @@ void dump_close(struct rank *context)
 		return;
 	dump_failures(context);
 	wait_for_file(context);
-	put(context->mod.dump->state);
+	release(context->mod.dump->state);
 	context->mod.dump->state = NULL;
 }

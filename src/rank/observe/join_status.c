@@ -24,9 +24,12 @@ struct join_status {
 	char words[ACCOUNT_REASON]; /* guarded by the lock */
 };
 
-/* ---- what is told ---- */
+/* ---- the answer ---- */
 
-/* Those who will have one instance have the same number before, as far as each of them can know: job, epoch, size, and where they meet. */
+/*
+ * The instance is not known yet. Ranks that will share one compute the same number, as far as each of them can know: of
+ * job, epoch, size, and the place of their rendezvous.
+ */
 static uint64_t early_instance(const struct launch *launch)
 {
 	uint64_t hash = FNV_START;
@@ -69,7 +72,8 @@ void join_status_account(struct rank *context, struct account *out)
 static void *join_status_main(void *argument)
 {
 	struct join_status *joining = argument;
-	struct pollfd fds[] = {{.fd = joining->quit_fd, .events = POLLIN}, {.fd = status_server_descriptor(joining->status_server), .events = POLLIN}};
+	struct pollfd fds[] = {{.fd = joining->quit_fd, .events = POLLIN},
+	                       {.fd = status_server_descriptor(joining->status_server), .events = POLLIN}};
 
 	pthread_setname_np(pthread_self(), "esp-joins");
 	while (!fds[0].revents) {
@@ -102,7 +106,7 @@ void join_status_open(struct rank *context)
 	joining->quit_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	snprintf(joining->words, sizeof(joining->words), "rank 0");
 	context->instance = early_instance(&context->join.launch);
-	context->mod.join_status = joining; /* the server looks at it */
+	context->mod.join_status = joining; /* before the server opens, which reads it */
 	joining->status_server = joining->quit_fd >= 0 ? status_server_open(context) : NULL;
 	sigfillset(&all); /* signals are the program's */
 	pthread_sigmask(SIG_SETMASK, &all, &before);

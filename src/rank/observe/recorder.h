@@ -1,8 +1,9 @@
 /*
- * recorder.h - the flight recorder and the statistics of a rank.
+ * recorder.h - the flight recorder and the statistics of a rank. Any thread; no I/O.
  *
- * A call is recorded once, when it has ended. The recorder's lock is held for some dozen instructions, or while the ring is
- * copied, for some ten microseconds; no lock is taken under it but the trace's, so it may be taken with any other lock held.
+ * A call is recorded once, when it has ended. The recorder's lock is held for some dozen instructions, or while the
+ * ring is copied, for some ten microseconds; the only lock taken under it is the tracer's, so it may be taken with any
+ * other lock held.
  */
 #ifndef RANK_OBSERVE_RECORDER_H
 #define RANK_OBSERVE_RECORDER_H
@@ -19,19 +20,19 @@ struct tracer;
 
 struct recorder {
 	pthread_mutex_t lock;
-	struct ticks ticks;   /* what small calls are timed by */
+	struct ticks ticks;   /* the time of small calls */
 	struct ring *ring;
 	struct tally *tally;
-	atomic_uint failures; /* calls and groups that have failed: see dump.h */
+	atomic_uint failures; /* calls and communicators that have failed: see dump.h */
 };
 
-/* by_clock: small calls are to be timed as all others are. */
+/* by_clock: small calls are timed by the clock, as all others are. */
 ESP_CHECKED enum esp_status recorder_open(struct recorder *recorder, bool by_clock);
 void recorder_close(struct recorder *recorder); /* accepts a zeroed struct */
 
-/* A call has ended: into the ring, the statistics and the trace (NULL: none). Any thread. */
+/* Adds an ended call to the ring, the statistics and the trace (NULL: none). Any thread. */
 void recorder_add(struct recorder *recorder, struct tracer *tracer, const struct record *record);
-/* Copies of both; NULL: that one is not wanted. Any thread. */
+/* Copies both; NULL: not that one. Any thread. */
 void recorder_copy(struct recorder *recorder, struct ring *ring, struct tally *tally);
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * recorder_queue.h - small calls on their way into the recorder: what their hot path writes. Private to src/rank.
+ * recorder_queue.h - small calls on their way into the recorder, as their hot path writes them. Private to src/rank.
  *
- * A call through a board takes a quarter of a microsecond, so all that is done for each is to read the clock and to
- * leave these few words; they are worked into the ring, the statistics and the trace some dozen at a time, by
- * whoever made the calls or by whoever wants to know. One thread at a time leaves calls: who holds the group's board. Calls are
- * taken out under the recorder's lock.
+ * A call on the small path takes a quarter of a microsecond, so for each the hot path only reads the clock and writes
+ * these few words; they are moved into the ring, the statistics and the trace some dozen at a time, by the thread that
+ * made the calls or by a thread that reads the recorder. One thread at a time adds calls: the one that holds the
+ * communicator's small path. Calls are taken out under the recorder's lock.
  */
 #ifndef RANK_OBSERVE_RECORDER_QUEUE_H
 #define RANK_OBSERVE_RECORDER_QUEUE_H
@@ -21,14 +21,14 @@ struct recorder_entry {
 	uint64_t started, ended; /* ticks of the recorder */
 	uint64_t bytes;
 	struct call_note note;
-	uint8_t kind; /* enum record_kind         */
+	uint8_t kind; /* enum record_kind */
 	uint8_t rounds;
 	bool waited;
 };
 
 struct recorder_queue {
-	_Atomic uint64_t added;           /* written by who leaves calls; release: what is below it is whole */
-	_Alignas(64) _Atomic uint64_t taken; /* written under the recorder's lock                             */
+	_Atomic uint64_t added;           /* written by the thread that adds; release: entries below it are complete */
+	_Alignas(64) _Atomic uint64_t taken; /* written under the recorder's lock */
 	struct recorder_entry entries[RECORDER_QUEUE];
 };
 

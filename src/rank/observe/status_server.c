@@ -21,16 +21,16 @@
 #include "rank/rank_account.h"
 #include "rank/rank_log.h"
 
-#define VISITORS 8u
-#define PATIENCE (5 * NS_PER_S)        /* with one visitor                                 */
-#define LANES_PATIENCE (50 * NS_PER_MS) /* until lanes must have said what they wait for    */
+#define CLIENTS 8u
+#define PATIENCE (5 * NS_PER_S)         /* with one client */
+#define LANES_PATIENCE (50 * NS_PER_MS) /* until lanes must have reported their waits */
 #define RECENT_CALLS 16u
 #define LISTEN_BACKLOG 64
 
-enum { AT_NAME, AT_PATH, PLACES };
+enum { AT_NAME, AT_PATH, SOCKETS };
 
-struct visitor {
-	int fd; /* -1: nobody */
+struct client {
+	int fd; /* -1: none */
 	uint64_t until_ns;
 	char in[REQUEST_BYTES];
 	size_t in_bytes;
@@ -41,9 +41,9 @@ struct visitor {
 struct status_server {
 	struct rank *context;
 	int epoll_fd, timer_fd;
-	int listen_fds[PLACES];
-	char path[RANK_PATH]; /* of the second one; "": none */
-	struct visitor visitors[VISITORS];
+	int listen_fds[SOCKETS];
+	char path[RANK_PATH]; /* of the socket AT_PATH; "": none */
+	struct client clients[CLIENTS];
 };
 
 const char *status_server_name(uint32_t user, uint64_t instance, uint32_t rank, char name[STATUS_SERVER_NAME])
@@ -91,7 +91,7 @@ static enum esp_status write_account(struct rank *context, uint32_t ended, FILE 
 	return status;
 }
 
-/* The body, and how it is called. */
+/* Writes the body; returns the HTTP status, and the body's type. */
 static const char *write_body(struct rank *context, enum request_verdict verdict, const char *path, FILE *out,
                               const char **out_type)
 {
@@ -103,7 +103,7 @@ static const char *write_body(struct rank *context, enum request_verdict verdict
 	if (verdict == REQUEST_OTHER)
 		return "405 Method Not Allowed";
 	if (strcmp(path, "/metrics") == 0 && context->mod.join_status)
-		return "503 Service Unavailable"; /* nothing is counted before it has joined */
+		return "503 Service Unavailable"; /* there are no statistics before the rank has joined */
 	if (strcmp(path, "/metrics") == 0) {
 		*out_type = "text/plain; version=0.0.4; charset=utf-8";
 		status = write_metrics(context, out);
@@ -118,8 +118,8 @@ static const char *write_body(struct rank *context, enum request_verdict verdict
 	return status == ESP_OK ? "200 OK" : "500 Internal Server Error";
 }
 
-/* False: no memory. */
-static bool answer(struct status_server *server, struct visitor *visitor, enum request_verdict verdict, const char *path)
+/* Prepares the answer, head and body. False: no memory. */
+static bool answer(struct status_server *server, struct client *client, enum request_verdict verdict, const char *path)
 {
 	char *body = NULL;
 	const char *type;
@@ -130,54 +130,56 @@ static bool answer(struct status_server *server, struct visitor *visitor, enum r
 		return false;
 	const char *status = write_body(server->context, verdict, path, out, &type);
 	bool is_whole = fclose(out) == 0;
-	int head = is_whole ? asprintf(&visitor->out, "HTTP/1.0 %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n",
-	                               status, type, bytes)
-	                    : -1;
-	char *whole = head >= 0 ? realloc(visitor->out, (size_t)head + bytes) : NULL;
+	int head = is_whole
+	               ? asprintf(&client->out,
+	                          "HTTP/1.0 %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n",
+	                          status, type, bytes)
+	               : -1;
+	char *whole = head >= 0 ? realloc(client->out, (size_t)head + bytes) : NULL;
 	if (whole) {
 		memcpy(whole + head, body, bytes);
-		visitor->out = whole;
-		visitor->out_bytes = (size_t)head + bytes;
+		client->out = whole;
+		client->out_bytes = (size_t)head + bytes;
 	} else if (head < 0) {
-		visitor->out = NULL; /* asprintf() leaves it undefined */
+		client->out = NULL; /* asprintf() leaves it undefined */
 	}
 	free(body);
 	return whole != NULL;
 }
 
-/* ---- visitors ---- */
+/* ---- clients ---- */
 
-static void see_out(struct visitor *visitor)
+static void close_client(struct client *client)
 {
-	close(visitor->fd); /* and out of the epoll set */
-	free(visitor->out);
-	*visitor = (struct visitor){.fd = -1};
+	close(client->fd); /* which removes it from the epoll set */
+	free(client->out);
+	*client = (struct client){.fd = -1};
 }
 
-static void watch(struct status_server *server, struct visitor *visitor, int how, uint32_t events)
+static void watch(struct status_server *server, struct client *client, int how, uint32_t events)
 {
-	struct epoll_event event = {.events = events, .data.ptr = visitor};
+	struct epoll_event event = {.events = events, .data.ptr = client};
 
-	(void)epoll_ctl(server->epoll_fd, how, visitor->fd, &event);
+	(void)epoll_ctl(server->epoll_fd, how, client->fd, &event);
 }
 
-/* The timer goes off when the first of them has to go. */
+/* Sets the timer to the first deadline of a client. */
 static void set_timer(struct status_server *server)
 {
 	uint64_t first = 0;
 
-	for (unsigned i = 0; i < VISITORS; i++) {
-		const struct visitor *visitor = &server->visitors[i];
+	for (unsigned i = 0; i < CLIENTS; i++) {
+		const struct client *client = &server->clients[i];
 
-		if (visitor->fd >= 0 && (first == 0 || visitor->until_ns < first))
-			first = visitor->until_ns;
+		if (client->fd >= 0 && (first == 0 || client->until_ns < first))
+			first = client->until_ns;
 	}
 	struct itimerspec at = {.it_value = {(time_t)(first / NS_PER_S), (long)(first % NS_PER_S)}};
 	(void)timerfd_settime(server->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
-/* Of this user, or root. */
-static bool is_welcome(int fd)
+/* The process at the other end is this user's, or root's. */
+static bool may_ask(int fd)
 {
 	struct ucred peer;
 	socklen_t size = sizeof(peer);
@@ -185,100 +187,100 @@ static bool is_welcome(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && (peer.uid == geteuid() || peer.uid == 0);
 }
 
-static void greet(struct status_server *server, int listen_fd)
+static void accept_client(struct status_server *server, int listen_fd)
 {
-	struct visitor *visitor = server->visitors, *oldest = server->visitors;
+	struct client *client = server->clients, *oldest = server->clients;
 	int fd = accept4(listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 	if (fd < 0)
 		return;
-	if (!is_welcome(fd)) {
+	if (!may_ask(fd)) {
 		close(fd);
 		return;
 	}
-	for (unsigned i = 0; i < VISITORS && visitor->fd >= 0; i++) {
-		visitor = &server->visitors[i];
-		oldest = visitor->until_ns < oldest->until_ns ? visitor : oldest;
+	for (unsigned i = 0; i < CLIENTS && client->fd >= 0; i++) {
+		client = &server->clients[i];
+		oldest = client->until_ns < oldest->until_ns ? client : oldest;
 	}
-	if (visitor->fd >= 0) { /* who has been here longest has to go */
-		visitor = oldest;
-		see_out(visitor);
+	if (client->fd >= 0) { /* all are taken: the oldest one is closed */
+		client = oldest;
+		close_client(client);
 	}
-	*visitor = (struct visitor){.fd = fd, .until_ns = clock_now_ns() + PATIENCE};
-	watch(server, visitor, EPOLL_CTL_ADD, EPOLLIN);
+	*client = (struct client){.fd = fd, .until_ns = clock_now_ns() + PATIENCE};
+	watch(server, client, EPOLL_CTL_ADD, EPOLLIN);
 	set_timer(server);
 }
 
-static void talk(struct status_server *server, struct visitor *visitor)
+static void send_answer(struct status_server *server, struct client *client)
 {
-	while (visitor->out_at < visitor->out_bytes) {
-		ssize_t sent = send(visitor->fd, visitor->out + visitor->out_at, visitor->out_bytes - visitor->out_at,
+	while (client->out_at < client->out_bytes) {
+		ssize_t sent = send(client->fd, client->out + client->out_at, client->out_bytes - client->out_at,
 		                    MSG_NOSIGNAL | MSG_DONTWAIT);
 
 		if (sent < 0 && errno == EINTR)
 			continue;
 		if (sent < 0 && errno == EAGAIN) {
-			watch(server, visitor, EPOLL_CTL_MOD, EPOLLOUT);
+			watch(server, client, EPOLL_CTL_MOD, EPOLLOUT);
 			return;
 		}
 		if (sent < 0)
 			break;
-		visitor->out_at += (size_t)sent;
+		client->out_at += (size_t)sent;
 	}
-	see_out(visitor);
+	close_client(client);
 }
 
-static void listen_to(struct status_server *server, struct visitor *visitor)
+static void read_request(struct status_server *server, struct client *client)
 {
 	char path[REQUEST_PATH] = "";
-	ssize_t got = recv(visitor->fd, visitor->in + visitor->in_bytes, sizeof(visitor->in) - visitor->in_bytes, MSG_DONTWAIT);
+	ssize_t got = recv(client->fd, client->in + client->in_bytes, sizeof(client->in) - client->in_bytes, MSG_DONTWAIT);
 
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (got <= 0) {
-		see_out(visitor);
+		close_client(client);
 		return;
 	}
-	visitor->in_bytes += (size_t)got;
-	enum request_verdict verdict = request_parse(visitor->in, visitor->in_bytes, path);
+	client->in_bytes += (size_t)got;
+	enum request_verdict verdict = request_parse(client->in, client->in_bytes, path);
 	if (verdict == REQUEST_UNFINISHED)
 		return;
-	if (answer(server, visitor, verdict, path))
-		talk(server, visitor);
+	if (answer(server, client, verdict, path))
+		send_answer(server, client);
 	else
-		see_out(visitor);
+		close_client(client);
 }
 
-static void show_out_late(struct status_server *server)
+static void close_late_clients(struct status_server *server)
 {
 	uint64_t now = clock_now_ns(), drained;
 	ssize_t got = read(server->timer_fd, &drained, sizeof(drained));
 
 	(void)got;
-	for (unsigned i = 0; i < VISITORS; i++) {
-		if (server->visitors[i].fd >= 0 && server->visitors[i].until_ns <= now)
-			see_out(&server->visitors[i]);
+	for (unsigned i = 0; i < CLIENTS; i++) {
+		if (server->clients[i].fd >= 0 && server->clients[i].until_ns <= now)
+			close_client(&server->clients[i]);
 	}
 	set_timer(server);
 }
 
 void status_server_turn(struct status_server *server)
 {
-	struct epoll_event event; /* one at a time: an event may see out the visitor that the next one names */
+	struct epoll_event event; /* one at a time: handling one may close the client that the next one names */
 
 	if (epoll_wait(server->epoll_fd, &event, 1, 0) != 1)
 		return;
 	if (event.data.ptr == &server->timer_fd) {
-		show_out_late(server);
+		close_late_clients(server);
 	} else if (event.data.ptr == &server->listen_fds[AT_NAME] || event.data.ptr == &server->listen_fds[AT_PATH]) {
-		greet(server, *(int *)event.data.ptr);
+		accept_client(server, *(int *)event.data.ptr);
 	} else {
-		struct visitor *visitor = event.data.ptr;
+		struct client *client = event.data.ptr;
 
-		if (visitor->out)
-			talk(server, visitor);
+		if (client->out)
+			send_answer(server, client);
 		else
-			listen_to(server, visitor);
+			read_request(server, client);
 	}
 }
 
@@ -288,8 +290,9 @@ static int listen_on(const struct sockaddr_un *address, size_t bytes)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
-	/* Before there is a file: nobody else is to open it. Who is answered does not depend on that. */
-	if (fd >= 0 && (fchmod(fd, 0600) != 0 || bind(fd, (const struct sockaddr *)address, (socklen_t)bytes) != 0 || listen(fd, LISTEN_BACKLOG) != 0)) {
+	/* fchmod() before the file exists: other users must not open it. may_ask() refuses them in any case. */
+	if (fd >= 0 && (fchmod(fd, 0600) != 0 || bind(fd, (const struct sockaddr *)address, (socklen_t)bytes) != 0 ||
+	                listen(fd, LISTEN_BACKLOG) != 0)) {
 		int cause = errno;
 
 		close(fd);
@@ -309,12 +312,13 @@ static int listen_on_name(const struct rank *context)
 	return listen_on(&address, offsetof(struct sockaddr_un, sun_path) + 1 + length);
 }
 
-/* A socket that nobody listens at any more is what a rank that was killed leaves behind. */
+/* A killed rank leaves a socket behind at which no process listens. */
 static bool is_abandoned(const struct sockaddr_un *address)
 {
 	struct stat file;
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	bool refused = fd >= 0 && connect(fd, (const struct sockaddr *)address, sizeof(*address)) != 0 && errno == ECONNREFUSED;
+	bool refused =
+		fd >= 0 && connect(fd, (const struct sockaddr *)address, sizeof(*address)) != 0 && errno == ECONNREFUSED;
 
 	if (fd >= 0)
 		close(fd);
@@ -328,7 +332,7 @@ static int listen_on_path(struct status_server *server, struct error *err)
 	if (rank_path(server->context, server->context->conf.metrics, server->path, err) != ESP_OK)
 		return -1;
 	if (strlen(server->path) >= sizeof(address.sun_path)) {
-		error_set(err, ESP_ELIMIT, "%.100s is too long for a socket, which has %zu letters at most", server->path,
+		error_set(err, ESP_ELIMIT, "%.100s is too long for a socket, which has %zu characters at most", server->path,
 		          sizeof(address.sun_path) - 1);
 		return -1;
 	}
@@ -337,7 +341,9 @@ static int listen_on_path(struct status_server *server, struct error *err)
 		(void)unlink(server->path);
 	int fd = listen_on(&address, sizeof(address));
 	if (fd < 0 && errno == EADDRINUSE)
-		error_set(err, ESP_EIO, "cannot listen at %.130s: another rank does; put %%r into ESP_METRICS, so that each has a socket of its own",
+		error_set(err, ESP_EIO,
+		          "cannot listen at %.130s: another rank does; put %%r into ESP_METRICS, so that each has a socket of "
+		          "its own",
 		          server->path);
 	else if (fd < 0)
 		error_set(err, ESP_EIO, "cannot listen at %.150s: %s", server->path, strerror(errno));
@@ -351,15 +357,17 @@ static bool watch_own(struct status_server *server, int *fd)
 	return *fd < 0 || epoll_ctl(server->epoll_fd, EPOLL_CTL_ADD, *fd, &event) == 0;
 }
 
-static void open_places(struct status_server *server)
+static void open_sockets(struct status_server *server)
 {
 	struct rank *context = server->context;
 	struct error err;
 
 	if (context->conf.status) {
 		server->listen_fds[AT_NAME] = listen_on_name(context);
-		if (server->listen_fds[AT_NAME] < 0 && !context->mod.join_status) /* two that say they are one rank have one name, and hear of that */
-			log_write(&context->log, LOG_LEVEL_WARN, LOG_WATCH, "espalier status will not find this rank: %s", strerror(errno));
+		/* While joining it is no warning: two processes that claim to be one rank have one name, and are told later. */
+		if (server->listen_fds[AT_NAME] < 0 && !context->mod.join_status)
+			log_write(&context->log, LOG_LEVEL_WARN, LOG_WATCH, "espalier status will not find this rank: %s",
+			          strerror(errno));
 	}
 	if (context->conf.metrics[0] && !context->mod.join_status) {
 		server->listen_fds[AT_PATH] = listen_on_path(server, &err);
@@ -378,13 +386,13 @@ struct status_server *status_server_open(struct rank *context)
 	if (!server)
 		return NULL;
 	server->context = context;
-	for (unsigned i = 0; i < VISITORS; i++)
-		server->visitors[i].fd = -1;
+	for (unsigned i = 0; i < CLIENTS; i++)
+		server->clients[i].fd = -1;
 	server->listen_fds[AT_NAME] = server->listen_fds[AT_PATH] = -1;
 	server->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	server->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
 	if (server->epoll_fd >= 0 && server->timer_fd >= 0)
-		open_places(server);
+		open_sockets(server);
 	bool is_open = server->listen_fds[AT_NAME] >= 0 || server->listen_fds[AT_PATH] >= 0;
 	if (!is_open || !watch_own(server, &server->timer_fd) || !watch_own(server, &server->listen_fds[AT_NAME]) ||
 	    !watch_own(server, &server->listen_fds[AT_PATH])) {
@@ -398,9 +406,9 @@ void status_server_close(struct status_server *server)
 {
 	if (!server)
 		return;
-	for (unsigned i = 0; i < VISITORS; i++) {
-		if (server->visitors[i].fd >= 0)
-			see_out(&server->visitors[i]);
+	for (unsigned i = 0; i < CLIENTS; i++) {
+		if (server->clients[i].fd >= 0)
+			close_client(&server->clients[i]);
 	}
 	int fds[] = {server->listen_fds[AT_NAME], server->listen_fds[AT_PATH], server->epoll_fd, server->timer_fd};
 	for (unsigned i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {

@@ -1,9 +1,11 @@
 /*
- * status_server.h - answers whoever asks about this rank, over local sockets: espalier status, curl, Prometheus.
+ * status_server.h - answers requests about this rank on local sockets: of espalier status, curl, Prometheus. I/O on
+ * sockets that do not block.
  *
  * HTTP on a Unix socket with an abstract name, and on one with a path if the setting metrics asks for it. Only
- * processes of the same user, or of root, are answered, a few at a time, and none of them for long; nobody is waited for.
- * The control drives it: status_server_descriptor() becomes readable when there is something to do.
+ * processes of the same user, or of root, are answered, a few at a time, and each for some seconds at most; the server
+ * waits for none of them. The thread of its owner drives it (the control thread, or that of join_status.h):
+ * status_server_descriptor() is readable when status_server_turn() has something to do.
  *
  *     /metrics   statistics in Prometheus' text form
  *     /status    an account of the calls under way and of the last few (node/observe/account.h)
@@ -14,7 +16,10 @@
 
 #include "rank/state.h"
 
-/* Without it a job goes on, so what fails is said in the log. NULL: the settings want none, or there is none to be had. */
+/*
+ * NULL: the settings want none, or it cannot be opened. A job goes on without it, so no error is returned; a failure to
+ * listen is logged.
+ */
 struct status_server *status_server_open(struct rank *context);
 void status_server_close(struct status_server *server); /* NULL is fine */
 int status_server_descriptor(const struct status_server *server); /* -1 for NULL */

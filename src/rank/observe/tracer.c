@@ -16,7 +16,7 @@
 #include "rank/comm/call.h"
 #include "rank/rank_log.h"
 
-#define EVENTS 16384u          /* in the ring: a tenth of a second of the smallest calls */
+#define EVENTS 16384u           /* in the ring: a tenth of a second of the smallest calls */
 #define WRITE_EVERY (200 * NS_PER_MS)
 #define PATIENCE (5 * NS_PER_S) /* with the disk, when leaving */
 
@@ -36,7 +36,7 @@ struct event {
 	};
 };
 
-/* Belongs to the context and to the thread; whoever lets go last frees it. */
+/* Shared by the rank and the thread; the last reference frees it. */
 struct tracer {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -48,7 +48,7 @@ struct tracer {
 	struct error err;
 	bool detail;
 	uint32_t rank;
-	/* The thread's alone. */
+	/* Only the thread's. */
 	FILE *file;
 	struct trace_tracks calls;
 	struct trace_tracks *lanes, *waits; /* by lane */
@@ -56,7 +56,7 @@ struct tracer {
 	char path[RANK_PATH], part[RANK_PATH + 8];
 };
 
-static void put(struct tracer *tracer)
+static void release(struct tracer *tracer)
 {
 	pthread_mutex_lock(&tracer->lock);
 	bool is_last = --tracer->references == 0;
@@ -73,9 +73,9 @@ static void put(struct tracer *tracer)
 
 /* ---- the thread ---- */
 
-/* Where a slice has room; a track that had none before gets its name. */
-static uint32_t find_track(struct tracer *tracer, struct trace_tracks *tracks, uint32_t first, const char *name, uint64_t from_ns,
-                           uint64_t to_ns)
+/* A track on which the slice overlaps no other; a track that is used for the first time gets its name. */
+static uint32_t find_track(struct tracer *tracer, struct trace_tracks *tracks, uint32_t first, const char *name,
+                           uint64_t from_ns, uint64_t to_ns)
 {
 	uint32_t used = tracks->used, track = trace_track(tracks, from_ns, to_ns);
 	char text[TRACE_TEXT];
@@ -97,10 +97,11 @@ static void write_lane(struct tracer *tracer, const struct event *event)
 	char name[32];
 
 	snprintf(name, sizeof(name), waits ? "lane %u waits" : "lane %u", lane);
-	uint32_t track = find_track(tracer, waits ? &tracer->waits[lane] : &tracer->lanes[lane],
-	                            trace_lane_track(lane) + (waits ? TRACE_WAITS : 0), name, event->lane.from_ns, event->lane.to_ns);
-	trace_write_lane(tracer->file, tracer->rank, track, event->lane.what, event->lane.from_ns, event->lane.to_ns, event->lane.peer,
-	                 event->lane.chunk);
+	uint32_t track =
+		find_track(tracer, waits ? &tracer->waits[lane] : &tracer->lanes[lane],
+	               trace_lane_track(lane) + (waits ? TRACE_WAITS : 0), name, event->lane.from_ns, event->lane.to_ns);
+	trace_write_lane(tracer->file, tracer->rank, track, event->lane.what, event->lane.from_ns, event->lane.to_ns,
+	                 event->lane.peer, event->lane.chunk);
 }
 
 static void write_call(struct tracer *tracer, const struct record *record)
@@ -131,7 +132,7 @@ static void write_event(struct tracer *tracer, const struct event *event)
 	}
 }
 
-/* With the lock held, which is given back while an event is written. */
+/* With the lock, which is released while an event is written. */
 static void write_all(struct tracer *tracer)
 {
 	while (tracer->taken < tracer->added) {
@@ -143,23 +144,24 @@ static void write_all(struct tracer *tracer)
 	}
 }
 
-/* With the lock held. A full disk has room again. */
+/* With the lock. Removes the file, so that a full disk has room again. */
 static void give_up(struct tracer *tracer)
 {
 	tracer->has_failed = true;
-	error_set(&tracer->err, ESP_EIO, "cannot write %.150s: %s; there will be no trace of this rank", tracer->part, strerror(errno));
+	error_set(&tracer->err, ESP_EIO, "cannot write %.150s: %s; there will be no trace of this rank", tracer->part,
+	          strerror(errno));
 	(void)unlink(tracer->part);
 }
 
-static void nap(struct tracer *tracer)
+static void wait_for_events(struct tracer *tracer)
 {
 	uint64_t until = clock_now_ns() + WRITE_EVERY;
 	struct timespec at = {(time_t)(until / NS_PER_S), (long)(until % NS_PER_S)};
 
 	if (tracer->has_failed || tracer->added == tracer->taken)
 		while (!tracer->closes && (tracer->has_failed || tracer->added == tracer->taken))
-			pthread_cond_wait(&tracer->changed, &tracer->lock); /* the first event wakes us */
-	/* More come: they are written together. */
+			pthread_cond_wait(&tracer->changed, &tracer->lock); /* the first event signals it */
+	/* More events will come: they are written together. */
 	if (!tracer->closes && tracer->added - tracer->taken < EVENTS / 2)
 		pthread_cond_timedwait(&tracer->changed, &tracer->lock, &at);
 }
@@ -187,7 +189,7 @@ static void *tracer_main(void *argument)
 	pthread_setname_np(pthread_self(), "esp-trace");
 	pthread_mutex_lock(&tracer->lock);
 	while (!tracer->closes) {
-		nap(tracer);
+		wait_for_events(tracer);
 		if (tracer->has_failed)
 			continue;
 		write_all(tracer);
@@ -207,14 +209,14 @@ static void *tracer_main(void *argument)
 	tracer->is_done = true;
 	pthread_cond_broadcast(&tracer->changed);
 	pthread_mutex_unlock(&tracer->lock);
-	put(tracer);
+	release(tracer);
 	return NULL;
 }
 
 /* ---- events ---- */
 
-/* With the lock held: a place for one; NULL: there is none. */
-static struct event *take_place(struct tracer *tracer)
+/* With the lock: a slot of the ring for an event; NULL: there is none. */
+static struct event *take_slot(struct tracer *tracer)
 {
 	if (tracer->has_failed || tracer->closes)
 		return NULL;
@@ -230,9 +232,9 @@ static struct event *take_place(struct tracer *tracer)
 static void add(struct tracer *tracer, const struct event *event)
 {
 	pthread_mutex_lock(&tracer->lock);
-	struct event *place = take_place(tracer);
-	if (place)
-		*place = *event;
+	struct event *slot = take_slot(tracer);
+	if (slot)
+		*slot = *event;
 	pthread_mutex_unlock(&tracer->lock);
 }
 
@@ -247,8 +249,8 @@ bool tracer_has_detail(const struct tracer *tracer)
 	return tracer && tracer->detail;
 }
 
-void tracer_add_lane(struct tracer *tracer, uint32_t lane, const char *what, uint64_t from_ns, uint64_t to_ns, uint32_t peer,
-                     uint64_t chunk)
+void tracer_add_lane(struct tracer *tracer, uint32_t lane, const char *what, uint64_t from_ns, uint64_t to_ns,
+                     uint32_t peer, uint64_t chunk)
 {
 	struct event event = {.what = EVENT_LANE};
 
@@ -293,11 +295,11 @@ uint64_t tracer_lost(struct tracer *tracer)
 
 static void write_head(struct tracer *tracer, const struct rank *context)
 {
-	const struct node_info *card = &context->roster.nodes[context->rank];
+	const struct node_info *info = &context->roster.nodes[context->rank];
 	struct timespec real;
 	struct trace_head head = {
 		.job = context->join.launch.job,
-		.host = card->host_name,
+		.host = info->host_name,
 		.instance = context->instance,
 		.rank = context->rank,
 		.size = context->size,
@@ -306,12 +308,13 @@ static void write_head(struct tracer *tracer, const struct rank *context)
 
 	clock_gettime(CLOCK_REALTIME, &real);
 	head.real_ns = (uint64_t)real.tv_sec * NS_PER_S + (uint64_t)real.tv_nsec;
-	memcpy(&head.host_id, card->host_id, sizeof(head.host_id));
+	memcpy(&head.host_id, info->host_id, sizeof(head.host_id));
 	trace_write_head(tracer->file, &head);
-	(void)fflush(tracer->file); /* a rank that is killed soon has a file that says whose it is; if not, that is noticed later */
+	/* So that the file of a rank that is killed soon names its rank. A failure shows later. */
+	(void)fflush(tracer->file);
 }
 
-/* Not one that another context, of this process or not, is writing: then errno is EWOULDBLOCK. */
+/* Fails with EWOULDBLOCK if another rank, of this process or another, is writing this file. */
 static FILE *open_part(const char *path)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
@@ -342,8 +345,10 @@ static enum esp_status start(struct tracer *tracer, struct rank *context, struct
 	snprintf(tracer->part, sizeof(tracer->part), "%s.part", tracer->path);
 	tracer->file = open_part(tracer->part);
 	if (!tracer->file && errno == EWOULDBLOCK)
-		return error_set(err, ESP_EIO, "cannot write %.130s: another rank does; put %%r into ESP_TRACE, so that each has a file of its own",
-		                 tracer->part);
+		return error_set(
+			err, ESP_EIO,
+			"cannot write %.130s: another rank does; put %%r into ESP_TRACE, so that each has a file of its own",
+			tracer->part);
 	if (!tracer->file)
 		return error_set(err, ESP_EIO, "cannot write %.150s: %s", tracer->part, strerror(errno));
 	write_head(tracer, context);
@@ -384,7 +389,7 @@ struct tracer *tracer_open(struct rank *context)
 	if (tracer->events && tracer->lanes && tracer->waits && start(tracer, context, &err) == ESP_OK)
 		return tracer;
 	log_write(&context->log, LOG_LEVEL_WARN, LOG_WATCH, "trace: %s; there will be none of this rank", err.text);
-	put(tracer);
+	release(tracer);
 	return NULL;
 }
 
@@ -409,6 +414,7 @@ void tracer_close(struct tracer *tracer, struct rank *context)
 	else if (!is_done)
 		log_write(&context->log, LOG_LEVEL_WARN, LOG_WATCH, "trace: the disk does not take it; it may stay unfinished");
 	else if (lost > 0)
-		log_write(&context->log, LOG_LEVEL_WARN, LOG_WATCH, "trace: %" PRIu64 " events were lost, as they came too fast", lost);
-	put(tracer);
+		log_write(&context->log, LOG_LEVEL_WARN, LOG_WATCH,
+		          "trace: %" PRIu64 " events were lost, as they came too fast", lost);
+	release(tracer);
 }

@@ -19,18 +19,18 @@
 #include "wire/bytes.h"
 
 #define DIAL_PATIENCE (5 * NS_PER_S)
-#define PATIENCE (5 * NS_PER_S)    /* for a rail on which nothing moves         */
-#define BURST (60 * NS_PER_MS)     /* for which a rail is filled                */
-#define BURSTS 2                   /* the faster one counts: whoever else wants the cores meanwhile only makes a rail look slower */
-#define WARM_UP (20 * NS_PER_MS)   /* of it that do not count: windows open, token buckets empty */
+#define PATIENCE (5 * NS_PER_S)    /* for a rail on which nothing moves */
+#define BURST (60 * NS_PER_MS)     /* for which a rail is filled */
+#define BURSTS 2                   /* the faster one counts: other load on the cores only makes a rail look slower */
+#define WARM_UP (20 * NS_PER_MS)   /* of a burst, not counted: windows open, token buckets empty */
 #define PIECE (256u << 10)
-#define UNSENT_MOST (256u << 10)   /* that wait in the kernel, so that the end is not far behind */
+#define UNSENT_MOST (256u << 10)   /* unsent bytes in the kernel, so that the burst ends in time */
 #define RECEIVERS_MOST (2 * RAILS_MOST)
-#define SHARE 10080u               /* by which most numbers of lanes divide      */
+#define SHARE 10080u               /* divisible by most numbers of lanes */
 
 /* ---- lanes ---- */
 
-/* One lane of every rail before the second of any; among them the fastest rail first. */
+/* Orders lanes: one of every rail before the second of any; within such a round the fastest rail first. */
 static bool comes_before(const struct bandwidth *bandwidth, uint32_t a, uint32_t b, uint32_t rails)
 {
 	if (a / rails != b / rails)
@@ -92,12 +92,14 @@ static enum esp_status use_weights(struct rank *context, const char *how, struct
 		char name[INTERFACE_NAME], address[NODE_ADDRESS_TEXT];
 
 		node_address_text(rails_address(&context->rails, &context->roster, context->rank, i), address);
-		log_write(&context->log, LOG_LEVEL_INFO, LOG_NET, "rail %u: %s, %s, weight %u (%s)", i, rail_name(context, i, name), address,
-		          bandwidth->weights[i], how);
+		log_write(&context->log, LOG_LEVEL_INFO, LOG_NET, "rail %u: %s, %s, weight %u (%s)", i,
+		          rail_name(context, i, name), address, bandwidth->weights[i], how);
 	}
 	if (bandwidth->lanes == 0)
-		return failure_set(failure, ESP_ELINK, -1, "none of the %u interfaces that should be used together works: see espalier doctor, "
-		                   "or set rails=1", context->rails.count);
+		return failure_set(failure, ESP_ELINK, -1,
+		                   "none of the %u interfaces that should be used together works: see espalier doctor, "
+		                   "or set rails=1",
+		                   context->rails.count);
 	context->world->net.layout.lanes = bandwidth->lanes;
 	context->world->net.layout.lane_weights = bandwidth->lane_weights;
 	return ESP_OK;
@@ -118,14 +120,15 @@ enum esp_status bandwidth_settle_as_set(struct rank *context, struct failure *fa
 {
 	struct error err;
 
-	if (rails_parse_weights(context->conf.rail_weights, context->rails.count, context->mod.bandwidth->weights, &err) != ESP_OK)
+	if (rails_parse_weights(context->conf.rail_weights, context->rails.count, context->mod.bandwidth->weights, &err) !=
+	    ESP_OK)
 		return failure_set(failure, err.status, -1, "%s", err.text);
 	return use_weights(context, "as set", failure);
 }
 
 /* ---- sending ---- */
 
-/* Fills the rail for a while. */
+/* Fills the rail for BURST, then shuts the connection down for writing. */
 static bool send_burst(int fd, const uint8_t *piece)
 {
 	uint64_t end = clock_now_ns() + BURST, stuck = clock_now_ns() + PATIENCE;
@@ -143,7 +146,7 @@ static bool send_burst(int fd, const uint8_t *piece)
 	return shutdown(fd, SHUT_WR) == 0;
 }
 
-/* What the receiver found; 0: it does not answer. */
+/* The rate that the receiver replies with; 0: no reply. */
 static uint64_t read_rate(int fd)
 {
 	uint8_t answer[8];
@@ -178,7 +181,7 @@ struct receiver {
 	int fd;
 };
 
-/* Bytes per second, once it is warm. */
+/* Bytes per second after the warm-up; of the whole burst if it ends before. */
 static uint64_t receive_burst(int fd, uint8_t *piece)
 {
 	uint64_t first = 0, warm = 0, last = 0, counted = 0, all = 0;
@@ -214,7 +217,7 @@ static void *receiver_main(void *argument)
 
 	bytes_put64(answer, piece ? receive_burst(receiver->fd, piece) : 0);
 	ssize_t sent = send(receiver->fd, answer, sizeof(answer), MSG_NOSIGNAL | MSG_DONTWAIT);
-	(void)sent; /* whoever waits for it has a deadline */
+	(void)sent; /* the sender waits for it with a deadline */
 	close(receiver->fd);
 	free(piece);
 	free(receiver);
@@ -276,7 +279,8 @@ void bandwidth_unreachable(struct rank *context, uint32_t peer, uint32_t rail, c
 {
 	char who[RANK_TEXT];
 
-	log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "%s cannot be reached: %s", rank_text(context, peer, who), why->text);
+	log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "%s cannot be reached: %s", rank_text(context, peer, who),
+	          why->text);
 	pthread_mutex_lock(&context->lock);
 	if (rail < RAILS_MOST)
 		context->mod.bandwidth->failed[rail] = true;
@@ -296,7 +300,7 @@ static uint32_t first_of(const struct roster *roster, uint32_t host)
 	return rank;
 }
 
-/* The connection that the control has made; -1: it could not. */
+/* Waits for the connection that the control makes; -1: it could not. */
 static int take_connection(struct rank *context, uint32_t rail)
 {
 	struct bandwidth *bandwidth = context->mod.bandwidth;
@@ -314,7 +318,7 @@ static int take_connection(struct rank *context, uint32_t rail)
 	return fd;
 }
 
-/* Of one burst; 0: nothing arrives. False: it cannot be reached. */
+/* Measures one burst; rate 0: nothing arrives. False: the peer cannot be reached. */
 static bool measure_once(struct rank *context, uint32_t peer, uint32_t rail, uint64_t *out_rate)
 {
 	control_dial_probe(context->control, peer, rail, DIAL_PATIENCE);
@@ -335,7 +339,7 @@ void bandwidth_measure(struct rank *context)
 		char who[RANK_TEXT], name[INTERFACE_NAME];
 		uint64_t rate, again = 1;
 
-		/* Not before it is its turn: one on which nothing arrives takes seconds, and the other end waits as long for the next, and no longer. */
+		/* One rail after the other: a dead one takes seconds, as long as the other end waits for the next. */
 		bool is_reached = measure_once(context, next, rail, &rate);
 		for (int burst = 1; burst < BURSTS && rate > 0 && again > 0; burst++) {
 			(void)measure_once(context, next, rail, &again);
@@ -343,12 +347,13 @@ void bandwidth_measure(struct rank *context)
 		}
 		context->mod.bandwidth->rates[rail] = rate;
 		if (is_reached && rate == 0)
-			log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "%s can be reached through %s, but data does not arrive there: do large "
+			log_write(&context->log, LOG_LEVEL_WARN, LOG_NET,
+			          "%s can be reached through %s, but data does not arrive there: do large "
 			          "packets get lost (MTU)? This interface is not used; see espalier doctor",
 			          rank_text(context, next, who), rail_name(context, rail, name));
 		else
-			log_write(&context->log, LOG_LEVEL_TRACE, LOG_NET, "%s through %s: %llu bytes per second", rank_text(context, next, who),
-			          rail_name(context, rail, name), (unsigned long long)rate);
+			log_write(&context->log, LOG_LEVEL_TRACE, LOG_NET, "%s through %s: %llu bytes per second",
+			          rank_text(context, next, who), rail_name(context, rail, name), (unsigned long long)rate);
 	}
 }
 
@@ -358,7 +363,7 @@ void bandwidth_fini(struct rank *context)
 
 	pthread_mutex_lock(&context->lock);
 	context->sleepers++;
-	while (bandwidth->receivers > 0) /* each has a limit of its own */
+	while (bandwidth->receivers > 0) /* each has a deadline */
 		pthread_cond_wait(&context->changed, &context->lock);
 	context->sleepers--;
 	for (uint32_t i = 0; i < RAILS_MOST; i++) {

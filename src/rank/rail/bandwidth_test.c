@@ -15,7 +15,7 @@ static void one_rail(void)
 		CHECK(bandwidth.lane_order[i] == i && bandwidth.lane_weights[i] == bandwidth.lane_weights[0]);
 }
 
-/* The fast rail is the second: its lane goes first, and what one lane alone does goes there. */
+/* The second rail is the faster one: its lane comes first, and a call on one lane takes it. */
 static void fast_one_first(void)
 {
 	struct bandwidth bandwidth;
@@ -36,17 +36,19 @@ static void dead_one(void)
 	bandwidth.weights[0] = 64;
 	bandwidth.weights[1] = 0;
 	bandwidth_order(&bandwidth, 5, 2);
-	CHECK(bandwidth.lanes == 3 && bandwidth.lane_order[0] == 0 && bandwidth.lane_order[1] == 2 && bandwidth.lane_order[2] == 4);
+	CHECK(bandwidth.lanes == 3 && bandwidth.lane_order[0] == 0 && bandwidth.lane_order[1] == 2 &&
+	      bandwidth.lane_order[2] == 4);
 	bandwidth.weights[0] = 0;
 	bandwidth_order(&bandwidth, 5, 2);
 	CHECK_U64(bandwidth.lanes, 0);
 }
 
-/* Whatever there is: every lane of a rail with weight once, and each rail its share. */
+/* For any weights: every lane of a rail with weight comes once, and each rail gets its share. */
 static void proportions(struct rng *rng)
 {
 	struct bandwidth bandwidth;
-	uint32_t rails = 1 + (uint32_t)rng_below(rng, RAILS_MOST), lanes = rails + (uint32_t)rng_below(rng, BANDWIDTH_LANES - rails + 1);
+	uint32_t rails = 1 + (uint32_t)rng_below(rng, RAILS_MOST);
+	uint32_t lanes = rails + (uint32_t)rng_below(rng, BANDWIDTH_LANES - rails + 1);
 	uint64_t sums[RAILS_MOST] = {0};
 	bool seen[BANDWIDTH_LANES] = {0};
 

@@ -10,14 +10,14 @@
 #include "rank/rail/failover.h"
 #include "transport/path.h"
 
-#define LOOK_EVERY NS_PER_S
-#define WORK_AGE (2 * NS_PER_S)    /* of a call that is looked after         */
-#define TIMEOUTS 4u                /* in a row: some three seconds           */
-#define SMALL_SEGMENT 600u         /* that passes everywhere                 */
-#define KNOCK_PATIENCE (4 * NS_PER_S)
-#define KNOCKS_MOST 3u
-#define SOUNDINGS 2u               /* lost in a row, each some times over: that is no bad luck */
-#define SOUNDING_MOST 65536u
+#define CHECK_EVERY NS_PER_S
+#define WORK_AGE (2 * NS_PER_S)    /* of a call for which connections are checked */
+#define TIMEOUTS 4u                /* in a row: some three seconds */
+#define SMALL_SEGMENT 600u         /* passes everywhere */
+#define PROBE_PATIENCE (4 * NS_PER_S)
+#define PROBES_MOST 3u
+#define SIZE_PROBES 2u             /* lost in a row, each with its retransmissions: no bad luck */
+#define SIZE_PROBE_MOST 65536u
 #define NO_PEER UINT32_MAX
 
 bool blackhole_has_lasted(uint64_t unanswered_ns, uint64_t now, uint32_t liveness_ms)
@@ -35,21 +35,21 @@ bool blackhole_may_be_about_size(const struct path_stats *stats)
 	return blackhole_is_stuck(stats) && stats->segment_bytes > SMALL_SEGMENT;
 }
 
-enum blackhole_sounding blackhole_sounding(const struct path_stats *stats)
+enum blackhole_size_probe blackhole_size_probe(const struct path_stats *stats)
 {
 	if (stats->unacked == 0)
-		return SOUNDING_ARRIVED;
-	return stats->timeouts >= TIMEOUTS ? SOUNDING_LOST : SOUNDING_UNDER_WAY;
+		return SIZE_PROBE_ARRIVED;
+	return stats->timeouts >= TIMEOUTS ? SIZE_PROBE_LOST : SIZE_PROBE_UNDER_WAY;
 }
 
 void blackhole_fini(struct blackhole *blackhole)
 {
-	if (blackhole->sounds)
+	if (blackhole->is_probing_size)
 		close(blackhole->fd);
-	blackhole->sounds = false;
+	blackhole->is_probing_size = false;
 }
 
-/* With the token of the lane: the connection to a peer; false: there is none. */
+/* Reads the statistics of the connection to a peer, with the lane's token; false: there is none. */
 static bool read_stats(struct rank *context, uint32_t lane, uint32_t peer, struct path_stats *out)
 {
 	struct progress *progress = &context->progress.lanes[lane];
@@ -93,38 +93,39 @@ static bool has_old_work(struct rank *context, uint64_t now)
 	return found;
 }
 
-static void look_at_sounding(struct rank *context);
+static void check_size_probe(struct rank *context);
 
-void blackhole_look(struct rank *context, uint64_t now)
+void blackhole_check(struct rank *context, uint64_t now)
 {
 	struct blackhole *blackhole = context->mod.blackhole;
 
-	if (blackhole->knocks || now < blackhole->looked_ns + LOOK_EVERY || context->near.local_count == context->size)
+	if (blackhole->is_probing || now < blackhole->checked_ns + CHECK_EVERY ||
+	    context->near.local_count == context->size)
 		return;
-	blackhole->looked_ns = now;
-	if (blackhole->sounds) {
-		look_at_sounding(context);
+	blackhole->checked_ns = now;
+	if (blackhole->is_probing_size) {
+		check_size_probe(context);
 		return;
 	}
 	if (!has_old_work(context, now))
 		return;
-	for (uint32_t lane = 0; lane < context->lanes && !blackhole->knocks; lane++) {
+	for (uint32_t lane = 0; lane < context->lanes && !blackhole->is_probing; lane++) {
 		uint32_t peer = find_stuck(context, lane);
 
 		if (peer == NO_PEER)
 			continue;
 		if (peer != blackhole->peer || lane != blackhole->lane)
 			blackhole->unanswered = blackhole->lost = 0;
-		blackhole->knocks = true;
+		blackhole->is_probing = true;
 		blackhole->peer = peer;
 		blackhole->lane = lane;
-		control_dial_probe(context->control, peer, lane % context->rails.count, KNOCK_PATIENCE);
+		control_dial_probe(context->control, peer, lane % context->rails.count, PROBE_PATIENCE);
 	}
-	if (!blackhole->knocks)
+	if (!blackhole->is_probing)
 		blackhole->unanswered = 0;
 }
 
-/* With the lock held: a group that waits, with that rank as a member. It is visited. */
+/* With context->lock: a communicator with waiting calls and that rank as a member, visited (comm_visit()). */
 static struct comm *waiting_group_with(struct rank *context, uint32_t rank)
 {
 	for (struct work *work = context->comms.live; work; work = work->link.live_next) {
@@ -159,24 +160,24 @@ static void on_silence(struct rank *context, const struct error *why)
 
 	if (blackhole->unanswered++ == 0)
 		blackhole->unanswered_ns = now;
-	bool gives_up = context->rails.count > 1 && blackhole->unanswered >= KNOCKS_MOST;
+	bool gives_up = context->rails.count > 1 && blackhole->unanswered >= PROBES_MOST;
 	bool has_lasted = blackhole_has_lasted(blackhole->unanswered_ns, now, context->conf.liveness_ms);
 
 	rank_text(context, blackhole->peer, who);
 	snprintf(text, sizeof(text), "nothing gets through to %.60s any more: %.120s", who, why->text);
 	if (gives_up)
 		blackhole_fail(context, blackhole->peer, text);
-	else if (!blackhole->was_told && has_lasted)
+	else if (!blackhole->is_logged && has_lasted)
 		log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "%s", text);
-	blackhole->was_told = blackhole->was_told || gives_up || has_lasted;
+	blackhole->is_logged = blackhole->is_logged || gives_up || has_lasted;
 }
 
-/* ---- is it the size? ---- */
+/* ---- size probes ---- */
 
-/* As much as fits into one packet. False: it does not leave, so nothing is learned. */
+/* Sends the most that fits into one packet. False: it was not sent, so nothing is learned. */
 static bool send_large(int fd)
 {
-	static const uint8_t nothing[SOUNDING_MOST];
+	static const uint8_t nothing[SIZE_PROBE_MOST];
 	struct path_stats stats = {0};
 
 	path_read(fd, &stats);
@@ -189,28 +190,29 @@ static void on_lost(struct rank *context, const struct path_stats *stats)
 	struct blackhole *blackhole = context->mod.blackhole;
 	char who[RANK_TEXT], text[CONTROL_TEXT];
 
-	if (++blackhole->lost < SOUNDINGS)
+	if (++blackhole->lost < SIZE_PROBES)
 		return;
 	blackhole->lost = 0;
-	snprintf(text, sizeof(text), "large packets to %.60s do not arrive, small ones do: is an MTU on the way smaller than %u? Set "
+	snprintf(text, sizeof(text),
+	         "large packets to %.60s do not arrive, small ones do: is an MTU on the way smaller than %u? Set "
 	         "segment_bytes=%u, or the MTU of the interface; espalier doctor finds the largest that passes",
 	         rank_text(context, blackhole->peer, who), stats->path_mtu, stats->segment_bytes > 1200 ? 1200u : 500u);
 	blackhole_fail(context, blackhole->peer, text);
 }
 
-static void look_at_sounding(struct rank *context)
+static void check_size_probe(struct rank *context)
 {
 	struct blackhole *blackhole = context->mod.blackhole;
-	struct path_stats stats, sounding = {0};
-	bool is_stuck = read_stats(context, blackhole->lane, blackhole->peer, &stats) && blackhole_may_be_about_size(&stats) &&
-	                stats.acked_bytes == blackhole->acked_bytes;
+	struct path_stats stats, probe = {0};
+	bool is_stuck = read_stats(context, blackhole->lane, blackhole->peer, &stats) &&
+	                blackhole_may_be_about_size(&stats) && stats.acked_bytes == blackhole->acked_bytes;
 
-	path_read(blackhole->fd, &sounding);
-	enum blackhole_sounding what = is_stuck ? blackhole_sounding(&sounding) : SOUNDING_ARRIVED;
-	if (what == SOUNDING_UNDER_WAY)
+	path_read(blackhole->fd, &probe);
+	enum blackhole_size_probe what = is_stuck ? blackhole_size_probe(&probe) : SIZE_PROBE_ARRIVED;
+	if (what == SIZE_PROBE_UNDER_WAY)
 		return;
 	blackhole_fini(blackhole);
-	if (what == SOUNDING_LOST)
+	if (what == SIZE_PROBE_LOST)
 		on_lost(context, &stats);
 	else
 		blackhole->lost = 0;
@@ -221,20 +223,21 @@ void blackhole_answered(struct rank *context, uint32_t peer, uint32_t rail, int 
 	struct blackhole *blackhole = context->mod.blackhole;
 	struct path_stats stats;
 
-	if (!blackhole->knocks || peer != blackhole->peer || rail != blackhole->lane % context->rails.count) {
+	if (!blackhole->is_probing || peer != blackhole->peer || rail != blackhole->lane % context->rails.count) {
 		if (fd >= 0)
 			close(fd);
 		return;
 	}
-	blackhole->knocks = false;
-	bool is_stuck = read_stats(context, blackhole->lane, peer, &stats) && blackhole_is_stuck(&stats); /* or it moves again, or is gone */
+	blackhole->is_probing = false;
+	/* False if it moves again, or is gone. */
+	bool is_stuck = read_stats(context, blackhole->lane, peer, &stats) && blackhole_is_stuck(&stats);
 	if (is_stuck && why)
 		on_silence(context, why);
 	if (is_stuck && fd >= 0 && blackhole_may_be_about_size(&stats) && send_large(fd)) {
 		if (stats.acked_bytes != blackhole->acked_bytes)
 			blackhole->lost = 0;
 		blackhole->acked_bytes = stats.acked_bytes;
-		blackhole->sounds = true;
+		blackhole->is_probing_size = true;
 		blackhole->fd = fd;
 	} else if (fd >= 0) {
 		close(fd);

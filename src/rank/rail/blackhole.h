@@ -1,19 +1,19 @@
 /*
- * blackhole.h - connections of lanes on which nothing gets through, and why.
+ * blackhole.h - finds data connections on which nothing arrives, and why. Control thread only; I/O on its sockets, and
+ * it takes lanes' tokens.
  *
- * TCP says nothing of a path that loses everything: it sends again, less and less often, for minutes. When a lane's
- * connection has done so some times in a row, its rail is knocked at: a new connection to the same rank, whose
- * handshake is a few small packets. If nobody answers, the network is down there, and calls wait until their
- * deadlines, as it may come back. The log is told when that has lasted as long as a rank may be silent: most often the whole host is gone, and
- * the rank is given up before, which says it all (presence.h).
+ * TCP reports no path that loses everything: it retransmits, less and less often, for minutes. When a lane's connection
+ * has had some timeouts in a row, its rail is probed: a new connection to the same rank, whose handshake is a few small
+ * packets. If the probe is not answered, the network is down there, and calls wait until their deadlines, as it may
+ * come back. A warning is logged when that has lasted for a liveness interval: most often the whole host is gone, and
+ * the rank is considered dead before, which explains everything (presence.h).
  *
- * If that stands and the other is still stuck, it may be that large packets get lost on the way (an MTU that somebody set too high, and no
- * word of it); or that the link is so crowded that one segment has been unlucky for some times, and small ones find room where large ones do
- * not. So the new connection is used for a sounding: one packet as large as they can be. If it arrives the link is crowded, and
- * the call waits. If it does not, again and again, and neither does anything on the other connection, the calls that wait for that rank fail with
- * that reason. In a job with several rails other ways are tried first (failover.h).
- *
- * For the control's thread alone.
+ * If the probe is answered and the lane's connection is still stuck, large packets may be lost on the way (an MTU that
+ * is set too high, without an ICMP message); or the link is so congested that one segment was lost several times, while
+ * small ones find room. So the probe connection sends a size probe: one packet of the largest size. If it arrives, the
+ * link is congested, and the call waits. If it is lost repeatedly, and nothing is acknowledged on the lane's connection
+ * either, the calls that wait for that rank fail with that reason. In a job with several rails the others are tried
+ * first (failover.h).
  */
 #ifndef RANK_RAIL_BLACKHOLE_H
 #define RANK_RAIL_BLACKHOLE_H
@@ -24,41 +24,41 @@
 struct rank;
 
 struct blackhole {
-	uint64_t looked_ns;
-	bool knocks;              /* an answer is awaited        */
+	uint64_t checked_ns;
+	bool is_probing;          /* a probe awaits its answer */
 	uint32_t peer, lane;      /* of the connection in question */
-	uint32_t unanswered;      /* knocks in a row             */
+	uint32_t unanswered;      /* probes in a row */
 	uint64_t unanswered_ns;   /* since when, if there are any */
-	bool was_told;            /* the log knows               */
-	bool sounds;              /* a large packet is under way on fd   */
+	bool is_logged;           /* the warning was logged */
+	bool is_probing_size;     /* a size probe is under way on fd */
 	int fd;
-	uint32_t lost;            /* such packets in a row, since acked_bytes is all that has arrived on the connection in question */
-	uint64_t acked_bytes;
+	uint32_t lost;            /* size probes in a row, while acked_bytes did not change */
+	uint64_t acked_bytes;     /* on the connection in question */
 };
 
-/* Looks once in a while, if there is work that takes long. */
-void blackhole_look(struct rank *context, uint64_t now);
-/* The knock was answered, by this connection, which is taken; or it was not (-1), and why. */
+/* Checks once in a while, if there are calls that take long. */
+void blackhole_check(struct rank *context, uint64_t now);
+/* The probe was answered: takes fd, the connection; or it was not: fd is -1, and why has the reason. */
 void blackhole_answered(struct rank *context, uint32_t peer, uint32_t rail, int fd, const struct error *why);
-/* Closes what is open. Accepts a zeroed struct. */
+/* Closes the size probe's connection. Accepts a zeroed struct. */
 void blackhole_fini(struct blackhole *blackhole);
 
-/* Calls that wait for the rank end with that reason. */
+/* Fails the communicators of the calls that wait for the rank, with that reason. */
 void blackhole_fail(struct rank *context, uint32_t rank, const char *why);
 
-/* Does the log have to know that knocks stay unanswered? Pure. */
+/* True if unanswered probes have lasted long enough for the warning. Pure. */
 bool blackhole_has_lasted(uint64_t unanswered_ns, uint64_t now, uint32_t liveness_ms);
 
-/* What a connection's numbers say. Pure. */
+/* From a connection's statistics: it is stuck; it may be stuck because of its segment size. Pure. */
 bool blackhole_is_stuck(const struct path_stats *stats);
 bool blackhole_may_be_about_size(const struct path_stats *stats);
 
-/* What has become of a large packet, by the numbers of its connection. Pure. */
-enum blackhole_sounding {
-	SOUNDING_UNDER_WAY,
-	SOUNDING_ARRIVED, /* or whoever got it has closed the connection: an answer as well */
-	SOUNDING_LOST,    /* as often as the kernel has tried                               */
+/* The outcome of a size probe, from the statistics of its connection. Pure. */
+enum blackhole_size_probe {
+	SIZE_PROBE_UNDER_WAY,
+	SIZE_PROBE_ARRIVED, /* or the receiver has closed the connection: an answer as well */
+	SIZE_PROBE_LOST,    /* and all of the kernel's retransmissions */
 };
-enum blackhole_sounding blackhole_sounding(const struct path_stats *stats);
+enum blackhole_size_probe blackhole_size_probe(const struct path_stats *stats);
 
 #endif

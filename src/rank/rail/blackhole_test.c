@@ -19,18 +19,19 @@ int main(void)
 	stats.unacked = 1;
 	stats.has_path = false;
 	CHECK(!blackhole_is_stuck(&stats));
-	/* A large packet: on its way, tried again for some times, arrived late, lost. */
+	/* A large packet: under way, retransmitted, arrived late, lost. */
 	stats = (struct path_stats){.has_path = true, .unacked = 1, .segment_bytes = 1448};
-	CHECK(blackhole_sounding(&stats) == SOUNDING_UNDER_WAY);
+	CHECK(blackhole_size_probe(&stats) == SIZE_PROBE_UNDER_WAY);
 	stats.timeouts = 3;
-	CHECK(blackhole_sounding(&stats) == SOUNDING_UNDER_WAY);
+	CHECK(blackhole_size_probe(&stats) == SIZE_PROBE_UNDER_WAY);
 	stats.unacked = 0;
-	CHECK(blackhole_sounding(&stats) == SOUNDING_ARRIVED);
+	CHECK(blackhole_size_probe(&stats) == SIZE_PROBE_ARRIVED);
 	stats.unacked = 1;
 	stats.timeouts = 4;
-	CHECK(blackhole_sounding(&stats) == SOUNDING_LOST);
-	/* Who is silent is given up first. */
-	CHECK(!blackhole_has_lasted(5 * NS_PER_S, 5 * NS_PER_S, 10000) && !blackhole_has_lasted(5 * NS_PER_S, 15 * NS_PER_S - 1, 10000));
+	CHECK(blackhole_size_probe(&stats) == SIZE_PROBE_LOST);
+	/* A silent rank is considered dead before the warning. */
+	CHECK(!blackhole_has_lasted(5 * NS_PER_S, 5 * NS_PER_S, 10000) &&
+	      !blackhole_has_lasted(5 * NS_PER_S, 15 * NS_PER_S - 1, 10000));
 	CHECK(blackhole_has_lasted(5 * NS_PER_S, 15 * NS_PER_S, 10000));
 	return 0;
 }

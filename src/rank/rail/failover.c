@@ -17,8 +17,8 @@
 #include "rank/state.h"
 #include "transport/path.h"
 
-#define PROGRESS 4096u /* bytes that got through: more than the greeting of a connection */
-#define RESETS_MOST 8u /* in a row, of connections on the only rail there is, without progress */
+#define PROGRESS 4096u /* acknowledged bytes that count as progress: more than the greeting of a connection */
+#define RESETS_MOST 8u /* in a row, without progress, of connections on the only rail */
 
 /* ---- pure ---- */
 
@@ -70,7 +70,7 @@ static uint8_t *bits_of(const struct rank *context, uint8_t *by_host, uint32_t p
 
 /* ---- life ---- */
 
-/* The kernel tells of every change of an interface. Without it, connections that do not move tell as well, but later. */
+/* The kernel reports every change of an interface. Without that, connections without progress show it, but later. */
 static int open_links(void)
 {
 	struct sockaddr_nl name = {.nl_family = AF_NETLINK, .nl_groups = RTMGRP_LINK};
@@ -92,8 +92,8 @@ enum esp_status failover_open(struct rank *context, struct failure *failure)
 		return ESP_OK;
 	failover->lanes = calloc((size_t)context->size * context->lanes, sizeof(*failover->lanes));
 	failover->bad = calloc(context->roster.hosts, 1);
-	failover->told = calloc(context->roster.hosts, 1);
-	if (!failover->lanes || !failover->bad || !failover->told)
+	failover->logged = calloc(context->roster.hosts, 1);
+	if (!failover->lanes || !failover->bad || !failover->logged)
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory for the connections of %u ranks", context->size);
 	for (uint32_t i = 0; i < context->size * context->lanes; i++)
 		failover->lanes[i].rail = FAILOVER_NONE;
@@ -110,14 +110,14 @@ void failover_close(struct rank *context)
 		close(failover->netlink_fd);
 	free(failover->lanes);
 	free(failover->bad);
-	free(failover->told);
+	free(failover->logged);
 	*failover = (struct failover){.netlink_fd = -1};
 }
 
 /* ---- leaving a rail ---- */
 
-/* To the lower one of two ranks, who makes the connections between them. */
-static void ask(struct rank *context, uint32_t peer, enum control_type type, uint32_t about)
+/* A request to the lower one of two ranks, which makes the connections between them. */
+static void send_request(struct rank *context, uint32_t peer, enum control_type type, uint32_t about)
 {
 	struct control_msg msg = {.type = (uint8_t)type, .from = context->rank, .about = context->rank};
 
@@ -140,8 +140,8 @@ static void move_lane(struct rank *context, uint32_t peer, uint32_t lane)
 	control_dial_again(context->control, peer, lane, rank_interval_ns(context) / 2);
 }
 
-/* What goes to that rank on the rail goes another way from now on. why: of one line, for the log. */
-static void leave(struct rank *context, uint32_t peer, uint32_t rail, const char *why)
+/* Moves all connections to that rank on this rail to others. why: for the log, one line. */
+static void leave_rail(struct rank *context, uint32_t peer, uint32_t rail, const char *why)
 {
 	struct failover *failover = context->mod.failover;
 	char who[RANK_TEXT], name[INTERFACE_NAME];
@@ -150,8 +150,8 @@ static void leave(struct rank *context, uint32_t peer, uint32_t rail, const char
 	if (rail >= context->rails.count)
 		return;
 	if (!(*bits_of(context, failover->bad, peer) >> rail & 1))
-		log_write(&context->log, LOG_LEVEL_INFO, LOG_NET, "%s: %s through %s is left", why, rank_text(context, peer, who),
-		          rail_name(context, rail, name));
+		log_write(&context->log, LOG_LEVEL_INFO, LOG_NET, "%s: %s through %s is left", why,
+		          rank_text(context, peer, who), rail_name(context, rail, name));
 	*bits_of(context, failover->bad, peer) |= (uint8_t)(1u << rail);
 	for (uint32_t lane = 0; lane < context->lanes; lane++) {
 		if (lane_of(context, peer, lane)->rail != rail || failover_has_given_up(context, peer, lane))
@@ -161,13 +161,13 @@ static void leave(struct rank *context, uint32_t peer, uint32_t rail, const char
 			move_lane(context, peer, lane);
 	}
 	if (asks)
-		ask(context, peer, CONTROL_MOVE, rail);
+		send_request(context, peer, CONTROL_MOVE, rail);
 	control_leave_rail(context->control, peer, rail);
 }
 
 bool failover_has_given_up(const struct rank *context, uint32_t peer, uint32_t lane)
 {
-	/* Each rail is tried twice; where there is but one, a middlebox may well reset a few that have carried little. */
+	/* Each rail is tried twice. If there is only one, a middlebox may reset several connections with little data. */
 	uint32_t most = context->rails.count > 1 ? 2 * context->rails.count : RESETS_MOST;
 
 	return context->mod.failover->lanes && lane_of(context, peer, lane)->tries > most;
@@ -189,11 +189,11 @@ static void leave_all(struct rank *context, uint32_t rail)
 {
 	for (uint32_t peer = 0; peer < context->size; peer++) {
 		if (peer != context->rank && context->roster.host_of[peer] != context->roster.host_of[context->rank])
-			leave(context, peer, rail, "the interface has no link any more");
+			leave_rail(context, peer, rail, "the interface has no link any more");
 	}
 }
 
-static void look_at_link(struct rank *context, uint32_t rail)
+static void check_link(struct rank *context, uint32_t rail)
 {
 	struct failover *failover = context->mod.failover;
 	uint8_t bit = (uint8_t)(1u << rail);
@@ -203,7 +203,8 @@ static void look_at_link(struct rank *context, uint32_t rail)
 	if (was_down == is_down)
 		return;
 	failover->down = (uint8_t)(is_down ? failover->down | bit : failover->down & ~bit);
-	log_write(&context->log, is_down ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, LOG_NET, "%s has %s link", name, is_down ? "no" : "a");
+	log_write(&context->log, is_down ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, LOG_NET, "%s has %s link", name,
+	          is_down ? "no" : "a");
 	if (is_down)
 		leave_all(context, rail);
 }
@@ -213,17 +214,18 @@ void failover_links_changed(void *argument)
 	struct rank *context = argument;
 	char ignored[8192];
 
-	/* What it says is only that something has changed; if too much was said at once, something has, too. */
-	while (recv(context->mod.failover->netlink_fd, ignored, sizeof(ignored), MSG_DONTWAIT) > 0 || errno == ENOBUFS || errno == EINTR)
+	/* The messages only show that an interface has changed; so does ENOBUFS, when there were too many. */
+	while (recv(context->mod.failover->netlink_fd, ignored, sizeof(ignored), MSG_DONTWAIT) > 0 || errno == ENOBUFS ||
+	       errno == EINTR)
 		;
 	for (uint32_t rail = 0; rail < context->rails.count; rail++)
-		look_at_link(context, rail);
+		check_link(context, rail);
 }
 
-/* ---- looking ---- */
+/* ---- checks ---- */
 
-/* With the token of the lane. */
-static void look_at_lane(struct rank *context, uint32_t lane, uint64_t now)
+/* Reads the statistics of the lane's connections, with its token. */
+static void check_lane(struct rank *context, uint32_t lane, uint64_t now)
 {
 	struct progress *progress = &context->progress.lanes[lane];
 
@@ -235,11 +237,11 @@ static void look_at_lane(struct rank *context, uint32_t lane, uint64_t now)
 		struct path_stats stats;
 		bool known = progress_path(progress, peer, &stats);
 
-		bool has_others = context->rails.count > 1; /* a way that is dead is left for another only where there is one */
-
+		bool has_others = context->rails.count > 1; /* a dead rail is left only if there is another */
 		at->is_severed = known && (stats.is_reset || (stats.is_severed && !has_others));
-		at->is_stuck = known && has_others &&
-		               (path_waits_in_vain(&at->patience, &stats, now, rank_interval_ns(context) / 4) || stats.is_severed);
+		at->is_stuck =
+			known && has_others &&
+			(path_waits_in_vain(&at->patience, &stats, now, rank_interval_ns(context) / 4) || stats.is_severed);
 		at->has_carried = known && stats.acked_bytes > PROGRESS;
 		if (known && !at->is_stuck && !at->is_severed && stats.acked_bytes > PROGRESS)
 			at->tries = 0;
@@ -255,7 +257,7 @@ static void on_stuck(struct rank *context, uint32_t peer, uint32_t lane, uint64_
 	if (at->stuck_ns == 0)
 		at->stuck_ns = now;
 	if (now - at->stuck_ns < rank_interval_ns(context) / 2) {
-		leave(context, peer, at->rail, "nothing gets through");
+		leave_rail(context, peer, at->rail, "nothing gets through");
 		return;
 	}
 	at->stuck_ns = 0;
@@ -264,17 +266,18 @@ static void on_stuck(struct rank *context, uint32_t peer, uint32_t lane, uint64_
 	blackhole_fail(context, peer, text);
 }
 
-/* It cannot be replaced: the lane loses the rank, and what that means is settled as ever. */
+/* The connection cannot be replaced: the lane loses the peer, which is then handled as without failover. */
 static void give_up(struct rank *context, uint32_t peer, uint32_t lane, const char *why)
 {
 	char who[RANK_TEXT];
 
-	log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "the connection for data of lane %u to %s was reset, and %s", lane,
-	          rank_text(context, peer, who), why);
-	progress_send(&context->progress.lanes[lane], &(struct progress_cmd){.kind = PROGRESS_DROP, .peer = peer, .status = ESP_ELINK});
+	log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "the connection for data of lane %u to %s was reset, and %s",
+	          lane, rank_text(context, peer, who), why);
+	progress_send(&context->progress.lanes[lane],
+	              &(struct progress_cmd){.kind = PROGRESS_DROP, .peer = peer, .status = ESP_ELINK});
 }
 
-/* It was reset, or has no way: another one takes its place. Of a rank that is gone everybody learns by other means. */
+/* The connection was reset, or has no route: replaces it. All ranks learn of a dead rank by other means. */
 static void on_severed(struct rank *context, uint32_t peer, uint32_t lane, uint64_t now)
 {
 	struct failover_lane *at = lane_of(context, peer, lane);
@@ -283,7 +286,7 @@ static void on_severed(struct rank *context, uint32_t peer, uint32_t lane, uint6
 		return;
 	if (at->moves && now < at->stuck_ns + rank_interval_ns(context) / 2)
 		return;
-	if (!at->moves && at->has_carried) /* however often that is: something gets through in between */
+	if (!at->moves && at->has_carried) /* any number of resets is fine if data gets through in between */
 		at->tries = 0;
 	if (failover_has_given_up(context, peer, lane)) {
 		at->has_given_up = true;
@@ -297,7 +300,7 @@ static void on_severed(struct rank *context, uint32_t peer, uint32_t lane, uint6
 	} else {
 		at->moves = true;
 		at->tries = (uint8_t)(at->tries < UINT8_MAX ? at->tries + 1 : UINT8_MAX);
-		ask(context, peer, CONTROL_RENEW, lane);
+		send_request(context, peer, CONTROL_RENEW, lane);
 	}
 }
 
@@ -308,7 +311,7 @@ static void on_control_stuck(void *argument, uint32_t peer, uint32_t rail)
 	if (rail == ROUTE_ANY)
 		control_leave_rail(context->control, peer, ROUTE_ANY);
 	else
-		leave(context, peer, rail, "nothing gets through");
+		leave_rail(context, peer, rail, "nothing gets through");
 }
 
 uint64_t failover_turn(struct rank *context, uint64_t now)
@@ -318,11 +321,11 @@ uint64_t failover_turn(struct rank *context, uint64_t now)
 
 	if (!failover->lanes)
 		return UINT64_MAX;
-	if (now < failover->looked_ns + pause)
-		return failover->looked_ns + pause;
-	failover->looked_ns = now;
+	if (now < failover->checked_ns + pause)
+		return failover->checked_ns + pause;
+	failover->checked_ns = now;
 	for (uint32_t lane = 0; lane < context->lanes; lane++) {
-		look_at_lane(context, lane, now);
+		check_lane(context, lane, now);
 		for (uint32_t peer = 0; peer < context->size; peer++) {
 			if (lane_of(context, peer, lane)->is_severed)
 				on_severed(context, peer, lane, now);
@@ -379,20 +382,27 @@ void failover_connected(struct rank *context, uint32_t peer, uint32_t lane, uint
 	struct failover_lane *at = lane_of(context, peer, lane);
 	uint32_t before = at->rail;
 	if (again && at->was_reset)
-		log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "the connection for data of lane %u to %s was reset, although it is there; another one "
-		          "has taken its place", lane, rank_text(context, peer, who));
-	*at = (struct failover_lane){.rail = rail < context->rails.count ? (uint8_t)rail : FAILOVER_NONE, .is_made = true, .tries = at->tries};
+		log_write(&context->log, LOG_LEVEL_WARN, LOG_NET,
+		          "the connection for data of lane %u to %s was reset, although it is there; another one "
+		          "has taken its place",
+		          lane, rank_text(context, peer, who));
+	*at = (struct failover_lane){
+		.rail = rail < context->rails.count ? (uint8_t)rail : FAILOVER_NONE,
+		.is_made = true,
+		.tries = at->tries,
+	};
 	if (rail < context->rails.count) {
 		*bits_of(context, failover->bad, peer) &= (uint8_t)~(1u << rail);
-		*bits_of(context, failover->told, peer) &= (uint8_t)~(1u << rail);
+		*bits_of(context, failover->logged, peer) &= (uint8_t)~(1u << rail);
 	}
 	if (!again || before == rail || before >= context->rails.count)
 		return;
-	if (!(*bits_of(context, failover->told, peer) >> before & 1))
-		log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "%s carries nothing to %s any more: what it carried goes through %s",
+	if (!(*bits_of(context, failover->logged, peer) >> before & 1))
+		log_write(&context->log, LOG_LEVEL_WARN, LOG_NET,
+		          "%s carries nothing to %s any more: what it carried goes through %s",
 		          rail_name(context, before, from), rank_text(context, peer, who), rail_name(context, rail, to));
-	*bits_of(context, failover->told, peer) |= (uint8_t)(1u << before);
-	leave(context, peer, before, "the other end says so"); /* what else goes there */
+	*bits_of(context, failover->logged, peer) |= (uint8_t)(1u << before);
+	leave_rail(context, peer, before, "the other end says so"); /* and its other connections there */
 }
 
 void failover_unreachable(struct rank *context, uint32_t peer, uint32_t lane, const struct error *why)
@@ -406,7 +416,8 @@ void failover_unreachable(struct rank *context, uint32_t peer, uint32_t lane, co
 			give_up(context, peer, lane, why->text);
 		return;
 	}
-	snprintf(text, sizeof(text), "nothing gets through to %.60s any more: not through %s, and another way failed: %.100s",
+	snprintf(text, sizeof(text),
+	         "nothing gets through to %.60s any more: not through %s, and another way failed: %.100s",
 	         rank_text(context, peer, who), rail_name(context, at->rail, name), why->text);
 	blackhole_fail(context, peer, text);
 }
@@ -415,16 +426,19 @@ static void on_message(void *argument, uint32_t peer, const struct control_msg *
 {
 	struct rank *context = argument;
 
-	/* One that is not made here yet, although the other end takes it for made and lost, is still being dialled. */
-	if (context->mod.failover->lanes && context->rank < peer && msg->type == CONTROL_RENEW && msg->lane.lane < context->lanes &&
-	    lane_of(context, peer, msg->lane.lane)->is_made && !failover_has_given_up(context, peer, msg->lane.lane)) {
+	/* If the connection is not made here yet, although it is lost at the other end, it is still being dialled. */
+	if (context->mod.failover->lanes && context->rank < peer && msg->type == CONTROL_RENEW &&
+	    msg->lane.lane < context->lanes && lane_of(context, peer, msg->lane.lane)->is_made &&
+	    !failover_has_given_up(context, peer, msg->lane.lane)) {
 		lane_of(context, peer, msg->lane.lane)->was_reset = true;
 		move_lane(context, peer, msg->lane.lane);
 	}
-	if (context->mod.failover->lanes && context->rank < peer && msg->type == CONTROL_DIAL && msg->lane.lane < context->lanes)
+	if (context->mod.failover->lanes && context->rank < peer && msg->type == CONTROL_DIAL &&
+	    msg->lane.lane < context->lanes)
 		control_dial_lane(context->control, peer, msg->lane.lane);
-	if (context->mod.failover->lanes && context->rank < peer && msg->type == CONTROL_MOVE && msg->rail.rail < context->rails.count)
-		leave(context, peer, msg->rail.rail, "the other end says so");
+	if (context->mod.failover->lanes && context->rank < peer && msg->type == CONTROL_MOVE &&
+	    msg->rail.rail < context->rails.count)
+		leave_rail(context, peer, msg->rail.rail, "the other end says so");
 }
 
 void failover_subscribe(struct control_subscribers *out)
@@ -437,7 +451,7 @@ void failover_subscribe(struct control_subscribers *out)
 void failover_dial(struct rank *context, uint32_t peer, uint32_t lane)
 {
 	if (context->mod.failover->lanes && context->rank > peer)
-		ask(context, peer, CONTROL_DIAL, lane);
+		send_request(context, peer, CONTROL_DIAL, lane);
 	else
 		control_dial_lane(context->control, peer, lane);
 }

@@ -3,8 +3,9 @@
 #include "base/check.h"
 #include "base/rng.h"
 
-/* good: how many of them */
-static void expect(const uint32_t *weights, uint32_t rails, uint32_t bad, uint32_t preferred, const char *expected, uint32_t good)
+/* good: the number of good rails. */
+static void expect(const uint32_t *weights, uint32_t rails, uint32_t bad, uint32_t preferred, const char *expected,
+                   uint32_t good)
 {
 	uint8_t order[RAILS_MOST];
 	char text[RAILS_MOST + 1] = "";
@@ -22,18 +23,19 @@ static void examples(void)
 	expect(weights, 2, 0, 0, "01", 2);
 	expect(weights, 2, 0, 1, "10", 2);
 	expect(weights, 2, 1, 0, "10", 1);
-	expect(weights, 2, 3, 0, "01", 0); /* none is good: as ever */
+	expect(weights, 2, 3, 0, "01", 0); /* none is good: the usual order */
 	expect(weights, 4, 0, 0, "0132", 3);
 	expect(weights, 4, 1, 0, "1302", 2);
 	expect(weights, 4, 2, 1, "3012", 2);
-	expect(weights, 4, 0, 2, "1302", 3); /* one that was never used */
+	expect(weights, 4, 0, 2, "1302", 3); /* the preferred rail was never used */
 }
 
-/* All rails, each once; no bad one before a good one. */
+/* All rails come once each, and no bad one before a good one. */
 static void properties(struct rng *rng)
 {
 	for (int i = 0; i < 10000; i++) {
-		uint32_t weights[RAILS_MOST], rails = 1 + (uint32_t)rng_below(rng, RAILS_MOST), bad = (uint32_t)rng_below(rng, 256), seen = 0;
+		uint32_t weights[RAILS_MOST], rails = 1 + (uint32_t)rng_below(rng, RAILS_MOST),
+									  bad = (uint32_t)rng_below(rng, 256), seen = 0;
 		uint8_t order[RAILS_MOST];
 		bool bad_before = false;
 		uint32_t good = 0;
