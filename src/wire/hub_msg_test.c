@@ -32,7 +32,8 @@ static void draw_tensors(struct rng *rng, struct hub_msg_tensors *out, uint8_t *
 	out->first = (uint32_t)rng_below(rng, 1000);
 	out->total = out->first + out->count + (uint32_t)rng_below(rng, 3);
 	for (uint32_t i = 0; i < out->count; i++) {
-		struct hub_msg_tensor tensor = {.name = rng_next(rng), .elements = rng_next(rng), .group = (uint16_t)rng_next(rng)};
+		struct hub_msg_tensor tensor = {
+			.name = rng_next(rng), .elements = rng_next(rng), .group = (uint16_t)rng_next(rng)};
 
 		tensor.type = (uint8_t)rng_below(rng, ESP_TYPE_COUNT);
 		hub_msg_tensor_put(rows + (size_t)i * HUB_MSG_TENSOR_BYTES, &tensor);

@@ -1,14 +1,11 @@
 #include "node/auth/key.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <sodium.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "node/auth/key_user.h"
+#include "node/auth/private_file.h"
 
 static const char passphrase_label[32] = "espalier key 1 passphrase";
 static const char open_label[32] = "espalier key 1 open to all";
@@ -37,60 +34,15 @@ enum esp_status key_from_text(const char *text, size_t length, const char *what,
 	return ESP_OK;
 }
 
-/* ESP_EIO unless the file is regular, belongs to this user or root, and is readable by no other user. */
-static enum esp_status check_private(const struct stat *info, const char *path, const char *what, struct error *err)
-{
-	mode_t forbidden = info->st_uid == 0 ? S_IRWXO | S_IWGRP : S_IRWXO | S_IRWXG;
-	if (!S_ISREG(info->st_mode))
-		return error_set(err, ESP_EIO, "%s: %.150s is not a regular file", what, path);
-	if (info->st_uid != 0 && info->st_uid != geteuid())
-		return error_set(err, ESP_EIO, "%s: %.150s belongs to user %u, not to you or root", what, path, info->st_uid);
-	if (info->st_mode & forbidden)
-		return error_set(err, ESP_EIO, "%s: %.100s can be read by others: chmod 600 %.100s", what, path, path);
-	return ESP_OK;
-}
-
-static enum esp_status read_key(int fd, const char *path, const char *what, char *text, size_t *out_length,
-                                struct error *err)
-{
-	size_t length = 0;
-	for (;;) {
-		ssize_t got = read(fd, text + length, KEY_FILE_MAX + 1 - length);
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return error_set(err, ESP_EIO, "%s: cannot read %.150s: %s", what, path, strerror(errno));
-		length += (size_t)got;
-		if (length > KEY_FILE_MAX)
-			return error_set(err, ESP_ELIMIT, "%s: %.150s is larger than %u bytes", what, path, KEY_FILE_MAX);
-		if (got == 0)
-			break;
-	}
-	while (length > 0 && (text[length - 1] == '\n' || text[length - 1] == '\r'))
-		length--; /* an editor's line end */
-	*out_length = length;
-	return ESP_OK;
-}
-
 enum esp_status key_read(const char *path, const char *what, int flags, struct key *out, struct error *err)
 {
-	struct stat info;
-	char text[KEY_FILE_MAX + 1];
+	char text[PRIVATE_FILE_MOST + 1];
 	size_t length = 0;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags); /* opening a FIFO must not block */
-	if (fd < 0)
-		return error_set(err, ESP_EIO, "%s: cannot open %.150s: %s", what, path, strerror(errno));
-	enum esp_status status = ESP_EIO;
-	if (fstat(fd, &info) != 0)
-		error_set(err, ESP_EIO, "%s: %.150s: %s", what, path, strerror(errno));
-	else
-		status = check_private(&info, path, what, err);
-	if (status == ESP_OK)
-		status = read_key(fd, path, what, text, &length, err);
+	enum esp_status status = private_file_read(path, what, flags, text, &length, err);
+
 	if (status == ESP_OK)
 		status = key_from_text(text, length, path, out, err);
 	sodium_memzero(text, sizeof(text));
-	close(fd);
 	return status;
 }
 

@@ -18,7 +18,6 @@
 
 #define KEY_HEX (2 * HANDSHAKE_KEY_BYTES + 1) /* with the NUL */
 #define KEY_PASSPHRASE_MIN 16u                /* bytes */
-#define KEY_FILE_MAX 4096u                    /* bytes */
 
 enum key_origin {
 	KEY_NONE,        /* no key was given */

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "node/auth/private_file.h"
 
 static struct error err;
 
@@ -44,7 +45,7 @@ static void files(const char *folder)
 {
 	static const char phrase[] = "a phrase that is long enough";
 	struct key from_file, from_text;
-	char path[256], longer[KEY_FILE_MAX + 1];
+	char path[256], longer[PRIVATE_FILE_MOST + 1];
 
 	snprintf(path, sizeof(path), "%s/key", folder);
 	CHECK(key_from_text(phrase, strlen(phrase), "", &from_text, &err) == ESP_OK);
@@ -63,9 +64,9 @@ static void files(const char *folder)
 	CHECK(key_from_file(path, &from_file, &err) == (geteuid() == 0 ? ESP_OK : ESP_EIO));
 
 	memset(longer, 'k', sizeof(longer));
-	write_file(path, longer, KEY_FILE_MAX, 0600);
+	write_file(path, longer, PRIVATE_FILE_MOST, 0600);
 	CHECK(key_from_file(path, &from_file, &err) == ESP_OK);
-	write_file(path, longer, KEY_FILE_MAX + 1, 0600);
+	write_file(path, longer, PRIVATE_FILE_MOST + 1, 0600);
 	CHECK(key_from_file(path, &from_file, &err) == ESP_ELIMIT);
 	write_file(path, "", 0, 0600);
 	CHECK(key_from_file(path, &from_file, &err) == ESP_EINVAL);

@@ -16,7 +16,7 @@
 
 #include "base/clock.h"
 #include "base/ready.h"
-#include "node/auth/handshake.h"
+#include "node/auth/proof.h"
 #include "wire/bytes.h"
 
 #define CONNECT_PATIENCE (3 * NS_PER_S)
@@ -73,40 +73,15 @@ static uint64_t real_ns(void)
 	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
-/* ---- the proof ---- */
-
-static bool send_proof(int fd, struct handshake *shake, uint64_t until_ns)
-{
-	for (;;) {
-		const uint8_t *bytes;
-		size_t n;
-		handshake_output(shake, &bytes, &n);
-		if (n == 0)
-			return true;
-		if (!write_all(fd, bytes, n, until_ns))
-			return false;
-		handshake_sent(shake, n);
-	}
-}
-
 static bool prove(int fd, enum handshake_role role, const struct handshake_config *config)
 {
 	struct handshake shake;
 	struct error err;
-	uint64_t until = clock_now_ns() + PROOF_PATIENCE;
-	enum esp_status status = ESP_PENDING;
-	handshake_init(&shake, role, config);
-	while (status == ESP_PENDING && send_proof(fd, &shake, until)) {
-		uint8_t bytes[PROOF_BYTES];
-		size_t used, wanted = handshake_wants(&shake);
-		if (wanted > sizeof(bytes) || !read_all(fd, bytes, wanted, until))
-			break;
-		status = handshake_input(&shake, bytes, wanted, &used, &err);
-	}
-	/* A peer that does not fit is told so. */
-	bool told = (status == ESP_OK || status == ESP_EMISMATCH) && send_proof(fd, &shake, until);
+
+	if (proof_run(fd, role, config, clock_now_ns() + PROOF_PATIENCE, &shake, &err) != ESP_OK)
+		return false;
 	handshake_fini(&shake);
-	return told && status == ESP_OK;
+	return true;
 }
 
 /* ---- the answering side ---- */
