@@ -10,6 +10,8 @@
 
 #define SLEEP_MOST_MS 60000
 
+static _Thread_local const struct loop *own_loop; /* that this thread runs now */
+
 /* ---- life ---- */
 
 static void on_wake(struct loop_fd *fd, uint32_t events)
@@ -148,7 +150,7 @@ static void wake(struct loop *loop)
 
 static bool is_own_thread(const struct loop *loop)
 {
-	return atomic_load(&loop->runs) && pthread_equal(pthread_self(), loop->thread);
+	return own_loop == loop;
 }
 
 void loop_post(struct loop *loop, struct loop_task *task)
@@ -275,13 +277,21 @@ void loop_turn(struct loop *loop, uint64_t until_ns)
 	run_timers(loop, loop_now(loop));
 }
 
+void loop_expect(struct loop *loop, bool runs)
+{
+	atomic_store(&loop->runs, runs);
+}
+
 void loop_run(struct loop *loop)
 {
-	loop->thread = pthread_self();
+	const struct loop *outer = own_loop;
+
+	own_loop = loop;
 	atomic_store(&loop->runs, true);
 	while (!atomic_load(&loop->stops))
 		loop_turn(loop, UINT64_MAX);
 	atomic_store(&loop->runs, false);
+	own_loop = outer;
 }
 
 void loop_stop(struct loop *loop)

@@ -58,7 +58,6 @@ struct loop {
 	bool wants_turn; /* loop_again() */
 	struct epoll_event batch[LOOP_EVENTS];
 	int batch_at, batch_count; /* events that have not been told yet */
-	pthread_t thread;          /* that runs it */
 	atomic_bool runs, stops;
 
 	pthread_mutex_t lock; /* of the tasks */
@@ -96,6 +95,11 @@ static inline void loop_again(struct loop *loop)
 
 /* One turn: the hook, then at most one sleep until a descriptor, a timer, the hook's time or until_ns, then all that is due. */
 void loop_turn(struct loop *loop, uint64_t until_ns);
+/*
+ * A thread is about to call loop_run(), or is not (the thread could not be created): before it is created, so that
+ * loop_call() of other threads waits for the loop's thread from then on.
+ */
+void loop_expect(struct loop *loop, bool runs);
 /* Turns until loop_stop(). */
 void loop_run(struct loop *loop);
 void loop_stop(struct loop *loop);

@@ -454,6 +454,21 @@ static enum esp_status join(struct rank *context, const struct rank_options *opt
 	return status == ESP_OK ? ESP_OK : failure_set(failure, err.status, culprit, "%s", err.text);
 }
 
+static void open_status_server(void *argument)
+{
+	struct rank *context = argument;
+
+	context->mod.status_server = status_server_open(context, control_loop(context->control));
+}
+
+static void close_status_server(void *argument)
+{
+	struct rank *context = argument;
+
+	http_server_close(context->mod.status_server);
+	context->mod.status_server = NULL;
+}
+
 static enum esp_status open_steward(struct rank *context, const struct rank *heir_of, int *local_fd,
                                     struct failure *failure)
 {
@@ -478,7 +493,6 @@ static enum esp_status open_steward(struct rank *context, const struct rank *hei
 		.listener = &context->listener,
 		.local_fd = *local_fd,
 		.join_fd = heir_of ? control_share_join_port(heir_of->control, &join_free_fd) : -1,
-		.extra_fd = status_server_descriptor(context->mod.status_server),
 		.netlink_fd = context->mod.failover->netlink_fd,
 		.descriptors = context->near.own_fds,
 		.descriptor_count = 1 + context->lanes,
@@ -497,7 +511,10 @@ static enum esp_status open_steward(struct rank *context, const struct rank *hei
 	enum esp_status status = control_open(&config, &context->control, &err);
 	*local_fd = -1;
 	context->listener.count = 0;
-	return status == ESP_OK ? ESP_OK : pass(failure, &err);
+	if (status != ESP_OK)
+		return pass(failure, &err);
+	loop_call(control_loop(context->control), open_status_server, context);
+	return ESP_OK;
 }
 
 static enum esp_status open_all(struct rank *context, const struct rank_options *options, int *local_fd,
@@ -536,7 +553,6 @@ static enum esp_status open_all(struct rank *context, const struct rank_options 
 		context->instance = rank_instance(context);
 		context->mod.dump->take = rank_account;
 		dump_open(context);
-		context->mod.status_server = status_server_open(context);
 		context->mod.tracer = tracer_open(context);
 		status = open_steward(context, options->heir_of, local_fd, failure);
 	}
@@ -558,11 +574,12 @@ static void rank_free(struct rank *context)
 	/* Drivers ask things of the control, and the control leaves mail for them: first nobody drives, then nobody writes. */
 	progress_stop(&context->progress);
 	join_status_close(context);
+	if (context->mod.status_server)
+		loop_call(control_loop(context->control), close_status_server, context);
 	control_close(context->control);
 	if (context->control)
 		bandwidth_fini(context);
 	blackhole_fini(context->mod.blackhole);
-	status_server_close(context->mod.status_server);
 	tracer_close(context->mod.tracer, context);
 	context->mod.tracer = NULL;
 	dump_close(context);

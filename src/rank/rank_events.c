@@ -15,7 +15,6 @@
 #include "rank/member/membership.h"
 #include "rank/member/shrink.h"
 #include "rank/observe/dump.h"
-#include "rank/observe/status_server.h"
 #include "rank/observe/tracer.h"
 #include "rank/rail/bandwidth.h"
 #include "rank/rail/blackhole.h"
@@ -323,13 +322,6 @@ void rank_subscribe(struct control_subscribers *out)
 
 /* ---- time ---- */
 
-static void on_extra(void *argument)
-{
-	struct rank *context = argument;
-
-	status_server_turn(context->mod.status_server);
-}
-
 /* A time that began after the clock was read has not passed. */
 static bool has_passed(uint64_t patience_ns, uint64_t since_ns, uint64_t now)
 {
@@ -616,7 +608,6 @@ static const struct control_joiner_events joiner_events = {
 };
 
 static const struct control_turn_events turn_events = {
-	.extra = on_extra,
 	.tick = on_tick,
 	.turn = on_turn,
 };

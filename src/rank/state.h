@@ -45,7 +45,7 @@ struct join_status;
 struct past_verdict;
 struct placement;
 struct recorder;
-struct status_server;
+struct http_server;
 struct tracer;
 struct work;
 
@@ -144,7 +144,7 @@ struct rank_modules {
 	struct recorder *recorder;
 	struct dump *dump;
 	struct tracer *tracer;               /* NULL: no trace is wanted                           */
-	struct status_server *status_server; /* NULL: no request is answered                       */
+	struct http_server *status_server;   /* NULL: no request is answered                       */
 	struct join_status *join_status;     /* the same, while the rank joins; NULL afterwards    */
 };
 

@@ -241,7 +241,6 @@ static void open_control(struct node *node)
 		.local_fd = -1,
 		.join_fd = -1,
 		.join_free_fd = -1,
-		.extra_fd = -1,
 		.netlink_fd = -1,
 		.descriptors = node->own_fds,
 		.descriptor_count = 2,

@@ -404,9 +404,6 @@ static void on_own(struct loop_fd *fd, uint32_t events)
 	case CONTROL_OWN_FREE:
 		accept_take_join_port(control);
 		break;
-	case CONTROL_OWN_EXTRA:
-		control->config.events->turns->extra(control->config.context);
-		break;
 	case CONTROL_OWN_NETLINK:
 		control->config.events->rails->netlink(control->config.context);
 		break;
@@ -536,7 +533,10 @@ static int start_thread(struct control *control)
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
+	loop_expect(control->loop, true);
 	int error = pthread_create(&control->thread, NULL, control_main, control);
+	if (error != 0)
+		loop_expect(control->loop, false);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return error;
 }
@@ -577,7 +577,6 @@ enum esp_status control_open(const struct control_config *config, struct control
 	control->loop = config->loop ? config->loop : &control->own_loop;
 	bool has_loop = config->loop || loop_init(&control->own_loop, NULL, err) == ESP_OK;
 	bool watched = has_loop && accept_watch(control) &&
-	               (config->extra_fd < 0 || control_watch_own(control, config->extra_fd, CONTROL_OWN_EXTRA)) &&
 	               (config->netlink_fd < 0 || control_watch_own(control, config->netlink_fd, CONTROL_OWN_NETLINK));
 	if (has_loop)
 		loop_set_hook(control->loop, hook, control);
@@ -593,6 +592,11 @@ enum esp_status control_open(const struct control_config *config, struct control
 		return error_set(err, ESP_ELIMIT, "no thread, memory or descriptors for the control");
 	}
 	return ESP_OK;
+}
+
+struct loop *control_loop(const struct control *control)
+{
+	return control->loop;
 }
 
 static void end(void *argument)

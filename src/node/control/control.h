@@ -97,8 +97,6 @@ struct control_joiner_events {
 
 /* The turns of the control thread. */
 struct control_turn_events {
-	/* control_config.extra_fd is readable. */
-	void (*extra)(void *context);
 	/* Every few dozen milliseconds while control_tick() asks for it. */
 	void (*tick)(void *context, uint64_t now_ns);
 	/* After all events of a turn. Returns the time of the next call at the latest; UINT64_MAX: none. */
@@ -146,7 +144,6 @@ struct control_config {
 	int local_fd;                   /* Unix; taken. -1: none */
 	int join_fd;                    /* TCP: the join address, if that is not where the node listens; taken. -1: it is */
 	int join_free_fd;               /* readable once no other control accepts at join_fd; taken. -1: none does */
-	int extra_fd;                   /* watched for the owner's extra(); borrowed. -1: none */
 	int netlink_fd;                 /* watched for the owner's netlink(); borrowed. -1: none */
 	const int *descriptors;         /* for the other ranks of this host; borrowed */
 	uint32_t descriptor_count;      /* at most FD_EXCHANGE_EACH_MOST */
@@ -167,6 +164,8 @@ ESP_CHECKED enum esp_status control_open(const struct control_config *config, st
  * any more. Accepts NULL.
  */
 void control_close(struct control *control);
+/* The loop of the control thread. */
+struct loop *control_loop(const struct control *control);
 
 /*
  * Dials a data connection. Where connections are replaced, only the first call for a lane has an effect: the lower of

@@ -22,7 +22,6 @@
 enum control_own_kind {
 	CONTROL_OWN_PORT,    /* a listening socket */
 	CONTROL_OWN_FREE,    /* config.join_free_fd */
-	CONTROL_OWN_EXTRA,
 	CONTROL_OWN_NETLINK,
 };
 
@@ -31,7 +30,7 @@ struct control_own {
 	struct control *control;
 	enum control_own_kind kind;
 };
-#define CONTROL_OWN_MOST (LISTEN_MOST + 5u)
+#define CONTROL_OWN_MOST (LISTEN_MOST + 4u)
 
 /* Where the node listens, and the connections that it has accepted there. */
 struct control_accept {

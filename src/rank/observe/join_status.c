@@ -1,14 +1,10 @@
 #include "rank/observe/join_status.h"
 
-#include <errno.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fnv.h"
@@ -16,9 +12,9 @@
 #include "rank/rank_account.h"
 
 struct join_status {
-	struct status_server *status_server;
+	struct loop loop;
+	struct http_server *status_server;
 	pthread_t thread;
-	int quit_fd;
 	uint64_t since_ns;
 	pthread_mutex_t lock;
 	char words[ACCOUNT_REASON]; /* guarded by the lock */
@@ -72,24 +68,16 @@ void join_status_account(struct rank *context, struct account *out)
 static void *join_status_main(void *argument)
 {
 	struct join_status *joining = argument;
-	struct pollfd fds[] = {{.fd = joining->quit_fd, .events = POLLIN},
-	                       {.fd = status_server_descriptor(joining->status_server), .events = POLLIN}};
 
 	pthread_setname_np(pthread_self(), "esp-joins");
-	while (!fds[0].revents) {
-		if (poll(fds, 2, -1) < 0 && errno != EINTR)
-			break;
-		if (fds[1].revents)
-			status_server_turn(joining->status_server);
-	}
+	loop_run(&joining->loop);
 	return NULL;
 }
 
 static void join_status_free(struct join_status *joining)
 {
-	status_server_close(joining->status_server);
-	if (joining->quit_fd >= 0)
-		close(joining->quit_fd);
+	http_server_close(joining->status_server);
+	loop_fini(&joining->loop);
 	pthread_mutex_destroy(&joining->lock);
 	free(joining);
 }
@@ -98,16 +86,20 @@ void join_status_open(struct rank *context)
 {
 	struct join_status *joining = context->conf.status && context->size > 1 ? calloc(1, sizeof(*joining)) : NULL;
 	sigset_t all, before;
+	struct error err;
 
 	if (!joining)
 		return;
+	if (loop_init(&joining->loop, NULL, &err) != ESP_OK) {
+		free(joining);
+		return;
+	}
 	pthread_mutex_init(&joining->lock, NULL);
 	joining->since_ns = context->opening.began_ns;
-	joining->quit_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	snprintf(joining->words, sizeof(joining->words), "rank 0");
 	context->instance = early_instance(&context->join.launch);
 	context->mod.join_status = joining; /* before the server opens, which reads it */
-	joining->status_server = joining->quit_fd >= 0 ? status_server_open(context) : NULL;
+	joining->status_server = status_server_open(context, &joining->loop);
 	sigfillset(&all); /* signals are the program's */
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	bool runs = joining->status_server && pthread_create(&joining->thread, NULL, join_status_main, joining) == 0;
@@ -127,7 +119,7 @@ void join_status_close(struct rank *context)
 
 	if (!joining)
 		return;
-	(void)eventfd_write(joining->quit_fd, 1);
+	loop_stop(&joining->loop);
 	pthread_join(joining->thread, NULL);
 	context->join.progress = NULL;
 	context->mod.join_status = NULL;
