@@ -68,6 +68,12 @@ extern const struct transport_user store_lane_user;
  */
 void store_lane_fail(struct store_lane *lane, enum esp_status status);
 
+/*
+ * The worker has ended its use of the hub: all of its requests are answered, and it contributes no more. A round that
+ * another worker has begun, or begins later, and that lacks this worker is trouble (ESP_EPEER, the worker).
+ */
+void store_lane_leave(struct store_lane *lane, uint32_t worker);
+
 /* Why the lane wants its job to fail: a worker is lost, or broke the protocol, or workers differ. Once; false: nothing new. */
 struct store_trouble {
 	enum esp_status status;

@@ -62,7 +62,11 @@ enum esp_status proof_run(int fd, enum handshake_role role, const struct handsha
 		sent = send_output(fd, out_hs, until_ns, &unsaid);
 		(void)sent;
 	}
-	if (status != ESP_OK)
+	if (status != ESP_OK) {
+		bool refused = out_hs->refused;
+
 		handshake_fini(out_hs);
+		out_hs->refused = refused;
+	}
 	return status;
 }
