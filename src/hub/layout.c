@@ -1,0 +1,253 @@
+#include "hub/layout.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fnv.h"
+#include "plan/partition.h"
+#include "wire/bytes.h"
+
+#define CHUNK_STEP 64u /* bytes: chunks of a tensor begin at cache lines, as the tensor does */
+
+static uint64_t aligned(uint64_t elements)
+{
+	return (elements + LAYOUT_ALIGN - 1) / LAYOUT_ALIGN * LAYOUT_ALIGN;
+}
+
+static uint64_t chunks_of(uint64_t elements, uint32_t chunk_elements)
+{
+	return elements / chunk_elements + (elements % chunk_elements != 0);
+}
+
+/* ---- what was declared ---- */
+
+static enum esp_status check_cut(uint32_t count, uint32_t chunk_bytes, uint32_t lanes, struct error *err)
+{
+	if (count > LAYOUT_TENSORS_MOST)
+		return error_set(err, ESP_ELIMIT, "%u tensors, where a job has %u at the most", count, LAYOUT_TENSORS_MOST);
+	if (chunk_bytes < LAYOUT_CHUNK_LEAST || chunk_bytes > LAYOUT_CHUNK_MOST || chunk_bytes % CHUNK_STEP)
+		return error_set(err, ESP_EINVAL, "chunks of %u bytes: expected a multiple of %u from %u to %u", chunk_bytes,
+		                 CHUNK_STEP, LAYOUT_CHUNK_LEAST, LAYOUT_CHUNK_MOST);
+	if (lanes < 1 || lanes > LAYOUT_LANES_MOST)
+		return error_set(err, ESP_EINVAL, "%u lanes: expected 1 to %u", lanes, LAYOUT_LANES_MOST);
+	return ESP_OK;
+}
+
+/* Adds up what the tensors take, and how many chunks they are cut into. */
+static enum esp_status measure(const struct layout_tensor *tensors, struct layout *layout, struct error *err)
+{
+	uint64_t elements = 0, chunks = 0;
+
+	for (uint32_t t = 0; t < layout->tensors; t++) {
+		const struct layout_tensor *tensor = &tensors[t];
+
+		if (tensor->type != ESP_F32)
+			return error_set(err, ESP_EINVAL, "tensor %u has type %u: a hub takes float32 only", t, tensor->type);
+		if (tensor->elements > LAYOUT_ELEMENTS_MOST - elements)
+			return error_set(err, ESP_ELIMIT, "tensor %u of %" PRIu64 " elements: a job has %" PRIu64 " at the most", t,
+			                 tensor->elements, LAYOUT_ELEMENTS_MOST);
+		elements += aligned(tensor->elements);
+		chunks += chunks_of(tensor->elements, layout->chunk_elements);
+		if (chunks > LAYOUT_CHUNKS_MOST)
+			return error_set(err, ESP_ELIMIT, "more than %u chunks at tensor %u: chunks of %u elements are too small",
+			                 LAYOUT_CHUNKS_MOST, t, layout->chunk_elements);
+		if (tensor->group >= layout->groups)
+			layout->groups = tensor->group + 1u;
+	}
+	assert(elements <= LAYOUT_ELEMENTS_MOST); /* which is a multiple of LAYOUT_ALIGN */
+	layout->elements = elements;
+	layout->chunks = (uint32_t)chunks;
+	return ESP_OK;
+}
+
+static int name_order(const void *left, const void *right)
+{
+	const struct layout_tensor *a = left, *b = right;
+
+	return a->name < b->name ? -1 : a->name > b->name;
+}
+
+/* sorted: a copy of the tensors, which is put in another order. */
+static enum esp_status check_names(struct layout_tensor *sorted, uint32_t count, struct error *err)
+{
+	if (count > 1)
+		qsort(sorted, count, sizeof(*sorted), name_order);
+	for (uint32_t t = 1; t < count; t++) {
+		if (sorted[t].name == sorted[t - 1].name)
+			return error_set(err, ESP_EINVAL, "two tensors have the name with the digest %016" PRIx64, sorted[t].name);
+	}
+	return ESP_OK;
+}
+
+/* ---- cutting ---- */
+
+static enum esp_status allocate(struct layout *layout)
+{
+	uint64_t tensors = layout->tensors ? layout->tensors : 1, chunks = layout->chunks ? layout->chunks : 1;
+
+	layout->tensor = calloc(tensors, sizeof(*layout->tensor));
+	layout->place = calloc(tensors, sizeof(*layout->place));
+	layout->chunk = calloc(chunks, sizeof(*layout->chunk));
+	layout->lane_chunks = calloc(chunks, sizeof(*layout->lane_chunks));
+	layout->lane_at = calloc(chunks, sizeof(*layout->lane_at));
+	bool is_whole = layout->tensor && layout->place && layout->chunk && layout->lane_chunks && layout->lane_at;
+	return is_whole ? ESP_OK : ESP_ENOMEM;
+}
+
+static void cut_tensor(struct layout *layout, uint32_t t)
+{
+	const struct layout_place *place = &layout->place[t];
+	uint64_t left = layout->tensor[t].elements;
+
+	for (uint32_t i = 0; i < place->chunks; i++) {
+		uint32_t elements = left < layout->chunk_elements ? (uint32_t)left : layout->chunk_elements;
+
+		layout->chunk[place->first_chunk + i] = (struct layout_chunk){
+			.at = place->at + (uint64_t)i * layout->chunk_elements, .elements = elements, .tensor = t,
+		};
+		left -= elements;
+	}
+	assert(left == 0);
+}
+
+static void cut(struct layout *layout)
+{
+	uint64_t at = 0;
+	uint32_t chunk = 0;
+
+	for (uint32_t t = 0; t < layout->tensors; t++) {
+		uint32_t chunks = (uint32_t)chunks_of(layout->tensor[t].elements, layout->chunk_elements);
+
+		layout->place[t] = (struct layout_place){.at = at, .first_chunk = chunk, .chunks = chunks};
+		cut_tensor(layout, t);
+		at += aligned(layout->tensor[t].elements);
+		chunk += chunks;
+	}
+	assert(at == layout->elements && chunk == layout->chunks);
+}
+
+/* ---- lanes ---- */
+
+static enum esp_status spread(struct layout *layout)
+{
+	uint64_t chunks = layout->chunks ? layout->chunks : 1;
+	uint64_t *sizes = calloc(chunks, sizeof(*sizes));
+	uint32_t *lanes = calloc(chunks, sizeof(*lanes));
+	enum esp_status status = ESP_ENOMEM;
+
+	if (!sizes || !lanes)
+		goto free_both;
+	for (uint32_t c = 0; c < layout->chunks; c++)
+		sizes[c] = layout->chunk[c].elements;
+	status = partition_lpt(sizes, layout->chunks, NULL, layout->lanes, lanes);
+	for (uint32_t c = 0; c < layout->chunks && status == ESP_OK; c++)
+		layout->chunk[c].lane = (uint8_t)lanes[c];
+free_both:
+	free(lanes);
+	free(sizes);
+	return status;
+}
+
+/* Lists the chunks of each lane. */
+static void list(struct layout *layout)
+{
+	uint32_t *first = layout->lane_first;
+
+	for (uint32_t c = 0; c < layout->chunks; c++)
+		layout->lane_at[c] = first[layout->chunk[c].lane + 1]++;
+	for (uint32_t lane = 0; lane < layout->lanes; lane++)
+		first[lane + 1] += first[lane];
+	for (uint32_t c = 0; c < layout->chunks; c++)
+		layout->lane_chunks[first[layout->chunk[c].lane] + layout->lane_at[c]] = c;
+	assert(first[layout->lanes] == layout->chunks);
+}
+
+static void copy(struct layout *layout, const struct layout_tensor *tensors)
+{
+	if (layout->tensors > 0)
+		memcpy(layout->tensor, tensors, layout->tensors * sizeof(*tensors));
+}
+
+static enum esp_status fill(struct layout *layout, const struct layout_tensor *tensors, struct error *err)
+{
+	enum esp_status status = allocate(layout);
+
+	if (status != ESP_OK)
+		return error_set(err, status, "no memory for %u chunks", layout->chunks);
+	copy(layout, tensors);
+	status = check_names(layout->tensor, layout->tensors, err);
+	if (status != ESP_OK)
+		return status;
+	copy(layout, tensors);
+	cut(layout);
+	status = spread(layout);
+	if (status != ESP_OK)
+		return error_set(err, status, "no memory for %u chunks", layout->chunks);
+	list(layout);
+	return ESP_OK;
+}
+
+enum esp_status layout_make(const struct layout_tensor *tensors, uint32_t count, uint32_t chunk_bytes, uint32_t lanes,
+                            struct layout *out, struct error *err)
+{
+	assert(out && (tensors || count == 0));
+	struct layout layout = {.tensors = count, .lanes = lanes, .chunk_elements = chunk_bytes / (uint32_t)sizeof(float)};
+	enum esp_status status = check_cut(count, chunk_bytes, lanes, err);
+
+	if (status == ESP_OK)
+		status = measure(tensors, &layout, err);
+	if (status == ESP_OK)
+		status = fill(&layout, tensors, err);
+	if (status == ESP_OK)
+		*out = layout;
+	else
+		layout_fini(&layout);
+	return status;
+}
+
+void layout_fini(struct layout *layout)
+{
+	free(layout->tensor);
+	free(layout->place);
+	free(layout->chunk);
+	free(layout->lane_chunks);
+	free(layout->lane_at);
+	*layout = (struct layout){0};
+}
+
+/* ---- the digest ---- */
+
+static uint64_t digest_add(uint64_t digest, uint64_t value)
+{
+	uint8_t bytes[8];
+
+	bytes_put64(bytes, value);
+	return fnv_add(digest, bytes, sizeof(bytes));
+}
+
+static uint64_t digest_tensor(uint64_t digest, const struct layout *layout, uint32_t t)
+{
+	const struct layout_tensor *tensor = &layout->tensor[t];
+
+	digest = digest_add(digest, tensor->name);
+	digest = digest_add(digest, tensor->elements);
+	digest = digest_add(digest, (uint64_t)tensor->type << 16 | tensor->group);
+	digest = digest_add(digest, layout->place[t].at);
+	return digest_add(digest, layout->place[t].first_chunk);
+}
+
+uint64_t layout_digest(const struct layout *layout)
+{
+	uint64_t digest = FNV_START;
+
+	digest = digest_add(digest, (uint64_t)layout->tensors << 32 | layout->chunks);
+	digest = digest_add(digest, (uint64_t)layout->lanes << 32 | layout->chunk_elements);
+	for (uint32_t t = 0; t < layout->tensors; t++)
+		digest = digest_tensor(digest, layout, t);
+	for (uint32_t c = 0; c < layout->chunks; c++)
+		digest = fnv_add(digest, &layout->chunk[c].lane, 1);
+	return digest;
+}
