@@ -1,0 +1,25 @@
+/*
+ * hub.h - the commands of espalier hub, and what they share.
+ */
+#ifndef CLI_HUB_H
+#define CLI_HUB_H
+
+#include "cli/cli.h"
+#include "hub/control/msg_socket.h"
+#include "node/auth/key.h"
+
+#define HUB_DEFAULT "127.0.0.1:7700"
+#define HUB_KEY_FILE "hub.key"
+#define HUB_PORT 7700u
+
+extern const struct cli_command cli_hub_create, cli_hub_remove, cli_hub_status;
+
+/* The hub itself: espalier hub --listen ... */
+int cli_hub_serve(int argc, char **argv);
+void cli_hub_serve_help(FILE *out);
+
+/* A connection of an operator, who has the hub's key. */
+ESP_CHECKED enum esp_status cli_hub_dial(const char *hub, const char *key_file, uint64_t timeout_seconds,
+                                         struct msg_socket *out, uint64_t *out_until_ns, struct error *err);
+
+#endif

@@ -1,0 +1,99 @@
+/*
+ * hub_create.c - espalier hub create: makes a job on a hub, and a ticket for its workers.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/hub.h"
+#include "hub/control/ticket.h"
+#include "hub/layout.h"
+#include "hub/store/store_lane.h"
+#include "math/optimizer.h"
+#include "report/options.h"
+
+#define COMMAND "hub create"
+
+static enum esp_status create(struct msg_socket *socket, const struct hub_msg_create *create, uint64_t until_ns,
+                              struct ticket *out, struct error *err)
+{
+	struct hub_msg msg = {.type = HUB_MSG_CREATE, .create = *create};
+	enum esp_status status = msg_socket_put(socket, &msg, until_ns, err);
+
+	if (status == ESP_OK)
+		status = msg_socket_take(socket, HUB_MSG_TICKET, until_ns, &msg, err);
+	if (status != ESP_OK)
+		return status;
+	memcpy(out->name, create->name, sizeof(out->name));
+	memcpy(out->key, msg.ticket.key, sizeof(out->key));
+	out->job = msg.ticket.job;
+	out->workers = create->workers;
+	explicit_bzero(&msg, sizeof(msg));
+	return ESP_OK;
+}
+
+static int run(int argc, char **argv)
+{
+	const char *hub = HUB_DEFAULT, *key_file = HUB_KEY_FILE, *optimizer_text = NULL, *ticket_file = NULL;
+	uint64_t workers = 0, chunk = LAYOUT_CHUNK_BYTES, weight = 1, timeout = 10, until_ns;
+	bool replace = false;
+	struct hub_msg_create msg = {0};
+	struct optimizer optimizer;
+	struct msg_socket socket;
+	struct ticket ticket = {0};
+	struct error err;
+	char own_file[HUB_JOB_NAME + 8];
+	const struct option_spec options[] = {
+		{"hub", 0, OPTION_STRING, &hub, "HOST:PORT", "where the hub listens, as workers reach it (default " HUB_DEFAULT ")"},
+		{"key-file", 'k', OPTION_STRING, &key_file, "FILE", "the hub's key (default hub.key)"},
+		{"workers", 'n', OPTION_U64, &workers, "N", "workers of the job, 1 to 64", .min = 1, .max = STORE_WORKERS_MOST},
+		{"optimizer", 'o', OPTION_STRING, &optimizer_text, "TEXT", "\"sgd lr=0.1 momentum=0.9\", \"adam lr=1e-3\", \"adamw ...\", \"avg\""},
+		{"ticket-file", 't', OPTION_STRING, &ticket_file, "FILE", "written for the workers, with mode 0600 (default NAME.ticket)"},
+		{"chunk", 0, OPTION_BYTES, &chunk, "BYTES", "of weights that are summed at a time (default 32K)", .min = LAYOUT_CHUNK_LEAST, .max = LAYOUT_CHUNK_MOST},
+		{"weight", 0, OPTION_U64, &weight, "N", "share of the hub's lanes beside other jobs (default 1)", .min = 1, .max = 1000},
+		{"replace", 0, OPTION_FLAG, &replace, NULL, "in place of a job of this name: its tickets become void"},
+		{"timeout", 0, OPTION_U64, &timeout, "SECONDS", "how long the hub may take to answer (default 10)", .min = 1, .max = 3600},
+		{0},
+	};
+	const struct options_usage usage = {
+		COMMAND, "NAME",
+		"Creates a job on a parameter hub and writes its ticket: address, number and key of the job. A worker finds\n"
+		"the ticket by ESP_HUB_TICKET. The hub takes memory for the model when the workers have come.",
+		options, 1, 1};
+	int parsed = options_parse(&usage, &argc, argv);
+
+	if (parsed >= 0)
+		return parsed;
+	if (!hub_msg_name_is_good(argv[1]))
+		return complain_usage(COMMAND ": a job's name has 1 to 63 letters, digits, '-', '_' and '.', and begins with none of '-' and '.'");
+	if (workers == 0 || !optimizer_text)
+		return complain_usage(COMMAND ": %s is missing: see espalier " COMMAND " --help",
+		                      workers == 0 ? "--workers" : "--optimizer");
+	if (chunk % 64 != 0)
+		return complain_usage(COMMAND ": --chunk is a multiple of 64 bytes");
+	if (optimizer_parse(optimizer_text, &optimizer, &err) != ESP_OK)
+		return complain_usage(COMMAND ": --optimizer: %s", err.text);
+	snprintf(msg.name, sizeof(msg.name), "%s", argv[1]);
+	msg.workers = (uint32_t)workers;
+	msg.chunk_bytes = (uint32_t)chunk;
+	msg.weight = (uint32_t)weight;
+	msg.replaces = replace;
+	optimizer_encode(&optimizer, msg.optimizer);
+	snprintf(own_file, sizeof(own_file), "%s.ticket", argv[1]);
+	if (!ticket_file)
+		ticket_file = own_file;
+	if (address_parse(hub, "--hub", &ticket.hub, &err) != ESP_OK)
+		return complain_usage(COMMAND ": %s", err.text);
+	if (cli_hub_dial(hub, key_file, timeout, &socket, &until_ns, &err) != ESP_OK)
+		return complain(COMMAND ": %s", err.text);
+	enum esp_status status = create(&socket, &msg, until_ns, &ticket, &err);
+	msg_socket_close(&socket);
+	if (status == ESP_OK)
+		status = ticket_write(&ticket, ticket_file, &err);
+	explicit_bzero(&ticket, sizeof(ticket));
+	if (status != ESP_OK)
+		return complain(COMMAND ": %s", err.text);
+	printf("job %s for %u workers: ticket %s\n", msg.name, msg.workers, ticket_file);
+	return EXIT_OK;
+}
+
+const struct cli_command cli_hub_create = {"create", "makes a job, and a ticket for its workers", run};

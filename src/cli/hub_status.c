@@ -1,0 +1,97 @@
+/*
+ * hub_status.c - espalier hub status: what the hubs of this machine do.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/hub.h"
+#include "hub/server/hub_status.h"
+#include "node/observe/http_get.h"
+#include "report/options.h"
+
+#define COMMAND "hub status"
+#define HUBS_MOST 256u
+#define PREFIX "@espalier/"
+
+/* Ports of this user's hubs, by the names of their sockets. */
+static uint32_t find_hubs(uint16_t *ports)
+{
+	FILE *file = fopen("/proc/net/unix", "re");
+	char line[512];
+	uint32_t count = 0;
+
+	while (file && count < HUBS_MOST && fgets(line, sizeof(line), file)) {
+		const char *name = strstr(line, PREFIX);
+		unsigned user, port;
+		char end = '\0';
+		int fields = name ? sscanf(name, PREFIX "%u/hub/%u%c", &user, &port, &end) : 0;
+		bool is_known = false;
+
+		if (fields < 2 || (fields == 3 && end != '\n') || user != (unsigned)geteuid() || port > UINT16_MAX)
+			continue;
+		for (uint32_t i = 0; i < count; i++) /* connections have the name of their listener */
+			is_known |= ports[i] == port;
+		if (!is_known)
+			ports[count++] = (uint16_t)port;
+	}
+	if (file)
+		fclose(file);
+	return count;
+}
+
+/* Prints the answer of one hub. */
+static bool show(uint16_t port, bool json, unsigned patience_ms)
+{
+	char name[HUB_STATUS_NAME], *body;
+	size_t bytes;
+	struct error err;
+
+	hub_status_name((uint32_t)geteuid(), port, name);
+	if (http_get_name(name, json ? "/status" : "/text", patience_ms, &body, &bytes, &err) != ESP_OK) {
+		complain_note(COMMAND ": the hub at port %u: %s", port, err.text);
+		return false;
+	}
+	fwrite(body, 1, bytes, stdout);
+	free(body);
+	return true;
+}
+
+static int run(int argc, char **argv)
+{
+	bool json = false;
+	uint64_t patience_ms = 2000;
+	uint16_t ports[HUBS_MOST];
+	bool all = true;
+	const struct option_spec options[] = {
+		{"json", 0, OPTION_FLAG, &json, NULL, "print JSON: an array with an object for each hub"},
+		{"timeout", 't', OPTION_U64, &patience_ms, "MS", "how long a hub may take to answer (default 2000)", .min = 1, .max = 600000},
+		{0},
+	};
+	const struct options_usage usage = {
+		COMMAND, "",
+		"Asks the hubs that you run on this machine for their jobs: workers, versions, rates, memory, and what limits\n"
+		"them. 'lane': a thread of the hub has no time left (more --lanes, or another hub); 'memory': no further job has\n"
+		"room; 'link or workers': neither, so the network or the workers set the pace.",
+		options, 0, 0};
+	int parsed = options_parse(&usage, &argc, argv);
+
+	if (parsed >= 0)
+		return parsed;
+	uint32_t count = find_hubs(ports);
+	if (count == 0 && !json)
+		puts("No hub of yours runs on this machine.");
+	if (json)
+		puts("[");
+	for (uint32_t i = 0; i < count; i++) {
+		if (i > 0)
+			puts(json ? "," : "");
+		all &= show(ports[i], json, (unsigned)patience_ms);
+	}
+	if (json)
+		puts("]");
+	return all ? EXIT_OK : EXIT_NO;
+}
+
+const struct cli_command cli_hub_status = {"status", "what the hubs of this machine do", run};

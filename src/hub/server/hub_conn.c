@@ -1,0 +1,457 @@
+#include "hub/server/hub_conn.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "hub/control/hub_dial.h"
+#include "hub/server/hub_job.h"
+#include "hub/server/hub_session.h"
+#include "wire/bytes.h"
+
+#define UNPROVED_MOST 256u
+#define PROOF_PATIENCE (5 * NS_PER_S)
+#define ENDING_PATIENCE (5 * NS_PER_S)
+#define SILENCE_PING (3 * NS_PER_S)  /* without a byte of a worker: it is asked */
+#define SILENCE_MOST (10 * NS_PER_S) /* and then considered dead */
+
+/* By state: the states that may follow. */
+static const uint8_t moves[HUB_CONN_STATES] = {
+	[HUB_CONN_PROVING] = 1u << HUB_CONN_OPERATOR | 1u << HUB_CONN_WORKER | 1u << HUB_CONN_DEAD,
+	[HUB_CONN_OPERATOR] = 1u << HUB_CONN_ENDING | 1u << HUB_CONN_DEAD,
+	[HUB_CONN_WORKER] = 1u << HUB_CONN_ENDING | 1u << HUB_CONN_DEAD,
+	[HUB_CONN_ENDING] = 1u << HUB_CONN_DEAD,
+};
+
+static void enter(struct hub_conn *conn, enum hub_conn_state state)
+{
+	assert(moves[conn->state] & 1u << state);
+	if (conn->state == HUB_CONN_PROVING)
+		conn->hub->unproved--;
+	conn->state = (uint8_t)state;
+	conn->heard_ns = loop_now(&conn->hub->loop);
+}
+
+/* ---- the end ---- */
+
+static void free_handshake(struct hub_conn *conn)
+{
+	if (conn->hs)
+		handshake_fini(conn->hs);
+	free(conn->hs);
+	conn->hs = NULL;
+}
+
+static void free_conn(struct hub_conn *conn)
+{
+	free_handshake(conn);
+	if (conn->stream)
+		msg_stream_fini(conn->stream);
+	free(conn->stream);
+	free(conn);
+}
+
+/* Closes the descriptor unless it was given to a lane. */
+static void die(struct hub_conn *conn)
+{
+	int fd = conn->watched.fd;
+
+	assert(!conn->session);
+	loop_remove(&conn->hub->loop, &conn->watched);
+	if (fd >= 0)
+		close(fd);
+	conn->watched.fd = -1;
+	enter(conn, HUB_CONN_DEAD);
+}
+
+/* The other end has gone, or breaks the rules: nothing more is sent. */
+static void lose(struct hub_conn *conn, const char *why)
+{
+	if (conn->state == HUB_CONN_DEAD)
+		return;
+	if (conn->session)
+		hub_session_on_lost(conn, why);
+	if (conn->state != HUB_CONN_DEAD)
+		die(conn);
+}
+
+void hub_conn_free_dead(struct hub *hub)
+{
+	struct hub_conn **at = &hub->conns;
+
+	while (*at) {
+		struct hub_conn *conn = *at;
+
+		if (conn->state != HUB_CONN_DEAD) {
+			at = &conn->next;
+			continue;
+		}
+		*at = conn->next;
+		free_conn(conn);
+	}
+}
+
+void hub_conn_close_all(struct hub *hub)
+{
+	for (struct hub_conn *conn = hub->conns; conn; conn = conn->next) {
+		if (conn->state != HUB_CONN_DEAD)
+			die(conn);
+	}
+	hub_conn_free_dead(hub);
+}
+
+/* ---- sending ---- */
+
+static void flush(struct hub_conn *conn)
+{
+	const uint8_t *bytes;
+	size_t n;
+
+	while ((n = msg_stream_output(conn->stream, &bytes)) > 0) {
+		ssize_t sent = send(conn->watched.fd, bytes, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+		if (sent > 0) {
+			msg_stream_sent(conn->stream, (size_t)sent);
+		} else if (errno == EAGAIN) {
+			loop_change(&conn->hub->loop, &conn->watched,
+			            conn->state == HUB_CONN_ENDING ? EPOLLOUT : EPOLLIN | EPOLLOUT);
+			return;
+		} else if (errno != EINTR) {
+			lose(conn, "has closed its connection");
+			return;
+		}
+	}
+	if (conn->state == HUB_CONN_ENDING)
+		die(conn);
+	else
+		loop_change(&conn->hub->loop, &conn->watched, EPOLLIN);
+}
+
+static bool is_talking(const struct hub_conn *conn)
+{
+	return conn->state == HUB_CONN_OPERATOR || conn->state == HUB_CONN_WORKER;
+}
+
+void hub_conn_send(struct hub_conn *conn, const struct hub_msg *msg)
+{
+	if (!is_talking(conn))
+		return;
+	if (msg_stream_put(conn->stream, msg) == ESP_OK)
+		flush(conn);
+	else
+		lose(conn, "does not take what the hub sends");
+}
+
+void hub_conn_end(struct hub_conn *conn)
+{
+	if (!is_talking(conn))
+		return;
+	if (conn->session)
+		hub_session_on_lost(conn, "was sent away");
+	if (!is_talking(conn))
+		return;
+	enter(conn, HUB_CONN_ENDING);
+	flush(conn);
+}
+
+void hub_conn_refuse(struct hub_conn *conn, enum esp_status status, uint32_t worker, const char *text)
+{
+	struct hub_msg msg = {.type = HUB_MSG_WHY, .why = {.status = status, .worker = worker}};
+
+	assert(status < 0);
+	snprintf(msg.why.text, sizeof(msg.why.text), "%s", text);
+	hub_conn_send(conn, &msg);
+	hub_conn_end(conn);
+}
+
+/* ---- messages ---- */
+
+static void take_operator_msg(struct hub_conn *conn, const struct hub_msg *msg)
+{
+	if (msg->type == HUB_MSG_CREATE)
+		hub_job_on_create(conn, &msg->create);
+	else if (msg->type == HUB_MSG_REMOVE)
+		hub_job_on_remove(conn, &msg->remove);
+	else
+		lose(conn, "is an operator and sent a message of a worker");
+}
+
+static void take_worker_msg(struct hub_conn *conn, const struct hub_msg *msg)
+{
+	const struct hub_msg pong = {.type = HUB_MSG_PONG};
+
+	if (msg->type == HUB_MSG_PING)
+		hub_conn_send(conn, &pong);
+	else if (msg->type == HUB_MSG_JOIN && !conn->session)
+		hub_session_on_join(conn, &msg->join);
+	else if (msg->type == HUB_MSG_TENSORS && conn->session)
+		hub_session_on_tensors(conn, &msg->tensors);
+	else if (msg->type == HUB_MSG_ASK && conn->session)
+		hub_session_on_ask(conn, msg->ask);
+	else if (msg->type == HUB_MSG_LEAVE && conn->session)
+		hub_session_on_leave(conn);
+	else if (msg->type != HUB_MSG_PONG)
+		lose(conn, "sent a message that a worker does not send at this time");
+}
+
+static void take_messages(struct hub_conn *conn)
+{
+	struct hub_msg msg;
+
+	while (is_talking(conn)) {
+		enum esp_status status = msg_stream_take(conn->stream, &msg);
+
+		if (status == ESP_PENDING)
+			return;
+		if (status != ESP_OK)
+			lose(conn, "sent bytes that are no message of a worker");
+		else if (conn->state == HUB_CONN_OPERATOR)
+			take_operator_msg(conn, &msg);
+		else
+			take_worker_msg(conn, &msg);
+	}
+}
+
+static void receive(struct hub_conn *conn)
+{
+	uint8_t *at;
+	size_t room = msg_stream_room(conn->stream, &at);
+	ssize_t got = recv(conn->watched.fd, at, room, MSG_DONTWAIT);
+
+	if (got > 0) {
+		conn->heard_ns = loop_now(&conn->hub->loop);
+		conn->is_pinged = false;
+		msg_stream_arrived(conn->stream, (size_t)got);
+		take_messages(conn);
+	} else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
+		lose(conn, "has closed its connection: its process has ended, or was killed");
+	}
+}
+
+/* ---- the handshake ---- */
+
+static bool find_key(void *context, uint64_t job, uint8_t out_key[HANDSHAKE_KEY_BYTES], struct hello *out_own)
+{
+	struct hub *hub = context;
+	const struct hub_job *found = hub_job_find(hub, job);
+
+	if (job == hub->own_job) {
+		memcpy(out_key, hub->config.key, HANDSHAKE_KEY_BYTES);
+		hub_dial_listener_hello(HUB_OPERATORS, out_own);
+		return true;
+	}
+	if (!found)
+		return false;
+	memcpy(out_key, found->key, HANDSHAKE_KEY_BYTES);
+	hub_dial_listener_hello(found->workers, out_own);
+	return true;
+}
+
+/* The proved connection is a lane's; the descriptor is handed over with its options as they are. */
+static void give_to_lane(struct hub_conn *conn, struct hub_job *job, uint64_t session, uint32_t lane)
+{
+	int fd = conn->watched.fd;
+
+	loop_remove(&conn->hub->loop, &conn->watched);
+	conn->watched.fd = -1;
+	if (!hub_session_on_lane(job, session, conn->worker, lane, fd, !conn->is_local))
+		hub_log(conn->hub, "%s: a data connection of worker %u of job %s fits no session: closed", conn->peer,
+		        conn->worker, job->name);
+	die(conn);
+}
+
+static void begin_messages(struct hub_conn *conn, bool is_operator)
+{
+	struct msg_stream *stream = malloc(sizeof(*stream));
+
+	if (!stream) {
+		lose(conn, "");
+		return;
+	}
+	msg_stream_init(stream, conn->hs->session, true);
+	conn->stream = stream;
+	free_handshake(conn);
+	enter(conn, is_operator ? HUB_CONN_OPERATOR : HUB_CONN_WORKER);
+	loop_change(&conn->hub->loop, &conn->watched, EPOLLIN);
+}
+
+static void on_proved(struct hub_conn *conn)
+{
+	struct hello peer = conn->hs->peer;
+	uint64_t session = hub_dial_session(&peer);
+
+	accept_limit_proved(&conn->hub->limit);
+	conn->job = bytes_get64(conn->hs->proof + PROOF_JOB_AT);
+	conn->worker = peer.from;
+	struct hub_job *job = hub_job_find(conn->hub, conn->job);
+	bool is_operator = conn->job == conn->hub->own_job;
+	if ((!job && !is_operator) || peer.from >= (is_operator ? HUB_OPERATORS : job->workers))
+		lose(conn, "");
+	else if (peer.purpose == HELLO_CONTROL)
+		begin_messages(conn, is_operator);
+	else if (!is_operator)
+		give_to_lane(conn, job, session, peer.lane);
+	else
+		lose(conn, "");
+}
+
+/* True: all that the handshake has to say has left. */
+static bool send_handshake(struct hub_conn *conn)
+{
+	const uint8_t *bytes;
+	size_t n;
+
+	for (;;) {
+		handshake_output(conn->hs, &bytes, &n);
+		if (n == 0)
+			return true;
+		ssize_t sent = send(conn->watched.fd, bytes, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+		if (sent > 0)
+			handshake_sent(conn->hs, (size_t)sent);
+		else if (errno != EINTR)
+			break;
+	}
+	if (errno == EAGAIN)
+		loop_change(&conn->hub->loop, &conn->watched, EPOLLOUT);
+	else
+		lose(conn, "");
+	return false;
+}
+
+/* Takes what has come, but no byte behind the handshake. */
+static enum esp_status receive_handshake(struct hub_conn *conn, struct error *err)
+{
+	uint8_t bytes[PROOF_BYTES];
+	size_t wanted = handshake_wants(conn->hs), used;
+
+	if (wanted == 0)
+		return conn->hs->status;
+	ssize_t got = recv(conn->watched.fd, bytes, wanted < sizeof(bytes) ? wanted : sizeof(bytes), MSG_DONTWAIT);
+	if (got > 0)
+		return handshake_input(conn->hs, bytes, (size_t)got, &used, err);
+	if (got < 0 && (errno == EAGAIN || errno == EINTR))
+		return ESP_PENDING;
+	return handshake_closed(conn->hs, err);
+}
+
+static void prove(struct hub_conn *conn)
+{
+	struct error err = {0};
+	enum esp_status status = receive_handshake(conn, &err);
+
+	if (status != ESP_OK && status != ESP_PENDING) {
+		conn->hub->refused++;
+		/* A peer that has proved itself and does not fit is told so. */
+		if (status == ESP_EMISMATCH && !send_handshake(conn))
+			return;
+		lose(conn, "");
+		return;
+	}
+	if (!send_handshake(conn))
+		return;
+	if (status == ESP_OK)
+		on_proved(conn);
+	else
+		loop_change(&conn->hub->loop, &conn->watched, EPOLLIN);
+}
+
+/* ---- events ---- */
+
+static void on_ready(struct loop_fd *watched, uint32_t events)
+{
+	struct hub_conn *conn = (struct hub_conn *)(void *)watched;
+
+	if (conn->state == HUB_CONN_PROVING) {
+		prove(conn);
+		return;
+	}
+	if (conn->state != HUB_CONN_DEAD && (events & (EPOLLOUT | EPOLLERR | EPOLLHUP)))
+		flush(conn);
+	if (is_talking(conn) && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
+		receive(conn);
+}
+
+static struct hub_conn *oldest_unproved(const struct hub *hub)
+{
+	struct hub_conn *oldest = NULL;
+
+	for (struct hub_conn *conn = hub->conns; conn; conn = conn->next) {
+		if (conn->state == HUB_CONN_PROVING && (!oldest || conn->heard_ns < oldest->heard_ns))
+			oldest = conn;
+	}
+	return oldest;
+}
+
+static enum esp_status begin_proof(struct hub_conn *conn, int fd)
+{
+	struct hub *hub = conn->hub;
+	const struct handshake_config config = {
+		.find = find_key,
+		.find_context = hub,
+		.purposes = 1u << HELLO_CONTROL | 1u << HELLO_LANE,
+		.lanes = hub->config.lanes,
+	};
+	struct error err;
+
+	conn->hs = malloc(sizeof(*conn->hs));
+	if (!conn->hs)
+		return ESP_ENOMEM;
+	handshake_init(conn->hs, HANDSHAKE_LISTENER, &config);
+	conn->watched.ready = on_ready;
+	return loop_add(&hub->loop, &conn->watched, fd, EPOLLIN, &err);
+}
+
+void hub_conn_accept(struct hub *hub, int fd, bool is_local, const char *peer)
+{
+	struct hub_conn *conn = calloc(1, sizeof(*conn));
+
+	if (hub->unproved >= UNPROVED_MOST)
+		lose(oldest_unproved(hub), "");
+	if (!conn) {
+		close(fd);
+		return;
+	}
+	conn->hub = hub;
+	conn->is_local = is_local;
+	conn->heard_ns = loop_now(&hub->loop);
+	conn->watched.fd = -1;
+	snprintf(conn->peer, sizeof(conn->peer), "%s", peer);
+	if (begin_proof(conn, fd) != ESP_OK) {
+		close(fd);
+		free_conn(conn);
+		return;
+	}
+	conn->next = hub->conns;
+	hub->conns = conn;
+	hub->unproved++;
+	prove(conn);
+}
+
+static void look_after(struct hub_conn *conn, uint64_t now)
+{
+	const struct hub_msg ping = {.type = HUB_MSG_PING};
+	uint64_t silent = now - conn->heard_ns;
+
+	if ((conn->state == HUB_CONN_PROVING && silent > PROOF_PATIENCE) ||
+	    (conn->state == HUB_CONN_ENDING && silent > ENDING_PATIENCE)) {
+		lose(conn, "");
+	} else if (conn->state == HUB_CONN_WORKER && silent > SILENCE_MOST) {
+		lose(conn, "has not been heard for 10 s: it is stopped, or cut off");
+	} else if (conn->state == HUB_CONN_WORKER && silent > SILENCE_PING && !conn->is_pinged) {
+		conn->is_pinged = true;
+		hub_conn_send(conn, &ping);
+	}
+}
+
+void hub_conn_look_after_all(struct hub *hub)
+{
+	uint64_t now = loop_now(&hub->loop);
+
+	for (struct hub_conn *conn = hub->conns; conn; conn = conn->next)
+		look_after(conn, now);
+}

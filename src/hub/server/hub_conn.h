@@ -1,0 +1,62 @@
+/*
+ * hub_conn.h - a connection to a parameter hub: it proves a job's key, then carries messages or becomes a lane's.
+ *
+ *     PROVING ──> OPERATOR ──┬──> ENDING ──> DEAD
+ *        ├──────> WORKER ────┘                 ^
+ *        └── refused, or given to a lane ──────┘
+ *
+ * The control thread's. A connection that is removed stays in memory as DEAD until the turn of the loop is over, so a
+ * function that may end a connection can be called while another function still holds it.
+ */
+#ifndef HUB_SERVER_HUB_CONN_H
+#define HUB_SERVER_HUB_CONN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "hub/control/msg_stream.h"
+#include "hub/server/hub_state.h"
+
+enum hub_conn_state {
+	HUB_CONN_PROVING,  /* the handshake is under way                                   */
+	HUB_CONN_OPERATOR, /* has the hub's key: creates and removes jobs                  */
+	HUB_CONN_WORKER,   /* has a job's key                                              */
+	HUB_CONN_ENDING,   /* the last messages leave, then it closes; nothing is read     */
+	HUB_CONN_DEAD,     /* closed; freed after this turn                                */
+};
+#define HUB_CONN_STATES 5
+
+struct hub_conn {
+	struct loop_fd watched; /* first member */
+	struct hub *hub;
+	struct hub_conn *next;
+	uint8_t state;          /* enum hub_conn_state */
+	bool is_local;          /* from this machine's loopback: data carries no checksums */
+	uint64_t heard_ns;      /* when bytes came last; while PROVING or ENDING: since when it is in this state */
+	char peer[64];          /* address, for the log */
+	struct handshake *hs;   /* owned; while PROVING */
+	struct msg_stream *stream; /* owned; from then on */
+
+	/* of a worker */
+	uint64_t job;           /* its number */
+	uint32_t worker;
+	struct hub_session *session; /* that it has joined; NULL: none */
+	bool is_pinged;         /* nothing has come since the last PING */
+};
+
+/* Takes a descriptor that was accepted. */
+void hub_conn_accept(struct hub *hub, int fd, bool is_local, const char *peer);
+/* Puts a message into the connection's stream and sends it; a connection that takes nothing ends. Nothing if it is ENDING or DEAD. */
+void hub_conn_send(struct hub_conn *conn, const struct hub_msg *msg);
+/* The message WHY, then the end. */
+void hub_conn_refuse(struct hub_conn *conn, enum esp_status status, uint32_t worker, const char *text);
+/* Unsent messages leave first. */
+void hub_conn_end(struct hub_conn *conn);
+/* Once a second: late handshakes, silent workers. */
+void hub_conn_look_after_all(struct hub *hub);
+/* After a turn of the loop. */
+void hub_conn_free_dead(struct hub *hub);
+/* Closes and frees all, unsent messages included as far as the kernel takes them. */
+void hub_conn_close_all(struct hub *hub);
+
+#endif

@@ -1,0 +1,392 @@
+#include "hub/server/hub_lane.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "transport/poller.h"
+
+#define QUANTUM (256 << 10) /* bytes per round of turns and unit of weight */
+#define TURNS_PER_LOOK 4    /* for events, while something moves */
+#define PUBLISH_PAUSE (100 * NS_PER_MS) /* between two looks at all chunks of a part */
+
+struct mail {
+	struct hub_lane_msg *first, *last;
+};
+
+struct hub_lane {
+	uint32_t number;
+	struct loop *loop;
+	hub_lane_fn *returned;
+	void *context;
+	pthread_t thread;
+	struct poller poller;
+	struct hub_part *parts;    /* the lane thread's */
+	uint64_t published_ns;     /* the lane thread's */
+	_Atomic uint64_t idle_ns;
+
+	pthread_mutex_t lock;
+	struct mail in, out; /* guarded by the lock */
+	bool stops;          /* guarded by the lock */
+	struct loop_task returns;
+};
+
+/* ---- mail ---- */
+
+static void mail_put(struct mail *mail, struct hub_lane_msg *msg)
+{
+	msg->next = NULL;
+	if (mail->last)
+		mail->last->next = msg;
+	else
+		mail->first = msg;
+	mail->last = msg;
+}
+
+static struct hub_lane_msg *mail_take_all(struct mail *mail)
+{
+	struct hub_lane_msg *first = mail->first;
+
+	mail->first = mail->last = NULL;
+	return first;
+}
+
+static void free_msg(struct hub_lane_msg *msg)
+{
+	if (msg != &msg->part->open && msg != &msg->part->trouble && msg != &msg->part->close)
+		free(msg);
+}
+
+static void post(struct hub_lane_msg *msg)
+{
+	struct hub_lane *lane = msg->part->lane;
+
+	pthread_mutex_lock(&lane->lock);
+	mail_put(&lane->in, msg);
+	pthread_mutex_unlock(&lane->lock);
+	poller_wake(&lane->poller);
+}
+
+enum esp_status hub_lane_send(const struct hub_lane_msg *msg)
+{
+	struct hub_lane_msg *copy = malloc(sizeof(*copy));
+
+	if (!copy)
+		return ESP_ENOMEM;
+	*copy = *msg;
+	post(copy);
+	return ESP_OK;
+}
+
+void hub_part_open(struct hub_part *part)
+{
+	part->open = (struct hub_lane_msg){.kind = HUB_LANE_OPEN, .part = part, .fd = -1};
+	post(&part->open);
+}
+
+void hub_part_close(struct hub_part *part)
+{
+	part->close = (struct hub_lane_msg){.kind = HUB_LANE_CLOSE, .part = part, .fd = -1};
+	post(&part->close);
+}
+
+/* In the loop's thread. A function of the owner's may free the part of a message, but not the lane. */
+static void on_returns(struct loop_task *task)
+{
+	struct hub_lane *lane = (struct hub_lane *)(void *)((char *)task - offsetof(struct hub_lane, returns));
+
+	pthread_mutex_lock(&lane->lock);
+	struct hub_lane_msg *msg = mail_take_all(&lane->out);
+	pthread_mutex_unlock(&lane->lock);
+	while (msg) {
+		struct hub_lane_msg *next = msg->next, copy = *msg;
+
+		free_msg(msg);
+		lane->returned(lane->context, &copy);
+		msg = next;
+	}
+}
+
+static void give_back(struct hub_lane *lane, struct hub_lane_msg *msg)
+{
+	pthread_mutex_lock(&lane->lock);
+	mail_put(&lane->out, msg);
+	pthread_mutex_unlock(&lane->lock);
+	loop_post(lane->loop, &lane->returns);
+}
+
+/* ---- parts ---- */
+
+enum esp_status hub_part_make(struct hub_lane *lane, struct hub_session *session,
+                              const struct store_lane_config *config, uint32_t weight, struct hub_part **out,
+                              struct error *err)
+{
+	struct hub_part *part = calloc(1, sizeof(*part));
+	struct tcp_config tcp = {.peers = config->workers, .poller = &lane->poller};
+
+	assert(weight > 0 && config->lane == lane->number);
+	if (!part)
+		return error_set(err, ESP_ENOMEM, "no memory for a lane of the job");
+	part->lane = lane;
+	part->session = session;
+	part->weight = weight;
+	part->trouble = (struct hub_lane_msg){.kind = HUB_LANE_TROUBLE, .part = part, .fd = -1};
+	enum esp_status status = store_lane_open(config, &part->store, err);
+	if (status == ESP_OK)
+		status = tcp_open(&tcp, &store_lane_user, part->store, &part->tcp, err);
+	if (status != ESP_OK) {
+		hub_part_free(part);
+		return status;
+	}
+	*out = part;
+	return ESP_OK;
+}
+
+void hub_part_free(struct hub_part *part)
+{
+	if (!part)
+		return;
+	tcp_close(part->tcp);
+	store_lane_close(part->store);
+	free(part);
+}
+
+static void part_remove(struct hub_part *part)
+{
+	struct hub_part **at = &part->lane->parts;
+
+	while (*at != part)
+		at = &(*at)->next;
+	*at = part->next;
+	tcp_close(part->tcp);
+	part->tcp = NULL;
+}
+
+static void publish(struct hub_part *part)
+{
+	struct store_lane_stats stats = store_lane_stats(part->store);
+	uint64_t least = 0, most;
+
+	(void)store_lane_versions(part->store, &least, &most);
+	atomic_store_explicit(&part->counts.rounds, stats.rounds, memory_order_relaxed);
+	atomic_store_explicit(&part->counts.pushed_bytes, stats.pushed_bytes, memory_order_relaxed);
+	atomic_store_explicit(&part->counts.pulled_bytes, stats.pulled_bytes, memory_order_relaxed);
+	atomic_store_explicit(&part->counts.parked, stats.parked, memory_order_relaxed);
+	atomic_store_explicit(&part->counts.least_version, least, memory_order_relaxed);
+}
+
+/* Has the part anything to say that the control thread must hear? */
+static void look_for_trouble(struct hub_part *part)
+{
+	if (part->is_in_trouble || !store_lane_take_trouble(part->store, &part->trouble.trouble))
+		return;
+	part->is_in_trouble = true;
+	give_back(part->lane, &part->trouble);
+}
+
+static uint64_t moved_bytes(const struct hub_part *part)
+{
+	struct store_lane_stats stats = store_lane_stats(part->store);
+
+	return stats.pushed_bytes + stats.pulled_bytes;
+}
+
+/* A part that has used up its share waits for the next round of turns. True: it has more to do. */
+static bool take_turn(struct hub_part *part)
+{
+	int64_t share = (int64_t)QUANTUM * part->weight;
+
+	if (!part->is_active && !tcp_has_work(part->tcp)) {
+		part->deficit = share;
+		return false;
+	}
+	if (part->deficit <= 0)
+		part->deficit += share;
+	if (part->deficit <= 0)
+		return true;
+	uint64_t before = moved_bytes(part);
+	part->is_active = tcp_poll(part->tcp, 0) > 0;
+	part->deficit -= (int64_t)(moved_bytes(part) - before);
+	look_for_trouble(part);
+	return part->is_active || tcp_has_work(part->tcp);
+}
+
+/* ---- the thread ---- */
+
+static void adopt(struct hub_part *part, struct hub_lane_msg *msg)
+{
+	struct error err;
+
+	/* A worker that is lost already is trouble that has been told. */
+	if (tcp_adopt(part->tcp, msg->worker, msg->fd, msg->is_checked, &err) == ESP_OK)
+		part->is_active = true;
+	else
+		tcp_drop(part->tcp, msg->worker, ESP_ELINK);
+	look_for_trouble(part);
+}
+
+/* True: the message goes back. */
+static bool obey(struct hub_lane *lane, struct hub_lane_msg *msg)
+{
+	struct hub_part *part = msg->part;
+
+	switch ((enum hub_lane_kind)msg->kind) {
+	case HUB_LANE_OPEN:
+		part->next = lane->parts;
+		lane->parts = part;
+		return false;
+	case HUB_LANE_ADOPT:
+		adopt(part, msg);
+		return false;
+	case HUB_LANE_LEAVE:
+		store_lane_leave(part->store, msg->worker);
+		look_for_trouble(part);
+		return true;
+	case HUB_LANE_ASK:
+		msg->workers = store_lane_missing(part->store, msg->tensor);
+		return true;
+	case HUB_LANE_CLOSE:
+		publish(part);
+		part_remove(part);
+		return true;
+	case HUB_LANE_TROUBLE:
+		break;
+	}
+	assert(!"a lane tells of trouble, and is told of none");
+	return false;
+}
+
+/* False: the lane is to end. */
+static bool take_mail(struct hub_lane *lane)
+{
+	pthread_mutex_lock(&lane->lock);
+	struct hub_lane_msg *msg = mail_take_all(&lane->in);
+	bool stops = lane->stops;
+	pthread_mutex_unlock(&lane->lock);
+	while (msg) {
+		struct hub_lane_msg *next = msg->next;
+
+		if (obey(lane, msg))
+			give_back(lane, msg);
+		else
+			free_msg(msg);
+		msg = next;
+	}
+	return !stops;
+}
+
+static bool has_news(const struct hub_lane *lane)
+{
+	for (const struct hub_part *part = lane->parts; part; part = part->next) {
+		if (store_lane_stats(part->store).rounds !=
+		    atomic_load_explicit(&part->counts.rounds, memory_order_relaxed))
+			return true;
+	}
+	return false;
+}
+
+static void publish_all(struct hub_lane *lane, uint64_t now_ns)
+{
+	for (struct hub_part *part = lane->parts; part; part = part->next)
+		publish(part);
+	lane->published_ns = now_ns;
+}
+
+static void sleep_until_events(struct hub_lane *lane)
+{
+	uint64_t before = clock_now_ns(), due = lane->published_ns + PUBLISH_PAUSE;
+	bool news = has_news(lane);
+
+	if (news && due <= before)
+		publish_all(lane, before);
+	poller_look(&lane->poller, news && due > before ? (int64_t)(due - before) : -1);
+	atomic_fetch_add_explicit(&lane->idle_ns, clock_now_ns() - before, memory_order_relaxed);
+}
+
+static void look_for_events(struct hub_lane *lane)
+{
+	uint64_t now = clock_now_ns();
+
+	poller_look(&lane->poller, 0);
+	if (now >= lane->published_ns + PUBLISH_PAUSE)
+		publish_all(lane, now);
+}
+
+static void *lane_main(void *argument)
+{
+	struct hub_lane *lane = argument;
+	char name[16];
+	unsigned turns = 0;
+
+	snprintf(name, sizeof(name), "esp-hub-%u", lane->number);
+	pthread_setname_np(pthread_self(), name);
+	while (take_mail(lane)) {
+		bool has_more = false;
+
+		for (struct hub_part *part = lane->parts; part; part = part->next)
+			has_more |= take_turn(part);
+		if (!has_more)
+			sleep_until_events(lane);
+		else if (++turns % TURNS_PER_LOOK == 0)
+			look_for_events(lane);
+	}
+	return NULL;
+}
+
+enum esp_status hub_lane_start(uint32_t number, struct loop *loop, hub_lane_fn *returned, void *context,
+                               struct hub_lane **out, struct error *err)
+{
+	struct hub_lane *lane = calloc(1, sizeof(*lane));
+	sigset_t all, before;
+
+	if (!lane)
+		return error_set(err, ESP_ENOMEM, "no memory for lane %u", number);
+	lane->number = number;
+	lane->loop = loop;
+	lane->returned = returned;
+	lane->context = context;
+	lane->returns.run = on_returns;
+	pthread_mutex_init(&lane->lock, NULL);
+	bool is_ready = poller_init(&lane->poller) == ESP_OK;
+	sigfillset(&all); /* signals are the control thread's */
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	bool runs = is_ready && pthread_create(&lane->thread, NULL, lane_main, lane) == 0;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (!runs) {
+		poller_fini(&lane->poller);
+		pthread_mutex_destroy(&lane->lock);
+		free(lane);
+		return error_set(err, ESP_ELIMIT, "no thread or descriptors for lane %u", number);
+	}
+	*out = lane;
+	return ESP_OK;
+}
+
+void hub_lane_stop(struct hub_lane *lane)
+{
+	if (!lane)
+		return;
+	pthread_mutex_lock(&lane->lock);
+	lane->stops = true;
+	pthread_mutex_unlock(&lane->lock);
+	poller_wake(&lane->poller);
+	pthread_join(lane->thread, NULL);
+	assert(!lane->parts && !lane->in.first);
+	poller_fini(&lane->poller);
+	pthread_mutex_destroy(&lane->lock);
+	free(lane);
+}
+
+uint32_t hub_lane_number(const struct hub_lane *lane)
+{
+	return lane->number;
+}
+
+uint64_t hub_lane_idle_ns(const struct hub_lane *lane)
+{
+	return atomic_load_explicit(&lane->idle_ns, memory_order_relaxed);
+}

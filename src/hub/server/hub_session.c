@@ -1,0 +1,579 @@
+#include "hub/server/hub_session.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/number.h"
+#include "base/status.h"
+#include "hub/server/model_memory.h"
+
+#define WORKER_TEXT (HUB_HOST_NAME + 48u)
+
+static const char *worker_text(const struct hub_session *session, uint32_t worker, char text[WORKER_TEXT])
+{
+	const struct hub_worker *of = &session->workers[worker];
+
+	if (of->host[0])
+		snprintf(text, WORKER_TEXT, "worker %u on %s (process %u)", worker, of->host, of->pid);
+	else
+		snprintf(text, WORKER_TEXT, "worker %u", worker);
+	return text;
+}
+
+/* ---- the end ---- */
+
+static void bury(struct hub_session *session)
+{
+	struct hub *hub = session->hub;
+	struct hub_job *job = session->job;
+
+	assert(session->state == HUB_SESSION_ENDING && session->part_count == 0);
+	if (job) {
+		job->session = NULL;
+		job->used_ns = loop_now(&hub->loop);
+		job->rounds += session->rounds;
+		job->bytes += session->bytes;
+	} else {
+		assert(hub->orphans > 0);
+		hub->orphans--;
+	}
+	hub->memory_taken -= session->taken_bytes;
+	session->next_dead = hub->dead_sessions;
+	hub->dead_sessions = session;
+}
+
+static void free_session(struct hub_session *session)
+{
+	model_memory_free(session->memory, session->memory_bytes);
+	layout_fini(&session->layout);
+	free(session->tensors);
+	free(session->declared_by);
+	free(session->workers);
+	free(session);
+}
+
+void hub_session_free_dead(struct hub *hub)
+{
+	while (hub->dead_sessions) {
+		struct hub_session *session = hub->dead_sessions;
+
+		hub->dead_sessions = session->next_dead;
+		free_session(session);
+	}
+}
+
+static void close_parts(struct hub_session *session)
+{
+	session->state = HUB_SESSION_ENDING;
+	for (uint32_t i = 0; i < session->hub->config.lanes; i++) {
+		if (session->parts[i])
+			hub_part_close(session->parts[i]);
+	}
+	if (session->part_count == 0)
+		bury(session);
+}
+
+void hub_session_end(struct hub_session *session, enum esp_status status, uint32_t worker, const char *text)
+{
+	if (session->state == HUB_SESSION_ENDING)
+		return;
+	hub_log(session->hub, "job %s: the session ends: %s", session->job->name, text);
+	session->hub->sessions_failed++;
+	/* First, so that connections that close from here on find no session. */
+	session->state = HUB_SESSION_ENDING;
+	for (uint32_t i = 0; i < session->worker_count; i++) {
+		struct hub_conn *conn = session->workers[i].conn;
+
+		if (!conn)
+			continue;
+		session->workers[i].conn = NULL;
+		conn->session = NULL;
+		hub_conn_refuse(conn, status, worker, text);
+	}
+	close_parts(session);
+}
+
+static void fail(struct hub_session *session, enum esp_status status, uint32_t worker, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+static void fail(struct hub_session *session, enum esp_status status, uint32_t worker, const char *format, ...)
+{
+	char text[HUB_WHY_TEXT];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	hub_session_end(session, status, worker, text);
+}
+
+static void end_well(struct hub_session *session)
+{
+	hub_log(session->hub, "job %s: all workers have left", session->job->name);
+	close_parts(session);
+}
+
+/* ---- joining ---- */
+
+static struct hub_session *make_session(struct hub_job *job)
+{
+	struct hub_session *session = calloc(1, sizeof(*session));
+
+	if (session)
+		session->workers = calloc(job->workers, sizeof(*session->workers));
+	if (!session || !session->workers) {
+		free(session);
+		return NULL;
+	}
+	session->hub = job->hub;
+	session->job = job;
+	session->worker_count = job->workers;
+	session->number = ++job->hub->sessions_begun;
+	session->began_ns = loop_now(&job->hub->loop);
+	job->session = session;
+	return session;
+}
+
+static void refuse(struct hub_conn *conn, enum esp_status status, uint32_t worker, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+static void refuse(struct hub_conn *conn, enum esp_status status, uint32_t worker, const char *format, ...)
+{
+	char text[HUB_WHY_TEXT];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	hub_conn_refuse(conn, status, worker, text);
+}
+
+static void welcome(struct hub_conn *conn, const struct hub_session *session)
+{
+	struct hub_msg msg = {.type = HUB_MSG_WELCOME,
+	                      .welcome = {.session = session->number,
+	                                  .lanes = session->hub->config.lanes,
+	                                  .chunk_bytes = session->job->chunk_bytes}};
+
+	optimizer_encode(&session->job->optimizer, msg.welcome.optimizer);
+	hub_conn_send(conn, &msg);
+}
+
+/* The session for a worker that joins; NULL: the connection has been told why not. */
+static struct hub_session *session_for(struct hub_conn *conn, struct hub_job *job, uint32_t worker)
+{
+	struct hub_session *session = job->session ? job->session : make_session(job);
+	char text[WORKER_TEXT];
+
+	if (!session)
+		refuse(conn, ESP_ENOMEM, UINT32_MAX, "the hub has no memory for another session of job %s", job->name);
+	else if (session->state == HUB_SESSION_ENDING)
+		refuse(conn, ESP_ESTATE, UINT32_MAX, "the former run of job %s is ending: try again", job->name);
+	else if (session->workers[worker].has_joined)
+		refuse(conn, ESP_ESTATE, worker, "job %s has %s already: its workers have different numbers, and a job runs once at a time",
+		       job->name, worker_text(session, worker, text));
+	else
+		return session;
+	return NULL;
+}
+
+void hub_session_on_join(struct hub_conn *conn, const struct hub_msg_join *join)
+{
+	struct hub_job *job = hub_job_find(conn->hub, conn->job);
+
+	if (!job) {
+		hub_conn_end(conn);
+		return;
+	}
+	if (join->workers != job->workers || join->worker != conn->worker) {
+		refuse(conn, ESP_EMISMATCH, conn->worker, "job %s was created for %u workers, and worker %u was started for %u",
+		       job->name, job->workers, conn->worker, join->workers);
+		return;
+	}
+	struct hub_session *session = session_for(conn, job, join->worker);
+	if (!session)
+		return;
+	struct hub_worker *worker = &session->workers[join->worker];
+	*worker = (struct hub_worker){.conn = conn, .has_joined = true, .pid = join->pid};
+	memcpy(worker->host, join->host, sizeof(worker->host));
+	conn->session = session;
+	session->joined++;
+	welcome(conn, session);
+}
+
+/* ---- the model ---- */
+
+static enum esp_status take_memory(struct hub_session *session, struct error *err)
+{
+	struct hub *hub = session->hub;
+	char need[NUMBER_BYTES_TEXT], left[NUMBER_BYTES_TEXT], all[NUMBER_BYTES_TEXT];
+	uint64_t bytes = store_model_bytes(&session->layout, &session->job->optimizer);
+
+	for (uint32_t i = 0; i < hub->config.lanes; i++)
+		bytes += store_lane_bytes(&session->layout, i, session->worker_count);
+	uint64_t free_bytes = hub->config.memory_bytes - hub->memory_taken;
+	if (bytes > free_bytes)
+		return error_set(err, ESP_ELIMIT, "job %s needs %s of the hub's memory, and %s of %s are left (--memory)",
+		                 session->job->name, number_format_bytes(bytes, need), number_format_bytes(free_bytes, left),
+		                 number_format_bytes(hub->config.memory_bytes, all));
+	enum esp_status status = model_memory_take(&session->layout, &session->job->optimizer, &session->model,
+	                                           &session->memory, &session->memory_bytes, err);
+	if (status != ESP_OK)
+		return status;
+	session->taken_bytes = bytes;
+	hub->memory_taken += bytes;
+	return ESP_OK;
+}
+
+static enum esp_status make_parts(struct hub_session *session, const struct optimizer *optimizers, struct error *err)
+{
+	struct hub *hub = session->hub;
+
+	for (uint32_t i = 0; i < hub->config.lanes; i++) {
+		const struct store_lane_config config = {
+			.layout = &session->layout,
+			.model = &session->model,
+			.lane = i,
+			.workers = session->worker_count,
+			.optimizers = optimizers,
+		};
+		enum esp_status status =
+			hub_part_make(hub->lanes[i], session, &config, session->job->weight, &session->parts[i], err);
+		if (status != ESP_OK)
+			return status;
+	}
+	return ESP_OK;
+}
+
+/* Parts that no lane has been given yet. */
+static void free_parts(struct hub_session *session)
+{
+	for (uint32_t i = 0; i < session->hub->config.lanes; i++) {
+		hub_part_free(session->parts[i]);
+		session->parts[i] = NULL;
+	}
+}
+
+static enum esp_status open_parts(struct hub_session *session, struct error *err)
+{
+	struct optimizer *optimizers = calloc(session->layout.groups + 1u, sizeof(*optimizers));
+
+	if (!optimizers)
+		return error_set(err, ESP_ENOMEM, "the hub has no memory for the job's parameter groups");
+	for (uint32_t i = 0; i < session->layout.groups; i++)
+		optimizers[i] = session->job->optimizer;
+	enum esp_status status = make_parts(session, optimizers, err);
+	free(optimizers);
+	if (status != ESP_OK) {
+		free_parts(session);
+		return status;
+	}
+	for (uint32_t i = 0; i < session->hub->config.lanes; i++) {
+		hub_part_open(session->parts[i]);
+		session->part_count++;
+	}
+	return ESP_OK;
+}
+
+static enum esp_status begin(struct hub_session *session, struct error *err)
+{
+	enum esp_status status = layout_make(session->tensors, session->tensor_count, session->job->chunk_bytes,
+	                                     session->hub->config.lanes, &session->layout, err);
+
+	if (status == ESP_OK)
+		status = take_memory(session, err);
+	return status == ESP_OK ? open_parts(session, err) : status;
+}
+
+static void tell_ready(struct hub_session *session)
+{
+	const struct hub_msg msg = {.type = HUB_MSG_READY, .ready.digest = layout_digest(&session->layout)};
+	char text[NUMBER_BYTES_TEXT];
+
+	session->state = HUB_SESSION_RUNNING;
+	hub_log(session->hub, "job %s runs: %u tensors, %s of weights, %u chunks", session->job->name, session->tensor_count,
+	        number_format_bytes(session->layout.elements * sizeof(float), text), session->layout.chunks);
+	for (uint32_t i = 0; i < session->worker_count && session->state == HUB_SESSION_RUNNING; i++) {
+		if (session->workers[i].conn)
+			hub_conn_send(session->workers[i].conn, &msg);
+	}
+}
+
+static void begin_if_complete(struct hub_session *session)
+{
+	struct error err = {0};
+
+	if (session->complete < session->worker_count)
+		return;
+	enum esp_status status = begin(session, &err);
+	if (status == ESP_OK)
+		tell_ready(session);
+	else
+		fail(session, status, UINT32_MAX, "%s", err.text);
+}
+
+/* ---- tensors ---- */
+
+static bool has_room_for(struct hub_session *session, uint32_t total)
+{
+	if (session->has_count)
+		return true;
+	session->tensors = calloc(total + 1u, sizeof(*session->tensors));
+	session->declared_by = calloc(total + 1u, sizeof(*session->declared_by));
+	session->tensor_count = total;
+	session->has_count = session->tensors && session->declared_by;
+	return session->has_count;
+}
+
+static bool tensor_equal(const struct layout_tensor *a, const struct layout_tensor *b)
+{
+	return a->name == b->name && a->elements == b->elements && a->type == b->type && a->group == b->group;
+}
+
+/* A row as the worker declares it: the first that is known, or equal to what is. False: the session has failed. */
+static bool take_row(struct hub_session *session, uint32_t worker, uint32_t index, const struct hub_msg_tensor *row)
+{
+	const struct layout_tensor tensor = {
+		.name = row->name, .elements = row->elements, .type = row->type, .group = row->group};
+	struct layout_tensor *known = &session->tensors[index];
+
+	if (index == session->known) {
+		*known = tensor;
+		session->declared_by[index] = (uint16_t)worker;
+		session->known++;
+		return true;
+	}
+	assert(index < session->known);
+	if (tensor_equal(known, &tensor))
+		return true;
+	uint32_t other = session->declared_by[index];
+	if (known->elements != tensor.elements)
+		fail(session, ESP_EMISMATCH, worker, "worker %u has %" PRIu64 " elements in tensor %u, worker %u has %" PRIu64,
+		     worker, tensor.elements, index, other, known->elements);
+	else
+		fail(session, ESP_EMISMATCH, worker, "worker %u has another %s for tensor %u than worker %u", worker,
+		     known->name != tensor.name    ? "name"
+		     : known->type != tensor.type ? "type"
+		                                   : "parameter group",
+		     index, other);
+	return false;
+}
+
+static bool fits(struct hub_session *session, const struct hub_worker *worker, uint32_t number,
+                 const struct hub_msg_tensors *tensors)
+{
+	if (session->state != HUB_SESSION_GATHERING || tensors->first != worker->declared ||
+	    worker->declared == session->tensor_count + 1u)
+		fail(session, ESP_ECORRUPT, number, "worker %u declared tensors out of order", number);
+	else if (tensors->total > LAYOUT_TENSORS_MOST)
+		fail(session, ESP_ELIMIT, number, "worker %u has %u tensors, and a job has %u at most", number, tensors->total,
+		     LAYOUT_TENSORS_MOST);
+	else if (!has_room_for(session, tensors->total))
+		fail(session, ESP_ENOMEM, UINT32_MAX, "the hub has no memory for %u tensors", tensors->total);
+	else if (tensors->total != session->tensor_count)
+		fail(session, ESP_EMISMATCH, number, "worker %u has %u tensors, and other workers of the job have %u", number,
+		     tensors->total, session->tensor_count);
+	else
+		return true;
+	return false;
+}
+
+void hub_session_on_tensors(struct hub_conn *conn, const struct hub_msg_tensors *tensors)
+{
+	struct hub_session *session = conn->session;
+	struct hub_worker *worker = &session->workers[conn->worker];
+
+	if (!fits(session, worker, conn->worker, tensors))
+		return;
+	for (uint32_t i = 0; i < tensors->count; i++) {
+		struct hub_msg_tensor row = hub_msg_tensor_at(tensors, i);
+
+		if (!take_row(session, conn->worker, tensors->first + i, &row))
+			return;
+	}
+	worker->declared += tensors->count;
+	if (worker->declared < tensors->total)
+		return;
+	worker->declared = session->tensor_count + 1u; /* no further message fits */
+	session->complete++;
+	begin_if_complete(session);
+}
+
+/* ---- running ---- */
+
+bool hub_session_on_lane(struct hub_job *job, uint64_t number, uint32_t worker, uint32_t lane, int fd, bool checked)
+{
+	struct hub_session *session = job->session;
+	bool is_fit = session && session->number == number && session->state == HUB_SESSION_RUNNING &&
+	              session->workers[worker].conn && !session->workers[worker].has_left && session->parts[lane] &&
+	              !(session->workers[worker].lanes & UINT64_C(1) << lane);
+	const struct hub_lane_msg msg = {.kind = HUB_LANE_ADOPT,
+	                                 .part = is_fit ? session->parts[lane] : NULL,
+	                                 .worker = worker,
+	                                 .fd = fd,
+	                                 .is_checked = checked};
+
+	if (!is_fit || hub_lane_send(&msg) != ESP_OK) {
+		close(fd);
+		return false;
+	}
+	session->workers[worker].lanes |= UINT64_C(1) << lane;
+	return true;
+}
+
+/* To all lanes; the number of them. 0: the session has failed. */
+static uint32_t send_to_lanes(struct hub_session *session, struct hub_lane_msg msg)
+{
+	uint32_t lanes = session->hub->config.lanes;
+
+	for (uint32_t i = 0; i < lanes; i++) {
+		msg.part = session->parts[i];
+		if (hub_lane_send(&msg) != ESP_OK) {
+			fail(session, ESP_ENOMEM, UINT32_MAX, "the hub has no memory for messages to its lanes");
+			return 0;
+		}
+	}
+	return lanes;
+}
+
+void hub_session_on_ask(struct hub_conn *conn, uint32_t tensor)
+{
+	struct hub_session *session = conn->session;
+	struct hub_worker *worker = &session->workers[conn->worker];
+
+	if (session->state != HUB_SESSION_RUNNING || tensor >= session->layout.tensors || worker->answers_left > 0) {
+		fail(session, ESP_ECORRUPT, conn->worker, "worker %u asked for a tensor that there is not, or twice at a time",
+		     conn->worker);
+		return;
+	}
+	worker->asked_tensor = tensor;
+	worker->missing = 0;
+	worker->answers_left = session->hub->config.lanes;
+	(void)send_to_lanes(session, (struct hub_lane_msg){.kind = HUB_LANE_ASK, .worker = conn->worker, .fd = -1, .tensor = tensor});
+}
+
+void hub_session_on_leave(struct hub_conn *conn)
+{
+	struct hub_session *session = conn->session;
+	struct hub_worker *worker = &session->workers[conn->worker];
+
+	if (session->state != HUB_SESSION_RUNNING) {
+		fail(session, ESP_EPEER, conn->worker, "worker %u left before the job ran", conn->worker);
+		return;
+	}
+	if (worker->has_left)
+		return;
+	worker->has_left = true;
+	worker->leaves_left = session->hub->config.lanes;
+	(void)send_to_lanes(session, (struct hub_lane_msg){.kind = HUB_LANE_LEAVE, .worker = conn->worker, .fd = -1});
+}
+
+void hub_session_on_lost(struct hub_conn *conn, const char *why)
+{
+	struct hub_session *session = conn->session;
+	struct hub_worker *worker = &session->workers[conn->worker];
+	char text[WORKER_TEXT];
+
+	conn->session = NULL;
+	worker->conn = NULL;
+	if (session->state == HUB_SESSION_ENDING)
+		return;
+	if (!worker->has_left)
+		fail(session, ESP_EPEER, conn->worker, "%s %s", worker_text(session, conn->worker, text), why);
+	else if (++session->left == session->worker_count)
+		end_well(session);
+}
+
+/* ---- what lanes say ---- */
+
+/* "worker 1 on vm (process 12), worker 3 on vm (process 14)" as far as there is room. */
+static void list_workers(const struct hub_session *session, uint64_t workers, char *text, size_t room)
+{
+	size_t at = 0;
+
+	text[0] = '\0';
+	for (uint32_t i = 0; i < session->worker_count && at < room; i++) {
+		char one[WORKER_TEXT];
+
+		if (workers >> i & 1)
+			at += (size_t)snprintf(text + at, room - at, "%s%s", at > 0 ? ", " : "", worker_text(session, i, one));
+	}
+}
+
+static void on_asked(struct hub_session *session, const struct hub_lane_msg *msg)
+{
+	struct hub_worker *worker = &session->workers[msg->worker];
+	struct hub_msg answer = {.type = HUB_MSG_MISSING};
+
+	worker->missing |= msg->workers;
+	if (worker->answers_left == 0 || --worker->answers_left > 0 || !worker->conn)
+		return;
+	answer.missing.tensor = worker->asked_tensor;
+	answer.missing.workers = worker->missing;
+	list_workers(session, worker->missing, answer.missing.text, sizeof(answer.missing.text));
+	hub_conn_send(worker->conn, &answer);
+}
+
+static void on_left(struct hub_session *session, const struct hub_lane_msg *msg)
+{
+	const struct hub_msg ok = {.type = HUB_MSG_OK};
+	struct hub_worker *worker = &session->workers[msg->worker];
+
+	if (worker->leaves_left > 0 && --worker->leaves_left == 0 && worker->conn)
+		hub_conn_send(worker->conn, &ok);
+}
+
+static void on_trouble(struct hub_session *session, const struct store_trouble *trouble)
+{
+	char text[WORKER_TEXT];
+
+	if (trouble->why.text[0])
+		fail(session, trouble->status, trouble->worker, "%s", trouble->why.text);
+	else if (trouble->worker < session->worker_count)
+		fail(session, trouble->status, trouble->worker, "%s: %s",
+		     worker_text(session, trouble->worker, text),
+		     trouble->status == ESP_EPEER ? "its process has ended, or was killed" : status_text(trouble->status));
+	else
+		fail(session, trouble->status, UINT32_MAX, "%s", status_text(trouble->status));
+}
+
+static void on_closed(struct hub_session *session, struct hub_part *part)
+{
+	uint32_t lane = hub_lane_number(part->lane);
+
+	assert(session->parts[lane] == part);
+	session->rounds += atomic_load_explicit(&part->counts.rounds, memory_order_relaxed);
+	session->bytes += atomic_load_explicit(&part->counts.pushed_bytes, memory_order_relaxed);
+	session->parts[lane] = NULL;
+	hub_part_free(part);
+	if (--session->part_count == 0)
+		bury(session);
+}
+
+void hub_session_on_lane_msg(const struct hub_lane_msg *msg)
+{
+	struct hub_session *session = msg->part->session;
+
+	switch ((enum hub_lane_kind)msg->kind) {
+	case HUB_LANE_CLOSE:
+		on_closed(session, msg->part);
+		return;
+	case HUB_LANE_ASK:
+		on_asked(session, msg);
+		return;
+	case HUB_LANE_LEAVE:
+		on_left(session, msg);
+		return;
+	case HUB_LANE_TROUBLE:
+		on_trouble(session, &msg->trouble);
+		return;
+	case HUB_LANE_OPEN:
+	case HUB_LANE_ADOPT:
+		break;
+	}
+	assert(!"a lane does not return this message");
+}

@@ -1,0 +1,42 @@
+#include "hub/server/model_memory.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/number.h"
+
+#define ARRAY_ALIGN 4096u
+
+enum esp_status model_memory_take(const struct layout *layout, const struct optimizer *optimizer,
+                                  struct store_model *out, void **out_memory, size_t *out_bytes, struct error *err)
+{
+	uint32_t states = optimizer_states(optimizer);
+	size_t each = (layout->elements * sizeof(float) + ARRAY_ALIGN - 1) / ARRAY_ALIGN * ARRAY_ALIGN;
+	size_t bytes = each * (2 + states);
+	char text[NUMBER_BYTES_TEXT];
+
+	*out = (struct store_model){0};
+	*out_memory = NULL;
+	*out_bytes = 0;
+	if (bytes == 0)
+		return ESP_OK;
+	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	if (memory == MAP_FAILED)
+		return error_set(err, ESP_ENOMEM, "the hub's host has no %s of memory: %s", number_format_bytes(bytes, text),
+		                 strerror(errno));
+	float *at = memory;
+	out->weights = at;
+	out->sums = at + each / sizeof(float);
+	for (uint32_t i = 0; i < states; i++)
+		out->states[i] = at + (2 + i) * (each / sizeof(float));
+	*out_memory = memory;
+	*out_bytes = bytes;
+	return ESP_OK;
+}
+
+void model_memory_free(void *memory, size_t bytes)
+{
+	if (memory)
+		munmap(memory, bytes);
+}

@@ -1,0 +1,98 @@
+/*
+ * hub_link.h - the link of one worker to its parameter hub: a control connection, a data connection for each lane, and
+ * the thread "esp-hub-link" that drives them.
+ *
+ *     hub_link_open()      the control connection stands, and the worker has joined its job
+ *     hub_link_declare()   all workers have joined and have the same tensors; lanes are connected, the thread runs
+ *     hub_op_start() ...   calls on tensors, in the background
+ *     hub_link_close()
+ *
+ * Any thread may start and wait for calls; open, declare and close are called by one thread, with no call of another
+ * thread under way. Does I/O. After a failure, which stays, all calls end with it.
+ */
+#ifndef HUB_WORKER_HUB_LINK_H
+#define HUB_WORKER_HUB_LINK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "hub/control/ticket.h"
+#include "hub/layout.h"
+#include "math/optimizer.h"
+
+struct hub_link;
+
+struct hub_link_config {
+	const struct ticket *ticket; /* copied */
+	uint32_t worker, workers;
+	uint64_t join_ns;            /* most time to connect, and again to wait for the other workers */
+};
+
+/* ESP_EMISMATCH: the ticket is for another number of workers; ESP_EPEER, ESP_ELINK, ESP_ETIMEOUT, ESP_ESTATE, ESP_ENOMEM. */
+ESP_CHECKED enum esp_status hub_link_open(const struct hub_link_config *config, struct hub_link **out,
+                                          struct error *err);
+/* Once. ESP_EMISMATCH: workers differ; ESP_ELIMIT: the hub has not enough memory; others as of hub_link_open(). */
+ESP_CHECKED enum esp_status hub_link_declare(struct hub_link *link, const struct layout_tensor *tensors, uint32_t count,
+                                             struct error *err);
+/*
+ * If no call is under way the hub is told that the worker leaves, so that the other workers learn of it only if they
+ * need it; otherwise the job fails. NULL is fine. Calls that are not freed stay valid, and have ended.
+ */
+void hub_link_close(struct hub_link *link);
+
+const struct layout *hub_link_layout(const struct hub_link *link); /* NULL: nothing is declared */
+/* The optimizer that the job was created with. */
+const struct optimizer *hub_link_optimizer(const struct hub_link *link);
+uint32_t hub_link_worker(const struct hub_link *link);
+uint32_t hub_link_workers(const struct hub_link *link);
+const char *hub_link_job(const struct hub_link *link);
+bool hub_link_is_forked(const struct hub_link *link); /* this process is a child of the one that opened it */
+
+/* ---- calls ---- */
+
+/* The first member of every kind of work that the public header calls esp_work: which kind it is. */
+#define HUB_OP_HANDLE 0x6875626fu
+
+struct hub_op;
+
+struct hub_op_call {
+	uint8_t kind;         /* HUB_PUSH, HUB_PULL, HUB_PUSHPULL, HUB_SET */
+	uint32_t tensor;
+	const void *gradient; /* not of HUB_PULL; borrowed until the call has ended */
+	void *weights;        /* HUB_PULL, HUB_PUSHPULL; may be the gradient's memory */
+	uint64_t deadline_ns; /* from now on; after it the link fails with the names of the workers that are missing */
+	/* Called by the link's thread when the call has ended, before any thread that waits is told. NULL: none. */
+	void (*ended)(void *context, enum esp_status status);
+	void *context;
+};
+
+/* The caller frees it by hub_op_put(), at any time. ESP_ENOMEM; ESP_ESTATE: nothing is declared. */
+ESP_CHECKED enum esp_status hub_op_start(struct hub_link *link, const struct hub_op_call *call, struct hub_op **out,
+                                         struct error *err);
+/* ESP_PENDING: until_ns has come first. */
+enum esp_status hub_op_wait(struct hub_op *op, uint64_t until_ns);
+enum esp_status hub_op_test(const struct hub_op *op);
+/* Why a call that has ended has failed; ESP_OK: it has not. */
+enum esp_status hub_op_failure(const struct hub_op *op, struct error *out);
+void hub_op_put(struct hub_op *op);
+
+/*
+ * Holds for a parameter group from the next version on that this worker has not pushed for: *out_version. Every worker
+ * does the same before it pushes for that version, or the job fails. ESP_EINVAL: no such group; ESP_ENOMEM; ESP_ESTATE.
+ */
+ESP_CHECKED enum esp_status hub_link_set_optimizer(struct hub_link *link, uint16_t group,
+                                                   const struct optimizer *optimizer, uint64_t *out_version,
+                                                   struct error *err);
+
+/* ESP_OK, or why the link has failed. */
+enum esp_status hub_link_failure(struct hub_link *link, struct error *out);
+
+struct hub_link_stats {
+	uint64_t calls;                        /* that have ended well */
+	uint64_t pushed_bytes, pulled_bytes;   /* gradients and weights of these */
+	uint64_t sent_bytes, received_bytes;   /* payload of the data connections, frames included */
+};
+struct hub_link_stats hub_link_stats(struct hub_link *link);
+
+#endif

@@ -1,0 +1,117 @@
+/*
+ * link_state.h - what a worker's link to its hub is made of. Private to hub/worker.
+ */
+#ifndef HUB_WORKER_LINK_STATE_H
+#define HUB_WORKER_LINK_STATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/types.h>
+
+#include "hub/client/client_lane.h"
+#include "hub/control/msg_socket.h"
+#include "hub/worker/hub_link.h"
+#include "transport/poller.h"
+#include "transport/tcp/tcp.h"
+
+/* A call, or a change of an optimizer, on its way to the lanes. */
+struct hub_op {
+	uint32_t handle;         /* HUB_OP_HANDLE; first member */
+	atomic_uint references;  /* the caller's and the link's */
+	struct hub_link *link;   /* until it has ended */
+	struct hub_op_call call;
+	struct optimizer optimizer; /* HUB_HYPER */
+	uint64_t version;           /* HUB_HYPER: from which it holds */
+	uint64_t until_ns;
+	_Atomic int status;      /* ESP_PENDING until it has ended */
+	struct error failure;    /* once it has failed */
+	uint32_t left;           /* the thread's: parts that have not ended */
+	struct hub_op *next, *previous; /* in the queue; then among those under way */
+	struct client_part parts[]; /* by lane */
+};
+
+struct hub_op_list {
+	struct hub_op *first, *last;
+};
+
+struct link_lane {
+	struct client_lane *client; /* owned */
+	struct tcp *tcp;            /* owned */
+	bool is_active;             /* its last turn moved something, or it was given work */
+};
+
+enum link_control_state {
+	LINK_CONTROL_OPEN,
+	LINK_CONTROL_LEAVING, /* LEAVE is sent, and OK has not come */
+	LINK_CONTROL_ENDED,   /* OK has come, or the connection is no more */
+};
+
+/* The control connection while the thread runs; the thread's. */
+struct link_control {
+	struct poller_subject subject;
+	bool readable, writable;
+	uint8_t state;       /* enum link_control_state */
+	uint64_t heard_ns;
+	bool is_pinged;
+	/* A call is late, and the hub was asked which workers it waits for. */
+	struct hub_op *late; /* NULL: none, or it has ended meanwhile */
+	bool is_asking;      /* no answer has come */
+	uint64_t answer_by_ns;
+	/* A data connection has failed: the reason is awaited on this connection. 0: none has. */
+	uint64_t reason_by_ns;
+	struct error suspicion;
+};
+
+struct hub_link {
+	struct hub_link_config config;
+	struct ticket ticket;
+	pid_t process; /* that opened it */
+	struct msg_socket socket;
+	uint64_t session;
+	uint32_t lane_count, chunk_bytes;
+	struct optimizer optimizer; /* the job's */
+	struct layout layout;
+	bool is_declared;
+
+	struct poller poller;
+	pthread_t thread;
+	bool runs;
+	struct link_lane *lanes;  /* by lane */
+	struct link_control control;
+	struct hub_op_list under_way; /* the thread's; the one that is due first stands first */
+
+	pthread_mutex_t lock;     /* guards what follows */
+	pthread_cond_t changed;   /* a call has ended */
+	struct hub_op_list queue; /* started, not taken by the thread yet */
+	uint32_t unfinished;      /* calls */
+	uint64_t *next_version;   /* by tensor: that the next push begins from */
+	bool stops;               /* the thread is to end */
+	bool leaves;              /* after it has left the job in order */
+	struct error failure;     /* status ESP_OK: none */
+	struct hub_link_stats stats;
+};
+
+/* ---- hub_op.c ---- */
+void op_list_append(struct hub_op_list *list, struct hub_op *op);
+/* Behind those that are due at the same time or before. */
+void op_list_insert(struct hub_op_list *list, struct hub_op *op);
+void op_list_remove(struct hub_op_list *list, struct hub_op *op);
+/* With the lock held: no call of the link stands in it any more. */
+void op_end_locked(struct hub_link *link, struct hub_op *op, enum esp_status status);
+
+/* ---- link_thread.c ---- */
+ESP_CHECKED enum esp_status link_thread_start(struct hub_link *link, struct error *err);
+/* Wakes the thread, which leaves the job in order if `leaves`, and waits until it has ended. */
+void link_thread_stop(struct hub_link *link, bool leaves);
+/* The thread's: the first failure stays, and all calls end with it. */
+void link_fail(struct hub_link *link, const struct error *why);
+
+/* ---- link_control.c: the thread's ---- */
+ESP_CHECKED enum esp_status link_control_begin(struct hub_link *link, struct error *err);
+void link_control_end(struct hub_link *link);
+/* Moves messages, looks after silence and late calls. Returns when to call again at the latest. */
+uint64_t link_control_turn(struct hub_link *link, uint64_t now_ns);
+/* A lane has failed: the hub's reason is awaited for a while. */
+void link_control_suspect(struct hub_link *link, enum esp_status status, uint32_t lane, uint64_t now_ns);
+
+#endif
