@@ -13,6 +13,7 @@
 #include "base/number.h"
 #include "cli/hub.h"
 #include "espalier/espalier.h"
+#include "hub/layout.h"
 #include "hub/server/hub.h"
 #include "node/auth/private_file.h"
 #include "report/options.h"
@@ -96,7 +97,7 @@ int cli_hub_serve(int argc, char **argv)
 {
 	const char *listen = "0.0.0.0:7700", *key_file = HUB_KEY_FILE, *metrics = NULL;
 	uint64_t memory = default_memory(), jobs = JOBS_DEFAULT, idle_seconds = 0;
-	uint64_t lanes = cores_usable() > LANES_DEFAULT_MOST ? LANES_DEFAULT_MOST : cores_usable();
+	uint64_t lanes = cores_allowed() > LANES_DEFAULT_MOST ? LANES_DEFAULT_MOST : cores_allowed();
 	struct hub_config config = {.log = log_line, .version = esp_version()};
 	struct key key;
 	struct error err;

@@ -14,6 +14,7 @@ static const struct cli_command *const commands[] = {
 	&cli_demo,
 	&cli_diagnose,
 	&cli_doctor,
+	&cli_hub,
 	&cli_lab,
 	&cli_plan,
 	&cli_probe,
