@@ -1,0 +1,178 @@
+/*
+ * store_chunk.c - the rounds of a chunk: terms are added in worker order, and the finished sum updates the weights.
+ */
+#include <assert.h>
+
+#include "hub/store/store_state.h"
+#include "math/math.h"
+
+static bool is_push(const struct store_request *request)
+{
+	return request->kind == HUB_PUSH || request->kind == HUB_PUSHPULL;
+}
+
+/* ---- terms ---- */
+
+/* Frees the slots of the terms of workers [from, to), which are in the sum. */
+static void free_slots(struct store_lane *lane, uint32_t chunk, uint32_t from, uint32_t to)
+{
+	for (uint32_t worker = from; worker < to; worker++) {
+		struct store_request *request = store_request(lane, chunk, worker);
+
+		store_values_release(&lane->values, lane->pool.slots[request->link].value);
+		store_pool_put(&lane->pool, request->link);
+		request->link = STORE_NO_SLOT;
+	}
+}
+
+/* The next term in worker order: where it lies, if it has come and has the round's hyper-parameters. */
+static const void *next_term(struct store_lane *lane, uint32_t number, uint32_t worker)
+{
+	const struct store_chunk *chunk = &lane->chunks[number];
+
+	if (worker == lane->config.workers || !(chunk->terms >> worker & 1))
+		return NULL;
+	uint32_t slot = store_request(lane, number, worker)->link;
+	if (lane->pool.slots[slot].value != chunk->value) {
+		store_blame_value(lane, number, worker, lane->pool.slots[slot].value);
+		return NULL;
+	}
+	return store_pool_at(&lane->pool, slot);
+}
+
+/* Adds the terms whose turn it is: ((t0 + t1) + t2) + ... */
+static void add_terms(struct store_lane *lane, uint32_t number)
+{
+	struct store_chunk *chunk = &lane->chunks[number];
+	const struct layout_chunk *cut = store_cut(lane, number);
+	float *sum = lane->config.model->sums + cut->at;
+	const void *sources[STORE_WORKERS_MOST] = {sum};
+	uint32_t count = 1;
+	const void *term;
+
+	assert(chunk->added > 0);
+	while ((term = next_term(lane, number, chunk->added + count - 1)) != NULL)
+		sources[count++] = term;
+	if (count == 1)
+		return;
+	math_fold_many(ESP_F32, ESP_SUM, sum, sources, count, cut->elements);
+	free_slots(lane, number, chunk->added, chunk->added + count - 1);
+	chunk->added += count - 1;
+}
+
+void store_chunk_term(struct store_lane *lane, uint32_t number, uint32_t worker, uint32_t value)
+{
+	struct store_chunk *chunk = &lane->chunks[number];
+	struct store_request *request = store_request(lane, number, worker);
+
+	assert(is_push(request) && request->state == STORE_COMING && !(chunk->terms >> worker & 1));
+	request->state = STORE_WAITING;
+	chunk->terms |= UINT64_C(1) << worker;
+	lane->stats.pushed_bytes += store_cut(lane, number)->elements * sizeof(float);
+	if (worker == 0) {
+		assert(chunk->added == 0 && chunk->has_weights && request->link == STORE_NO_SLOT);
+		chunk->value = value;
+		chunk->added = 1;
+	} else {
+		lane->pool.slots[request->link].value = value;
+		lane->stats.parked += chunk->added != worker;
+	}
+	if (chunk->added > 0)
+		add_terms(lane, number);
+	if (lane->left & ~chunk->terms)
+		store_blame_left(lane, number);
+	store_chunk_try_update(lane, number);
+}
+
+/* ---- the update ---- */
+
+static void optimize(struct store_lane *lane, uint32_t number)
+{
+	const struct store_chunk *chunk = &lane->chunks[number];
+	const struct layout_chunk *cut = store_cut(lane, number);
+	const struct store_model *model = lane->config.model;
+	struct optimizer_step step = {
+		.optimizer = store_values_get(&lane->values, chunk->value),
+		.step = chunk->version + 1,
+		.contributors = lane->config.workers,
+		.weights = model->weights + cut->at,
+		.sum = model->sums + cut->at,
+	};
+
+	for (uint32_t i = 0; i < lane->states; i++)
+		step.states[i] = model->states[i] + cut->at;
+	optimizer_run(&step, cut->elements);
+}
+
+/* The least version has risen, if this was the last chunk that had it. */
+static void count_version(struct store_lane *lane, uint64_t version)
+{
+	lane->most = version > lane->most ? version : lane->most;
+	if (version - 1 != lane->least || --lane->at_least > 0)
+		return;
+	lane->least = UINT64_MAX;
+	for (uint32_t i = 0; i < lane->chunk_count; i++) {
+		if (lane->chunks[i].version < lane->least) {
+			lane->least = lane->chunks[i].version;
+			lane->at_least = 0;
+		}
+		lane->at_least += lane->chunks[i].version == lane->least;
+	}
+}
+
+static void answer_all(struct store_lane *lane, uint32_t number)
+{
+	for (uint32_t worker = 0; worker < lane->config.workers; worker++) {
+		assert(is_push(store_request(lane, number, worker)));
+		store_send_due(lane, number, worker);
+	}
+}
+
+void store_chunk_try_update(struct store_lane *lane, uint32_t number)
+{
+	struct store_chunk *chunk = &lane->chunks[number];
+
+	if (chunk->added < lane->config.workers || chunk->sending > 0)
+		return;
+	assert(chunk->has_weights && chunk->terms == store_all(lane));
+	optimize(lane, number);
+	store_values_release(&lane->values, chunk->value);
+	chunk->version++;
+	chunk->terms = 0;
+	chunk->added = 0;
+	lane->stats.rounds++;
+	count_version(lane, chunk->version);
+	answer_all(lane, number);
+}
+
+/* ---- weights ---- */
+
+void store_chunk_set(struct store_lane *lane, uint32_t number)
+{
+	struct store_chunk *chunk = &lane->chunks[number];
+
+	assert(!chunk->has_weights && chunk->version == 0);
+	chunk->has_weights = true;
+	store_request(lane, number, 0)->state = STORE_WAITING;
+	store_send_due(lane, number, 0);
+	for (uint32_t worker = 1; worker < lane->config.workers && chunk->pulls > 0; worker++) {
+		const struct store_request *request = store_request(lane, number, worker);
+
+		if (request->kind == HUB_PULL && request->state == STORE_WAITING) {
+			chunk->pulls--;
+			store_send_due(lane, number, worker);
+		}
+	}
+	assert(chunk->pulls == 0);
+}
+
+void store_chunk_pull(struct store_lane *lane, uint32_t number, uint32_t worker)
+{
+	struct store_chunk *chunk = &lane->chunks[number];
+
+	store_request(lane, number, worker)->state = STORE_WAITING;
+	if (chunk->has_weights)
+		store_send_due(lane, number, worker);
+	else
+		chunk->pulls++;
+}

@@ -1,0 +1,716 @@
+#include "hub/store/store_lane.h"
+
+#include <malloc.h>
+#include <math.h>
+
+#include "base/check.h"
+
+#define WORKERS 3u
+#define ELEMENTS 100u /* of tensor 0: two chunks of 64 and 36 */
+#define CHUNKS 4u     /* of all tensors */
+
+/* A lane and what its workers have sent. Tensor 0 has chunks 0 and 1, tensor 1 none, tensors 2 and 3 one each. */
+struct rig {
+	struct layout layout;
+	struct store_model model;
+	struct store_lane *lane;
+	uint32_t sent[STORE_WORKERS_MOST], got[STORE_WORKERS_MOST]; /* messages */
+};
+
+static const struct transport_user *const user = &store_lane_user;
+static const struct optimizer plain_sgd = {.kind = OPTIMIZER_SGD, .lr = 0.5};
+
+static void rig_open(struct rig *rig, uint32_t workers, const struct optimizer *optimizer)
+{
+	const struct layout_tensor tensors[] = {
+		{1, ELEMENTS, ESP_F32, 0}, {2, 0, ESP_F32, 0}, {3, 5, ESP_F32, 1}, {4, 7, ESP_F32, 0},
+	};
+	const struct optimizer optimizers[2] = {*optimizer, *optimizer};
+
+	*rig = (struct rig){0};
+	CHECK(layout_make(tensors, 4, LAYOUT_CHUNK_LEAST, 1, &rig->layout, NULL) == ESP_OK);
+	CHECK(rig->layout.chunks == CHUNKS && rig->layout.chunk[1].elements == 36);
+	rig->model.weights = calloc(rig->layout.elements, sizeof(float));
+	rig->model.sums = calloc(rig->layout.elements, sizeof(float));
+	for (uint32_t i = 0; i < optimizer_states(optimizer); i++)
+		rig->model.states[i] = calloc(rig->layout.elements, sizeof(float));
+	struct store_lane_config config = {.layout = &rig->layout, .model = &rig->model, .workers = workers,
+	                                   .optimizers = optimizers};
+	CHECK(store_lane_open(&config, &rig->lane, NULL) == ESP_OK);
+}
+
+static void rig_close(struct rig *rig)
+{
+	store_lane_close(rig->lane);
+	free(rig->model.weights);
+	free(rig->model.sums);
+	for (uint32_t i = 0; i < OPTIMIZER_STATES; i++)
+		free(rig->model.states[i]);
+	layout_fini(&rig->layout);
+}
+
+/* ---- what workers send ---- */
+
+static enum esp_status begin(struct rig *rig, uint32_t worker, uint8_t kind, uint32_t chunk, uint32_t version,
+                             uint32_t bytes)
+{
+	struct transport_message message = {.channel = kind, .index = rig->sent[worker]++, .call = chunk, .ack = version,
+	                                    .bytes = bytes};
+
+	return user->begin(rig->lane, worker, &message);
+}
+
+/* The rest of a message, in two pieces. */
+static void finish(struct rig *rig, uint32_t worker, uint8_t kind, const void *data, uint32_t bytes)
+{
+	const uint8_t *from = data;
+
+	for (uint32_t done = 0; done < bytes;) {
+		struct transport_room room = user->room(rig->lane, worker, kind);
+		uint32_t piece = done == 0 && bytes > 1 ? bytes / 2 : bytes - done;
+
+		CHECK(room.at && room.bytes == bytes - done);
+		memcpy(room.at, from + done, piece);
+		user->arrived(rig->lane, worker, kind, piece);
+		done += piece;
+	}
+	user->ended(rig->lane, worker, kind);
+}
+
+static void send(struct rig *rig, uint32_t worker, uint8_t kind, uint32_t chunk, uint32_t version, float value)
+{
+	float data[64];
+	uint32_t elements = rig->layout.chunk[chunk].elements, bytes = kind == HUB_PULL ? 0 : elements * 4;
+
+	for (uint32_t i = 0; i < elements; i++)
+		data[i] = value;
+	CHECK(begin(rig, worker, kind, chunk, version, bytes) == ESP_OK);
+	finish(rig, worker, kind, data, bytes);
+}
+
+static void hyper(struct rig *rig, uint32_t worker, uint32_t group, uint32_t version, const struct optimizer *optimizer)
+{
+	uint8_t bytes[OPTIMIZER_BYTES];
+
+	optimizer_encode(optimizer, bytes);
+	CHECK(begin(rig, worker, HUB_HYPER, group, version, OPTIMIZER_BYTES) == ESP_OK);
+	finish(rig, worker, HUB_HYPER, bytes, OPTIMIZER_BYTES);
+}
+
+static void set_all(struct rig *rig, float value)
+{
+	struct transport_message message;
+
+	for (uint32_t chunk = 0; chunk < CHUNKS; chunk++) {
+		send(rig, 0, HUB_SET, chunk, 0, value);
+		CHECK(user->next(rig->lane, 0, &message) && message.channel == HUB_DONE && message.call == chunk);
+		rig->got[0]++;
+	}
+	while (user->ready(rig->lane) != UINT32_MAX) {
+	}
+}
+
+/* ---- what they get ---- */
+
+static struct transport_message answer(struct rig *rig, uint32_t worker, uint8_t kind, uint32_t chunk, uint32_t version)
+{
+	struct transport_message message;
+
+	CHECK(user->next(rig->lane, worker, &message));
+	CHECK_U64(message.channel, kind);
+	CHECK_U64(message.index, rig->got[worker]++);
+	CHECK_U64(message.call, chunk);
+	CHECK_U64(message.ack, version);
+	CHECK_U64(message.bytes, kind == HUB_DONE ? 0 : rig->layout.chunk[chunk].elements * 4);
+	CHECK(!message.is_credit);
+	return message;
+}
+
+/* Weights that are all the same. */
+static void weights(struct rig *rig, uint32_t worker, uint32_t chunk, uint32_t version, float value)
+{
+	struct transport_message message = answer(rig, worker, HUB_WEIGHTS, chunk, version);
+	const float *data = message.data;
+
+	for (uint32_t i = 0; i < rig->layout.chunk[chunk].elements; i++)
+		CHECK_MSG(data[i] == value, "weight %u is %g, expected %g", i, (double)data[i], (double)value);
+	user->sent(rig->lane, worker, HUB_WEIGHTS, message.cookie);
+}
+
+static bool has_answer(struct rig *rig, uint32_t worker)
+{
+	struct transport_message message;
+
+	return user->next(rig->lane, worker, &message);
+}
+
+static void check_calm(struct rig *rig)
+{
+	struct store_trouble trouble;
+
+	CHECK(!store_lane_take_trouble(rig->lane, &trouble));
+	CHECK(user->failed(rig->lane) == ESP_OK);
+}
+
+/* One trouble and no other, whose sentence has these words. */
+static void check_trouble(struct rig *rig, enum esp_status status, uint32_t worker, const char *words)
+{
+	struct store_trouble trouble = {0};
+
+	CHECK(store_lane_take_trouble(rig->lane, &trouble));
+	CHECK_MSG(trouble.status == status && trouble.worker == worker, "status %d, worker %u: %s", trouble.status,
+	          trouble.worker, trouble.why.text);
+	CHECK_MSG(strstr(trouble.why.text, words), "\"%s\" does not say \"%s\"", trouble.why.text, words);
+	CHECK(words[0] != '\0' || trouble.why.text[0] == '\0');
+	CHECK(!store_lane_take_trouble(rig->lane, &trouble));
+}
+
+/* ---- rounds ---- */
+
+static void test_answers(void)
+{
+	struct rig rig;
+
+	rig_open(&rig, WORKERS, &plain_sgd);
+	set_all(&rig, 10);
+	send(&rig, 2, HUB_PUSHPULL, 1, 0, 3);
+	send(&rig, 1, HUB_PULL, 1, 0, 0);
+	CHECK(user->ready(rig.lane) == 1 && user->ready(rig.lane) == UINT32_MAX);
+	weights(&rig, 1, 1, 0, 10);
+	send(&rig, 0, HUB_PUSH, 1, 0, 1);
+	CHECK(!has_answer(&rig, 0) && !has_answer(&rig, 2));
+	send(&rig, 1, HUB_PUSHPULL, 1, 0, 2);
+	CHECK(user->ready(rig.lane) == 0 && user->ready(rig.lane) == 1 && user->ready(rig.lane) == 2);
+	answer(&rig, 0, HUB_DONE, 1, 1);
+	weights(&rig, 1, 1, 1, 9); /* 10 - 0.5 * (1 + 2 + 3) / 3 */
+	weights(&rig, 2, 1, 1, 9);
+	CHECK(!has_answer(&rig, 0) && !has_answer(&rig, 1) && !has_answer(&rig, 2));
+	struct store_lane_stats stats = store_lane_stats(rig.lane);
+	CHECK(stats.rounds == 1 && stats.pushed_bytes == 3 * 36 * 4 && stats.pulled_bytes == 3 * 36 * 4);
+	CHECK(stats.parked == 1 && stats.slots == 2); /* worker 1's did not wait */
+	check_calm(&rig);
+	rig_close(&rig);
+}
+
+/* Weights that are asked for before they are set, and terms that come before. */
+static void test_before_set(void)
+{
+	struct rig rig;
+
+	rig_open(&rig, WORKERS, &plain_sgd);
+	send(&rig, 1, HUB_PULL, 0, 0, 0);
+	send(&rig, 2, HUB_PUSH, 0, 0, 6);
+	CHECK(!has_answer(&rig, 1) && user->ready(rig.lane) == UINT32_MAX);
+	CHECK_U64(store_lane_missing(rig.lane, 0), 1 | 2);
+	send(&rig, 0, HUB_SET, 0, 0, 4);
+	answer(&rig, 0, HUB_DONE, 0, 0);
+	weights(&rig, 1, 0, 0, 4);
+	CHECK(!has_answer(&rig, 2));
+	send(&rig, 0, HUB_PULL, 0, 0, 0);
+	weights(&rig, 0, 0, 0, 4);
+	send(&rig, 0, HUB_PUSH, 0, 0, 6);
+	send(&rig, 1, HUB_PUSH, 0, 0, 6);
+	for (uint32_t worker = 0; worker < WORKERS; worker++)
+		answer(&rig, worker, HUB_DONE, 0, 1);
+	check_calm(&rig);
+	rig_close(&rig);
+}
+
+/* An answer that is being sent borrows the weights: the update waits. */
+static void test_borrowed(void)
+{
+	struct rig rig;
+
+	rig_open(&rig, WORKERS, &plain_sgd);
+	set_all(&rig, 10);
+	send(&rig, 1, HUB_PULL, 0, 0, 0);
+	send(&rig, 2, HUB_PULL, 0, 0, 0);
+	struct transport_message first = answer(&rig, 1, HUB_WEIGHTS, 0, 0), second = answer(&rig, 2, HUB_WEIGHTS, 0, 0);
+	CHECK(first.content == second.content && first.content != 0);
+	for (uint32_t worker = 0; worker < WORKERS; worker++)
+		send(&rig, worker, HUB_PUSHPULL, 0, 0, 2);
+	user->sent(rig.lane, 2, HUB_WEIGHTS, second.cookie);
+	CHECK(!has_answer(&rig, 0) && *(const float *)first.data == 10);
+	CHECK_U64(store_lane_missing(rig.lane, 0), 0);
+	user->sent(rig.lane, 1, HUB_WEIGHTS, first.cookie);
+	struct transport_message third = answer(&rig, 1, HUB_WEIGHTS, 0, 1);
+	CHECK(third.content != first.content && *(const float *)third.data == 9);
+	check_calm(&rig);
+	rig_close(&rig);
+}
+
+/* The order of addition is that of the workers, whatever comes first: in float32, (2^24 + 1) + -2^24 is 0, not 1. */
+static void test_order(void)
+{
+	const float terms[WORKERS] = {0x1p24f, 1, -0x1p24f};
+	const uint32_t orders[6][WORKERS] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+	const struct optimizer avg = {.kind = OPTIMIZER_AVG};
+
+	for (int i = 0; i < 6; i++) {
+		struct rig rig;
+
+		rig_open(&rig, WORKERS, &avg);
+		set_all(&rig, 10);
+		for (uint32_t j = 0; j < WORKERS; j++)
+			send(&rig, orders[i][j], HUB_PUSHPULL, 3, 0, terms[orders[i][j]]);
+		weights(&rig, 1, 3, 1, 0);
+		rig_close(&rig);
+	}
+}
+
+/* Nothing follows from a term that has not come whole. */
+static void test_unfinished(void)
+{
+	float data[64] = {0};
+	struct rig rig;
+
+	rig_open(&rig, 2, &plain_sgd);
+	set_all(&rig, 10);
+	send(&rig, 1, HUB_PUSHPULL, 0, 0, 8);
+	CHECK(begin(&rig, 0, HUB_PUSHPULL, 0, 0, 256) == ESP_OK);
+	struct transport_room room = user->room(rig.lane, 0, HUB_PUSHPULL);
+	memcpy(room.at, data, 256);
+	user->arrived(rig.lane, 0, HUB_PUSHPULL, 256);
+	CHECK(!has_answer(&rig, 1));
+	CHECK_U64(store_lane_missing(rig.lane, 0), 1);
+	user->ended(rig.lane, 0, HUB_PUSHPULL);
+	weights(&rig, 1, 0, 1, 8);
+	rig_close(&rig);
+}
+
+static void test_nan(void)
+{
+	float data[7] = {1, NAN, INFINITY, -INFINITY, 1, 1, 1};
+	struct rig rig;
+
+	rig_open(&rig, 2, &plain_sgd);
+	set_all(&rig, 10);
+	CHECK(begin(&rig, 1, HUB_PUSH, 3, 0, 28) == ESP_OK);
+	finish(&rig, 1, HUB_PUSH, data, 28);
+	data[1] = 1;
+	CHECK(begin(&rig, 0, HUB_PUSHPULL, 3, 0, 28) == ESP_OK);
+	finish(&rig, 0, HUB_PUSHPULL, data, 28);
+	const float *got = answer(&rig, 0, HUB_WEIGHTS, 3, 1).data;
+	CHECK(got[0] == 9.5f && isnan(got[1]) && got[2] == -INFINITY && got[3] == INFINITY && got[6] == 9.5f);
+	check_calm(&rig);
+	rig_close(&rig);
+}
+
+/* Answers leave in the order in which they became due. */
+static void test_due_order(void)
+{
+	struct rig rig;
+
+	rig_open(&rig, 1, &plain_sgd);
+	set_all(&rig, 10);
+	send(&rig, 0, HUB_PULL, 2, 0, 0);
+	send(&rig, 0, HUB_PUSH, 3, 0, 2);
+	send(&rig, 0, HUB_PUSHPULL, 0, 0, 2);
+	weights(&rig, 0, 2, 0, 10);
+	answer(&rig, 0, HUB_DONE, 3, 1);
+	weights(&rig, 0, 0, 1, 9);
+	CHECK(!has_answer(&rig, 0));
+	rig_close(&rig);
+}
+
+static void test_versions(void)
+{
+	struct rig rig;
+	uint64_t least = 9, most = 9;
+
+	rig_open(&rig, 1, &plain_sgd);
+	set_all(&rig, 10);
+	for (uint32_t version = 0; version < 3; version++) {
+		for (uint32_t chunk = 0; chunk < CHUNKS; chunk++) {
+			CHECK(store_lane_versions(rig.lane, &least, &most));
+			CHECK(least == version && most == version + (chunk > 0));
+			send(&rig, 0, HUB_PUSH, chunk, version, 0);
+			answer(&rig, 0, HUB_DONE, chunk, version + 1);
+		}
+	}
+	rig_close(&rig);
+}
+
+static void test_missing(void)
+{
+	struct rig rig;
+
+	rig_open(&rig, WORKERS, &plain_sgd);
+	set_all(&rig, 10);
+	for (uint32_t tensor = 0; tensor < 4; tensor++)
+		CHECK_U64(store_lane_missing(rig.lane, tensor), 0);
+	for (uint32_t worker = 0; worker < WORKERS; worker++)
+		send(&rig, worker, HUB_PUSH, 0, 0, 0);
+	for (uint32_t worker = 0; worker < WORKERS; worker++)
+		answer(&rig, worker, HUB_DONE, 0, 1);
+	send(&rig, 0, HUB_PUSH, 0, 1, 0);
+	CHECK_U64(store_lane_missing(rig.lane, 0), 2 | 4);
+	send(&rig, 1, HUB_PUSH, 1, 0, 0); /* the older round counts */
+	CHECK_U64(store_lane_missing(rig.lane, 0), 1 | 4);
+	CHECK_U64(store_lane_missing(rig.lane, 2), 0);
+	rig_close(&rig);
+}
+
+/* ---- protocol errors ---- */
+
+static void check_refused(uint32_t worker, uint8_t kind, uint32_t chunk, uint32_t version, uint32_t bytes, const char *words)
+{
+	struct rig rig;
+
+	rig_open(&rig, WORKERS, &plain_sgd);
+	set_all(&rig, 10);
+	CHECK(begin(&rig, worker, kind, chunk, version, bytes) == ESP_ECORRUPT);
+	user->lost(rig.lane, worker, ESP_ECORRUPT);
+	check_trouble(&rig, ESP_ECORRUPT, worker, words);
+	CHECK(begin(&rig, 0, HUB_PULL, 0, 0, 0) == ESP_PENDING);
+	rig_close(&rig);
+}
+
+static void test_refused(void)
+{
+	check_refused(1, HUB_PUSH, 0, 1, 256, "worker 1 sent a push of chunk 0 for version 1 where version 0 collects");
+	check_refused(2, HUB_PUSHPULL, 0, UINT32_MAX, 256, "version 4294967295");
+	check_refused(1, HUB_PUSH, 0, 0, 252, "worker 1 sent a push of 252 bytes where 256 were expected");
+	check_refused(1, HUB_PUSHPULL, 1, 0, 256, "256 bytes where 144");
+	check_refused(1, HUB_PUSH, CHUNKS, 0, 256, "worker 1 sent a push of chunk 4, which lane 0 does not have");
+	check_refused(1, HUB_PULL, UINT32_MAX, 0, 0, "chunk 4294967295");
+	check_refused(1, HUB_PULL, 0, 0, 4, "worker 1 sent a pull of 4 bytes where 0 were expected");
+	check_refused(1, HUB_SET, 0, 0, 256, "worker 1 set the weights of chunk 0");
+	check_refused(0, HUB_SET, 0, 0, 256, "worker 0 set the weights of chunk 0");
+	check_refused(2, HUB_HYPER, 2, 0, OPTIMIZER_BYTES, "worker 2 sent values of parameter group 2, where there are 2");
+	check_refused(2, HUB_HYPER, 0, 0, OPTIMIZER_BYTES - 1, "63 bytes where 64");
+	check_refused(2, HUB_WEIGHTS, 0, 0, 256, "worker 2 sent a frame of kind 6");
+	check_refused(2, HUB_DONE, 0, 0, 0, "kind 7");
+	check_refused(2, 0, 0, 0, 0, "kind 0");
+	check_refused(2, 255, 0, 0, 0, "kind 255");
+}
+
+static void test_second_request(void)
+{
+	static const uint8_t kinds[] = {HUB_PUSH, HUB_PULL, HUB_PUSHPULL};
+
+	for (uint32_t i = 0; i < sizeof(kinds); i++) {
+		struct rig rig;
+
+		rig_open(&rig, WORKERS, &plain_sgd);
+		set_all(&rig, 10);
+		send(&rig, 1, HUB_PUSH, 0, 0, 1);
+		CHECK(begin(&rig, 1, kinds[i], 0, 0, kinds[i] == HUB_PULL ? 0 : 256) == ESP_ECORRUPT);
+		check_trouble(&rig, ESP_ECORRUPT, 1, "of chunk 0 while its push of that chunk is not answered");
+		rig_close(&rig);
+	}
+}
+
+static void test_index(void)
+{
+	struct transport_message message = {.channel = HUB_PULL, .index = 1};
+	struct rig rig;
+
+	rig_open(&rig, WORKERS, &plain_sgd);
+	CHECK(user->begin(rig.lane, 2, &message) == ESP_ECORRUPT);
+	check_trouble(&rig, ESP_ECORRUPT, 2, "worker 2 sent message 1 where 0 was expected");
+	rig_close(&rig);
+}
+
+static void test_unset(void)
+{
+	struct rig rig;
+
+	rig_open(&rig, WORKERS, &plain_sgd);
+	CHECK(begin(&rig, 0, HUB_PUSH, 0, 0, 256) == ESP_ECORRUPT);
+	check_trouble(&rig, ESP_ECORRUPT, 0, "worker 0 sent a push of chunk 0, whose first weights it has not set");
+	rig_close(&rig);
+	rig_open(&rig, WORKERS, &plain_sgd);
+	CHECK(begin(&rig, 0, HUB_SET, 0, 1, 256) == ESP_ECORRUPT);
+	check_trouble(&rig, ESP_ECORRUPT, 0, "as version 1");
+	rig_close(&rig);
+}
+
+/* ---- hyper-parameters ---- */
+
+static void test_hyper(void)
+{
+	struct optimizer slow = plain_sgd;
+	struct rig rig;
+
+	slow.lr = 0.25;
+	rig_open(&rig, 2, &plain_sgd);
+	set_all(&rig, 10);
+	for (uint32_t worker = 0; worker < 2; worker++)
+		hyper(&rig, worker, 0, 1, &slow);
+	for (uint32_t version = 0; version < 2; version++) {
+		for (uint32_t worker = 0; worker < 2; worker++) {
+			send(&rig, worker, HUB_PUSHPULL, 0, version, 4);
+			send(&rig, worker, HUB_PUSHPULL, 2, version, 4);
+		}
+		for (uint32_t worker = 0; worker < 2; worker++) {
+			weights(&rig, worker, 0, version + 1, version == 0 ? 8 : 7);
+			weights(&rig, worker, 2, version + 1, version == 0 ? 8 : 6); /* of another group */
+		}
+	}
+	check_calm(&rig);
+	rig_close(&rig);
+}
+
+/* The value that held when the term began belongs to it, also if the worker's next one comes while it waits. */
+static void test_hyper_waits(void)
+{
+	struct optimizer slow = plain_sgd;
+	struct rig rig;
+
+	slow.lr = 0.25;
+	rig_open(&rig, 2, &plain_sgd);
+	set_all(&rig, 10);
+	send(&rig, 1, HUB_PUSHPULL, 0, 0, 4);
+	hyper(&rig, 1, 0, 0, &slow);
+	send(&rig, 0, HUB_PUSHPULL, 0, 0, 4);
+	weights(&rig, 0, 0, 1, 8);
+	check_calm(&rig);
+	rig_close(&rig);
+}
+
+/* Whichever term comes first, the worker that differs from worker 0 is named. */
+static void test_mismatch(void)
+{
+	for (int i = 0; i < 2; i++) {
+		struct optimizer other = plain_sgd;
+		struct rig rig;
+
+		other.lr = 0.1;
+		rig_open(&rig, WORKERS, &plain_sgd);
+		set_all(&rig, 10);
+		hyper(&rig, 2, 0, 0, &other);
+		send(&rig, i == 0 ? 2 : 0, HUB_PUSHPULL, 0, 0, 4);
+		send(&rig, 1, HUB_PUSHPULL, 0, 0, 4);
+		check_calm(&rig);
+		send(&rig, i == 0 ? 0 : 2, HUB_PUSHPULL, 0, 0, 4);
+		check_trouble(&rig, ESP_EMISMATCH, 2, "worker 2 uses lr=0.1 for parameter group 0 where worker 0 uses lr=0.5");
+		CHECK(!has_answer(&rig, 0) && !has_answer(&rig, 1) && rig.model.weights[0] == 10);
+		rig_close(&rig);
+	}
+}
+
+static void check_hyper_trouble(const struct optimizer *optimizer, enum esp_status status, const char *words)
+{
+	struct rig rig;
+
+	rig_open(&rig, WORKERS, &plain_sgd);
+	hyper(&rig, 1, 1, 0, optimizer);
+	check_trouble(&rig, status, 1, words);
+	rig_close(&rig);
+}
+
+static void test_hyper_refused(void)
+{
+	const struct optimizer adam = {.kind = OPTIMIZER_ADAM, .lr = 0.1, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8};
+	const uint8_t noise[OPTIMIZER_BYTES] = {[0 ... OPTIMIZER_BYTES - 1] = 0xff};
+	struct optimizer momentum = plain_sgd;
+	struct rig rig;
+
+	check_hyper_trouble(&adam, ESP_EMISMATCH, "worker 1 uses optimizer 2 for parameter group 1 where the job uses 1");
+	momentum.momentum = 0.9;
+	check_hyper_trouble(&momentum, ESP_EMISMATCH, "worker 1 uses momentum");
+	rig_open(&rig, WORKERS, &plain_sgd);
+	CHECK(begin(&rig, 1, HUB_HYPER, 0, 0, OPTIMIZER_BYTES) == ESP_OK);
+	finish(&rig, 1, HUB_HYPER, noise, OPTIMIZER_BYTES);
+	check_trouble(&rig, ESP_ECORRUPT, 1, "out of range");
+	rig_close(&rig);
+}
+
+/* So many changes ahead of a chunk are remembered, and no more. */
+static void test_hyper_past(void)
+{
+	struct optimizer optimizer = plain_sgd;
+	struct rig rig;
+
+	rig_open(&rig, 1, &plain_sgd);
+	set_all(&rig, 10);
+	for (uint32_t from = 1; from <= 3; from++) {
+		optimizer.lr = from;
+		hyper(&rig, 0, 0, from, &optimizer);
+	}
+	send(&rig, 0, HUB_PUSHPULL, 0, 0, 1);
+	weights(&rig, 0, 0, 1, 9.5f);
+	optimizer.lr = 4;
+	hyper(&rig, 0, 0, 4, &optimizer);
+	send(&rig, 0, HUB_PUSHPULL, 0, 1, 1);
+	weights(&rig, 0, 0, 2, 8.5f);
+	CHECK(begin(&rig, 0, HUB_PUSH, 1, 0, 144) == ESP_ECORRUPT);
+	check_trouble(&rig, ESP_ECORRUPT, 0, "hold from version 1 on");
+	rig_close(&rig);
+}
+
+/* ---- the end ---- */
+
+static void test_lost(void)
+{
+	struct rig rig;
+
+	rig_open(&rig, WORKERS, &plain_sgd);
+	user->lost(rig.lane, 2, ESP_ELINK);
+	user->lost(rig.lane, 1, ESP_EPEER);
+	check_trouble(&rig, ESP_ELINK, 2, "");
+	rig_close(&rig);
+}
+
+static void test_failed(void)
+{
+	struct rig rig;
+
+	rig_open(&rig, 1, &plain_sgd);
+	set_all(&rig, 10);
+	send(&rig, 0, HUB_PULL, 0, 0, 0);
+	struct transport_message lent = answer(&rig, 0, HUB_WEIGHTS, 0, 0);
+	send(&rig, 0, HUB_PULL, 1, 0, 0);
+	CHECK(begin(&rig, 0, HUB_PUSH, 2, 0, 20) == ESP_OK);
+	store_lane_fail(rig.lane, ESP_ETIMEOUT);
+	store_lane_fail(rig.lane, ESP_EPEER);
+	CHECK(user->failed(rig.lane) == ESP_ETIMEOUT);
+	CHECK(!has_answer(&rig, 0) && user->ready(rig.lane) == UINT32_MAX);
+	CHECK(user->room(rig.lane, 0, HUB_PUSH).at == NULL);
+	user->arrived(rig.lane, 0, HUB_PUSH, 20);
+	user->ended(rig.lane, 0, HUB_PUSH);
+	user->sent(rig.lane, 0, HUB_WEIGHTS, lent.cookie);
+	CHECK(begin(&rig, 0, HUB_PULL, 3, 0, 0) == ESP_PENDING);
+	CHECK(store_lane_stats(rig.lane).pushed_bytes == 0);
+	rig_close(&rig);
+}
+
+static void leave_rig(struct rig *rig)
+{
+	rig_open(rig, WORKERS, &plain_sgd);
+	set_all(rig, 10);
+}
+
+static void test_leave(void)
+{
+	struct rig rig;
+
+	leave_rig(&rig);
+	store_lane_leave(rig.lane, 1);
+	user->lost(rig.lane, 1, ESP_EPEER);
+	send(&rig, 0, HUB_PULL, 0, 0, 0);
+	weights(&rig, 0, 0, 0, 10);
+	CHECK(begin(&rig, 1, HUB_HYPER, 0, 0, OPTIMIZER_BYTES) == ESP_PENDING);
+	check_calm(&rig);
+	send(&rig, 2, HUB_PUSH, 3, 0, 1);
+	check_trouble(&rig, ESP_EPEER, 1, "worker 1 has left, and round 0 of tensor 3 waits for it");
+	rig_close(&rig);
+
+	leave_rig(&rig);
+	send(&rig, 0, HUB_PUSH, 0, 0, 1);
+	store_lane_leave(rig.lane, 2);
+	check_trouble(&rig, ESP_EPEER, 2, "round 0 of tensor 0");
+	rig_close(&rig);
+
+	leave_rig(&rig);
+	send(&rig, 1, HUB_PUSH, 0, 0, 1);
+	store_lane_leave(rig.lane, 1);
+	check_trouble(&rig, ESP_ECORRUPT, 1, "before its requests were answered");
+	rig_close(&rig);
+
+	leave_rig(&rig);
+	store_lane_leave(rig.lane, 1);
+	CHECK(begin(&rig, 1, HUB_PULL, 0, 0, 0) == ESP_ECORRUPT);
+	check_trouble(&rig, ESP_ECORRUPT, 1, "worker 1 sent a frame of kind 2 after it had left");
+	rig_close(&rig);
+}
+
+/* ---- opening ---- */
+
+static void check_not_opened(struct store_lane_config config, const char *words)
+{
+	struct store_lane *lane;
+	struct error err;
+
+	CHECK(store_lane_open(&config, &lane, &err) == ESP_EINVAL);
+	CHECK_MSG(strstr(err.text, words), "\"%s\" does not say \"%s\"", err.text, words);
+}
+
+static void test_config(void)
+{
+	struct rig rig;
+	struct optimizer optimizers[2] = {plain_sgd, plain_sgd};
+
+	rig_open(&rig, 1, &plain_sgd);
+	struct store_lane_config config = {.layout = &rig.layout, .model = &rig.model, .workers = 1, .optimizers = optimizers};
+	config.workers = 0;
+	check_not_opened(config, "0 workers");
+	config.workers = STORE_WORKERS_MOST + 1;
+	check_not_opened(config, "65 workers");
+	config.workers = 1;
+	config.lane = 1;
+	check_not_opened(config, "lane 1");
+	config.lane = 0;
+	optimizers[1].momentum = 0.9;
+	check_not_opened(config, "parameter group 1 needs 1 arrays");
+	optimizers[1] = (struct optimizer){.kind = OPTIMIZER_AVG};
+	check_not_opened(config, "groups 0 and 1 have different kinds");
+	optimizers[1] = plain_sgd;
+	optimizers[0].lr = -1;
+	check_not_opened(config, "lr");
+	CHECK_U64(store_model_bytes(&rig.layout, &plain_sgd), 8 * rig.layout.elements);
+	optimizers[1].momentum = 0.9;
+	CHECK_U64(store_model_bytes(&rig.layout, &optimizers[1]), 12 * rig.layout.elements);
+	rig_close(&rig);
+}
+
+static uint64_t allocated(void)
+{
+	struct mallinfo2 info = mallinfo2();
+
+	return info.uordblks + info.hblkhd;
+}
+
+/* The bound holds, and is no more than a little too high. Opening allocates all. */
+static void test_bytes(uint32_t elements, uint32_t workers)
+{
+	const struct layout_tensor tensors[2] = {{1, elements, ESP_F32, 0}, {2, elements / 3, ESP_F32, 1}};
+	const struct optimizer optimizers[2] = {plain_sgd, plain_sgd};
+	struct layout layout;
+	struct store_lane *lane;
+	float nothing;
+	struct store_model model = {.weights = &nothing, .sums = &nothing};
+
+	CHECK(layout_make(tensors, 2, 4096, 2, &layout, NULL) == ESP_OK);
+	struct store_lane_config config = {.layout = &layout, .model = &model, .lane = 1, .workers = workers,
+	                                   .optimizers = optimizers};
+	uint64_t before = allocated(), bound = store_lane_bytes(&layout, 1, workers);
+	CHECK(store_lane_open(&config, &lane, NULL) == ESP_OK);
+	uint64_t taken = allocated() - before;
+	if (before != 0) /* sanitizers keep no account */
+		CHECK_MSG(taken <= bound && bound <= taken + 64 * 1024, "%" PRIu64 " bytes, bound %" PRIu64, taken, bound);
+	store_lane_close(lane);
+	layout_fini(&layout);
+}
+
+int main(void)
+{
+	test_answers();
+	test_before_set();
+	test_borrowed();
+	test_order();
+	test_unfinished();
+	test_nan();
+	test_due_order();
+	test_versions();
+	test_missing();
+	test_refused();
+	test_second_request();
+	test_index();
+	test_unset();
+	test_hyper();
+	test_hyper_waits();
+	test_mismatch();
+	test_hyper_refused();
+	test_hyper_past();
+	test_lost();
+	test_failed();
+	test_leave();
+	test_config();
+	test_bytes(0, 3);
+	test_bytes(100, 1);
+	test_bytes(100, 64);
+	test_bytes(500000, 8);
+	return 0;
+}

@@ -1,0 +1,361 @@
+/*
+ * store_receive.c - requests come in: each is checked when it begins, and followed once it has come whole.
+ *
+ * A number, length or version of a frame is used after it has been checked only. A worker that breaks the protocol is
+ * trouble (ESP_ECORRUPT) and its connection is broken.
+ */
+#include <assert.h>
+#include <inttypes.h>
+
+#include "hub/store/store_state.h"
+
+/* ---- checks ---- */
+
+static const char *kind_name(uint8_t kind)
+{
+	static const char *const names[HUB_FRAME_KINDS] = {
+		[HUB_PUSH] = "push", [HUB_PULL] = "pull", [HUB_PUSHPULL] = "pushpull", [HUB_SET] = "set", [HUB_HYPER] = "hyper",
+	};
+
+	assert(kind < HUB_FRAME_KINDS && names[kind]);
+	return names[kind];
+}
+
+/* The lane's chunk that a request is for. */
+static enum esp_status check_chunk(struct store_lane *lane, uint32_t worker, const struct transport_message *message,
+                                   uint32_t *out)
+{
+	const struct layout *layout = lane->config.layout;
+	const char *name = kind_name((uint8_t)message->channel);
+	struct error why;
+
+	if (message->call >= layout->chunks || layout->chunk[message->call].lane != lane->config.lane) {
+		error_set(&why, ESP_ECORRUPT, "worker %u sent a %s of chunk %u, which lane %u does not have", worker, name,
+		          message->call, lane->config.lane);
+		return store_blame(lane, worker, &why);
+	}
+	uint32_t chunk = layout->lane_at[message->call];
+	if (store_request(lane, chunk, worker)->state != STORE_IDLE) {
+		error_set(&why, ESP_ECORRUPT, "worker %u sent a %s of chunk %u while its %s of that chunk is not answered", worker,
+		          name, message->call, kind_name(store_request(lane, chunk, worker)->kind));
+		return store_blame(lane, worker, &why);
+	}
+	*out = chunk;
+	return ESP_OK;
+}
+
+static enum esp_status check_bytes(struct store_lane *lane, uint32_t worker, const struct transport_message *message,
+                                   uint32_t expected)
+{
+	struct error why;
+
+	if (message->bytes == expected)
+		return ESP_OK;
+	error_set(&why, ESP_ECORRUPT, "worker %u sent a %s of %u bytes where %u were expected (chunk or group %u)", worker,
+	          kind_name((uint8_t)message->channel), message->bytes, expected, message->call);
+	return store_blame(lane, worker, &why);
+}
+
+static enum esp_status check_version(struct store_lane *lane, uint32_t worker, const struct transport_message *message,
+                                     uint32_t chunk)
+{
+	uint64_t version = lane->chunks[chunk].version;
+	struct error why;
+
+	if (message->ack == (uint32_t)version)
+		return ESP_OK;
+	error_set(&why, ESP_ECORRUPT, "worker %u sent a %s of chunk %u for version %u where version %" PRIu64 " collects",
+	          worker, kind_name((uint8_t)message->channel), message->call, message->ack, version);
+	return store_blame(lane, worker, &why);
+}
+
+/* ---- a message begins ---- */
+
+static void expect(struct store_lane *lane, uint32_t worker, const struct transport_message *message, uint32_t chunk,
+                   void *at)
+{
+	struct store_peer *peer = &lane->peers[worker];
+
+	assert(!peer->is_busy);
+	peer->is_busy = true;
+	peer->kind = (uint8_t)message->channel;
+	peer->chunk = chunk;
+	peer->at = at;
+	peer->bytes = message->bytes;
+	peer->have = 0;
+}
+
+static struct store_request *expect_request(struct store_lane *lane, uint32_t worker,
+                                            const struct transport_message *message, uint32_t chunk, void *at)
+{
+	struct store_request *request = store_request(lane, chunk, worker);
+
+	expect(lane, worker, message, chunk, at);
+	*request = (struct store_request){.kind = (uint8_t)message->channel, .state = STORE_COMING, .link = STORE_NO_SLOT};
+	return request;
+}
+
+static uint32_t chunk_bytes(const struct store_lane *lane, uint32_t chunk)
+{
+	return store_cut(lane, chunk)->elements * (uint32_t)sizeof(float);
+}
+
+/* The hyper-parameters that belong to the worker's term. */
+static enum esp_status take_value(struct store_lane *lane, uint32_t worker, uint32_t chunk)
+{
+	uint32_t group = lane->config.layout->tensor[store_cut(lane, chunk)->tensor].group;
+	uint64_t version = lane->chunks[chunk].version;
+	struct error why;
+
+	lane->peers[worker].value = store_values_use(&lane->values, worker, group, version);
+	if (lane->peers[worker].value != STORE_NO_VALUE)
+		return ESP_OK;
+	error_set(&why, ESP_ECORRUPT, "worker %u sent a term of version %" PRIu64 " for parameter group %u, of which the %u "
+	          "latest values hold from version %" PRIu64 " on: a tensor that is pushed seldom needs a group of its own",
+	          worker, version, group, STORE_VALUES_PAST, store_values_oldest(&lane->values, worker, group));
+	return store_blame(lane, worker, &why);
+}
+
+/* The term of worker 0 goes straight into the sum, any other one into a slot. */
+static void place_term(struct store_lane *lane, uint32_t worker, const struct transport_message *message, uint32_t chunk)
+{
+	if (worker == 0) {
+		expect_request(lane, worker, message, chunk, lane->config.model->sums + store_cut(lane, chunk)->at);
+		return;
+	}
+	uint32_t slot = store_pool_get(&lane->pool, message->shift % TRANSPORT_SHIFTS);
+	lane->stats.slots = lane->pool.made;
+	expect_request(lane, worker, message, chunk, store_pool_at(&lane->pool, slot))->link = slot;
+}
+
+static enum esp_status begin_push(struct store_lane *lane, uint32_t worker, const struct transport_message *message)
+{
+	uint32_t chunk;
+	struct error why;
+	enum esp_status status = check_chunk(lane, worker, message, &chunk);
+
+	if (status == ESP_OK)
+		status = check_bytes(lane, worker, message, chunk_bytes(lane, chunk));
+	if (status == ESP_OK)
+		status = check_version(lane, worker, message, chunk);
+	if (status != ESP_OK)
+		return status;
+	if (worker == 0 && !lane->chunks[chunk].has_weights) { /* no round can end before worker 0 has set them */
+		error_set(&why, ESP_ECORRUPT, "worker 0 sent a %s of chunk %u, whose first weights it has not set",
+		          kind_name((uint8_t)message->channel), message->call);
+		return store_blame(lane, worker, &why);
+	}
+	status = take_value(lane, worker, chunk);
+	if (status == ESP_OK)
+		place_term(lane, worker, message, chunk);
+	return status;
+}
+
+static enum esp_status begin_pull(struct store_lane *lane, uint32_t worker, const struct transport_message *message)
+{
+	uint32_t chunk;
+	enum esp_status status = check_chunk(lane, worker, message, &chunk);
+
+	if (status == ESP_OK)
+		status = check_bytes(lane, worker, message, 0);
+	if (status == ESP_OK)
+		expect_request(lane, worker, message, chunk, NULL);
+	return status;
+}
+
+static enum esp_status begin_set(struct store_lane *lane, uint32_t worker, const struct transport_message *message)
+{
+	uint32_t chunk;
+	struct error why;
+	enum esp_status status = check_chunk(lane, worker, message, &chunk);
+
+	if (status == ESP_OK)
+		status = check_bytes(lane, worker, message, chunk_bytes(lane, chunk));
+	if (status != ESP_OK)
+		return status;
+	if (worker != 0 || lane->chunks[chunk].has_weights || message->ack != 0) {
+		error_set(&why, ESP_ECORRUPT, "worker %u set the weights of chunk %u as version %u: worker 0 sets them once, as "
+		          "version 0 (the chunk %s, version %" PRIu64 ")", worker, message->call, message->ack,
+		          lane->chunks[chunk].has_weights ? "has weights" : "has none", lane->chunks[chunk].version);
+		return store_blame(lane, worker, &why);
+	}
+	expect_request(lane, worker, message, chunk, lane->config.model->weights + store_cut(lane, chunk)->at);
+	return ESP_OK;
+}
+
+/* The version of 64 bits that is nearest to the lane's newest one. */
+static uint64_t whole_version(const struct store_lane *lane, uint32_t version)
+{
+	int64_t beyond = (int32_t)(version - (uint32_t)lane->most);
+
+	return beyond < 0 && (uint64_t)-beyond > lane->most ? 0 : lane->most + (uint64_t)beyond;
+}
+
+static enum esp_status begin_hyper(struct store_lane *lane, uint32_t worker, const struct transport_message *message)
+{
+	enum esp_status status = check_bytes(lane, worker, message, OPTIMIZER_BYTES);
+	struct error why;
+
+	if (status != ESP_OK)
+		return status;
+	if (message->call >= lane->config.layout->groups) {
+		error_set(&why, ESP_ECORRUPT, "worker %u sent values of parameter group %u, where there are %u", worker,
+		          message->call, lane->config.layout->groups);
+		return store_blame(lane, worker, &why);
+	}
+	expect(lane, worker, message, message->call, lane->peers[worker].hyper);
+	lane->peers[worker].from = whole_version(lane, message->ack);
+	return ESP_OK;
+}
+
+static enum esp_status begin_known(struct store_lane *lane, uint32_t worker, const struct transport_message *message)
+{
+	switch (message->channel) {
+	case HUB_PUSH:
+	case HUB_PUSHPULL:
+		return begin_push(lane, worker, message);
+	case HUB_PULL:
+		return begin_pull(lane, worker, message);
+	case HUB_SET:
+		return begin_set(lane, worker, message);
+	case HUB_HYPER:
+		return begin_hyper(lane, worker, message);
+	}
+	struct error why;
+	error_set(&why, ESP_ECORRUPT, "worker %u sent a frame of kind %u, which is no request", worker, message->channel);
+	return store_blame(lane, worker, &why);
+}
+
+/* Nothing new is begun once the job is bound to fail. */
+static enum esp_status receive_begin(void *user, uint32_t worker, const struct transport_message *message)
+{
+	struct store_lane *lane = user;
+	struct store_peer *peer = &lane->peers[worker];
+	struct error why;
+
+	assert(worker < lane->config.workers && !message->is_credit);
+	if (lane->failure != ESP_OK || lane->has_trouble)
+		return ESP_PENDING;
+	if (message->index != peer->messages_in) {
+		error_set(&why, ESP_ECORRUPT, "worker %u sent message %u where %u was expected", worker, message->index,
+		          peer->messages_in);
+		return store_blame(lane, worker, &why);
+	}
+	peer->messages_in++;
+	if (lane->left >> worker & 1) {
+		if (message->channel == HUB_HYPER) /* needs no answer, so it may come after the news that the worker has left */
+			return ESP_PENDING;
+		error_set(&why, ESP_ECORRUPT, "worker %u sent a frame of kind %u after it had left", worker, message->channel);
+		return store_blame(lane, worker, &why);
+	}
+	return begin_known(lane, worker, message);
+}
+
+/* ---- its data ---- */
+
+static struct transport_room receive_room(void *user, uint32_t worker, uint16_t channel)
+{
+	struct store_lane *lane = user;
+	const struct store_peer *peer = &lane->peers[worker];
+
+	assert(worker < lane->config.workers);
+	if (lane->failure != ESP_OK) /* the arrays may be gone */
+		return (struct transport_room){NULL, UINT32_MAX};
+	assert(peer->is_busy && peer->kind == channel && peer->have < peer->bytes);
+	return (struct transport_room){peer->at + peer->have, peer->bytes - peer->have};
+}
+
+static void receive_arrived(void *user, uint32_t worker, uint16_t channel, uint32_t bytes)
+{
+	struct store_lane *lane = user;
+	struct store_peer *peer = &lane->peers[worker];
+
+	assert(worker < lane->config.workers);
+	if (lane->failure != ESP_OK)
+		return;
+	assert(peer->is_busy && peer->kind == channel && bytes <= peer->bytes - peer->have);
+	peer->have += bytes;
+}
+
+/* ---- it has come whole ---- */
+
+static void end_hyper(struct store_lane *lane, uint32_t worker)
+{
+	const struct store_peer *peer = &lane->peers[worker];
+	const struct optimizer *first = &lane->config.optimizers[peer->chunk];
+	struct optimizer optimizer;
+	struct error why;
+
+	if (!optimizer_decode(peer->hyper, &optimizer))
+		error_set(&why, ESP_ECORRUPT, "worker %u sent values of parameter group %u that are out of range", worker,
+		          peer->chunk);
+	else if (optimizer.kind != first->kind)
+		error_set(&why, ESP_EMISMATCH, "worker %u uses optimizer %u for parameter group %u where the job uses %u", worker,
+		          optimizer.kind, peer->chunk, first->kind);
+	else if (optimizer_states(&optimizer) > lane->states)
+		error_set(&why, ESP_EMISMATCH, "worker %u uses momentum for parameter group %u: the job was made without", worker,
+		          peer->chunk);
+	else if (store_values_set(&lane->values, worker, peer->chunk, peer->from, &optimizer) != ESP_OK)
+		error_set(&why, ESP_ELIMIT, "parameter group %u has %u different values at a time: worker %u sent one more",
+		          peer->chunk, lane->values.group_values, worker);
+	else
+		return;
+	store_blame(lane, worker, &why);
+}
+
+static void receive_ended(void *user, uint32_t worker, uint16_t channel)
+{
+	struct store_lane *lane = user;
+	struct store_peer *peer = &lane->peers[worker];
+
+	assert(worker < lane->config.workers);
+	if (lane->failure != ESP_OK)
+		return;
+	assert(peer->is_busy && peer->kind == channel && peer->have == peer->bytes);
+	peer->is_busy = false;
+	if (channel == HUB_HYPER)
+		end_hyper(lane, worker);
+	else if (channel == HUB_SET)
+		store_chunk_set(lane, peer->chunk);
+	else if (channel == HUB_PULL)
+		store_chunk_pull(lane, peer->chunk, worker);
+	else
+		store_chunk_term(lane, peer->chunk, worker, peer->value);
+}
+
+/* A worker grants no credits: it has room for the answer to each of its requests. */
+static enum esp_status receive_credit(void *user, uint32_t worker, const struct transport_message *message)
+{
+	struct store_lane *lane = user;
+
+	assert(worker < lane->config.workers && message->is_credit);
+	return ESP_OK;
+}
+
+static void receive_lost(void *user, uint32_t worker, enum esp_status why)
+{
+	struct store_lane *lane = user;
+	struct error err = {.status = why};
+
+	assert(worker < lane->config.workers && why < 0);
+	if (!(lane->left >> worker & 1))
+		store_blame(lane, worker, &err);
+}
+
+static enum esp_status lane_failed(void *user)
+{
+	return ((struct store_lane *)user)->failure;
+}
+
+const struct transport_user store_lane_user = {
+	.next = store_send_next,
+	.ready = store_send_ready,
+	.sent = store_send_sent,
+	.begin = receive_begin,
+	.room = receive_room,
+	.arrived = receive_arrived,
+	.ended = receive_ended,
+	.credit = receive_credit,
+	.lost = receive_lost,
+	.failed = lane_failed,
+};
