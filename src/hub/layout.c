@@ -190,7 +190,7 @@ static enum esp_status fill(struct layout *layout, const struct layout_tensor *t
 	return ESP_OK;
 }
 
-enum esp_status layout_make(const struct layout_tensor *tensors, uint32_t count, uint32_t chunk_bytes, uint32_t lanes,
+enum esp_status hub_layout_make(const struct layout_tensor *tensors, uint32_t count, uint32_t chunk_bytes, uint32_t lanes,
                             struct layout *out, struct error *err)
 {
 	assert(out && (tensors || count == 0));
@@ -204,11 +204,11 @@ enum esp_status layout_make(const struct layout_tensor *tensors, uint32_t count,
 	if (status == ESP_OK)
 		*out = layout;
 	else
-		layout_fini(&layout);
+		hub_layout_fini(&layout);
 	return status;
 }
 
-void layout_fini(struct layout *layout)
+void hub_layout_fini(struct layout *layout)
 {
 	free(layout->tensor);
 	free(layout->place);
@@ -239,7 +239,7 @@ static uint64_t digest_tensor(uint64_t digest, const struct layout *layout, uint
 	return digest_add(digest, layout->place[t].first_chunk);
 }
 
-uint64_t layout_digest(const struct layout *layout)
+uint64_t hub_layout_digest(const struct layout *layout)
 {
 	uint64_t digest = FNV_START;
 

@@ -55,10 +55,10 @@ struct layout {
 };
 
 /* ESP_EINVAL: a bad tensor, chunk size or count of lanes; ESP_ELIMIT: more than the bounds above; ESP_ENOMEM. */
-ESP_CHECKED enum esp_status layout_make(const struct layout_tensor *tensors, uint32_t count, uint32_t chunk_bytes,
+ESP_CHECKED enum esp_status hub_layout_make(const struct layout_tensor *tensors, uint32_t count, uint32_t chunk_bytes,
                                         uint32_t lanes, struct layout *out, struct error *err);
-void layout_fini(struct layout *layout); /* accepts a zeroed struct */
+void hub_layout_fini(struct layout *layout); /* accepts a zeroed struct */
 /* Of everything that both ends must have alike. */
-uint64_t layout_digest(const struct layout *layout);
+uint64_t hub_layout_digest(const struct layout *layout);
 
 #endif

@@ -71,7 +71,7 @@ static void test_cut(struct rng *rng)
 	struct layout layout, again;
 	struct error err;
 
-	CHECK(layout_make(tensors, count, chunk_bytes, lanes, &layout, &err) == ESP_OK);
+	CHECK(hub_layout_make(tensors, count, chunk_bytes, lanes, &layout, &err) == ESP_OK);
 	CHECK(layout.tensors == count && layout.lanes == lanes);
 	CHECK_U64(layout.chunk_elements, chunk_bytes / 4);
 	for (uint32_t t = 0; t < count; t++) {
@@ -83,19 +83,19 @@ static void test_cut(struct rng *rng)
 	CHECK(layout.elements >= end && layout.elements < end + LAYOUT_ALIGN && layout.elements % LAYOUT_ALIGN == 0);
 	check_lanes(&layout);
 
-	CHECK(layout_make(tensors, count, chunk_bytes, lanes, &again, NULL) == ESP_OK);
-	CHECK(layout_digest(&again) == layout_digest(&layout));
-	layout_fini(&again);
-	layout_fini(&layout);
+	CHECK(hub_layout_make(tensors, count, chunk_bytes, lanes, &again, NULL) == ESP_OK);
+	CHECK(hub_layout_digest(&again) == hub_layout_digest(&layout));
+	hub_layout_fini(&again);
+	hub_layout_fini(&layout);
 }
 
 static uint64_t digest_of(const struct layout_tensor *tensors, uint32_t count, uint32_t chunk_bytes, uint32_t lanes)
 {
 	struct layout layout;
 
-	CHECK(layout_make(tensors, count, chunk_bytes, lanes, &layout, NULL) == ESP_OK);
-	uint64_t digest = layout_digest(&layout);
-	layout_fini(&layout);
+	CHECK(hub_layout_make(tensors, count, chunk_bytes, lanes, &layout, NULL) == ESP_OK);
+	uint64_t digest = hub_layout_digest(&layout);
+	hub_layout_fini(&layout);
 	return digest;
 }
 
@@ -130,7 +130,7 @@ static void check_refused(const struct layout_tensor *tensors, uint32_t count, u
 	struct layout layout;
 	struct error err;
 
-	CHECK(layout_make(tensors, count, chunk_bytes, lanes, &layout, &err) == expected);
+	CHECK(hub_layout_make(tensors, count, chunk_bytes, lanes, &layout, &err) == expected);
 	CHECK_MSG(err.status == expected && strstr(err.text, word), "\"%s\" does not say \"%s\"", err.text, word);
 }
 
@@ -162,13 +162,13 @@ static void test_empty(void)
 	const struct layout_tensor tensors[2] = {{1, 0, ESP_F32, 0}, {2, 0, ESP_F32, 4}};
 	struct layout layout;
 
-	CHECK(layout_make(NULL, 0, LAYOUT_CHUNK_BYTES, 3, &layout, NULL) == ESP_OK);
+	CHECK(hub_layout_make(NULL, 0, LAYOUT_CHUNK_BYTES, 3, &layout, NULL) == ESP_OK);
 	CHECK(layout.chunks == 0 && layout.elements == 0 && layout.groups == 0);
-	layout_fini(&layout);
-	CHECK(layout_make(tensors, 2, LAYOUT_CHUNK_BYTES, 3, &layout, NULL) == ESP_OK);
+	hub_layout_fini(&layout);
+	CHECK(hub_layout_make(tensors, 2, LAYOUT_CHUNK_BYTES, 3, &layout, NULL) == ESP_OK);
 	CHECK(layout.chunks == 0 && layout.elements == 0 && layout.groups == 5 && layout.lane_first[3] == 0);
-	layout_fini(&layout);
-	layout_fini(&layout); /* zeroed now */
+	hub_layout_fini(&layout);
+	hub_layout_fini(&layout); /* zeroed now */
 }
 
 int main(int argc, char **argv)

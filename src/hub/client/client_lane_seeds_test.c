@@ -65,7 +65,7 @@ static void sim_open(struct sim *sim, uint64_t seed)
 	for (uint32_t t = 0; t < SIM_TENSORS; t++)
 		tensors[t] = (struct layout_tensor){.name = t + 1, .elements = rng_below(&sim->rng, 6 * CHUNK_ELEMENTS)};
 	const uint32_t lanes = 1 + (uint32_t)rng_below(&sim->rng, 2);
-	CHECK(layout_make(tensors, SIM_TENSORS, CHUNK_BYTES, lanes, &sim->layout, NULL) == ESP_OK);
+	CHECK(hub_layout_make(tensors, SIM_TENSORS, CHUNK_BYTES, lanes, &sim->layout, NULL) == ESP_OK);
 	sim->lane_number = (uint32_t)rng_below(&sim->rng, lanes);
 	const struct client_lane_config config = {.layout = &sim->layout, .lane = sim->lane_number};
 	CHECK(client_lane_open(&config, &sim->lane, NULL) == ESP_OK);
@@ -80,7 +80,7 @@ static void sim_close(struct sim *sim)
 	client_lane_close(sim->lane);
 	for (uint32_t i = 0; i < sim->started; i++)
 		CHECK(sim->parts[i].is_done);
-	layout_fini(&sim->layout);
+	hub_layout_fini(&sim->layout);
 	free(sim->version);
 	free(sim->known);
 	free(sim->request);

@@ -26,7 +26,7 @@ static void open_fixture(struct fixture *f, uint32_t lanes)
 	};
 
 	*f = (struct fixture){0};
-	CHECK(layout_make(tensors, 3, CHUNK_BYTES, lanes, &f->layout, NULL) == ESP_OK);
+	CHECK(hub_layout_make(tensors, 3, CHUNK_BYTES, lanes, &f->layout, NULL) == ESP_OK);
 	const struct client_lane_config config = {.layout = &f->layout, .lane = 0};
 	CHECK(client_lane_open(&config, &f->lane, NULL) == ESP_OK);
 }
@@ -34,7 +34,7 @@ static void open_fixture(struct fixture *f, uint32_t lanes)
 static void close_fixture(struct fixture *f)
 {
 	client_lane_close(f->lane);
-	layout_fini(&f->layout);
+	hub_layout_fini(&f->layout);
 }
 
 static struct transport_message next(struct fixture *f)

@@ -51,7 +51,7 @@ static void bury(struct hub_session *session)
 static void free_session(struct hub_session *session)
 {
 	model_memory_free(session->memory, session->memory_bytes);
-	layout_fini(&session->layout);
+	hub_layout_fini(&session->layout);
 	free(session->tensors);
 	free(session->declared_by);
 	free(session->workers);
@@ -281,7 +281,7 @@ static enum esp_status open_parts(struct hub_session *session, struct error *err
 
 static enum esp_status begin(struct hub_session *session, struct error *err)
 {
-	enum esp_status status = layout_make(session->tensors, session->tensor_count, session->job->chunk_bytes,
+	enum esp_status status = hub_layout_make(session->tensors, session->tensor_count, session->job->chunk_bytes,
 	                                     session->hub->config.lanes, &session->layout, err);
 
 	if (status == ESP_OK)
@@ -291,7 +291,7 @@ static enum esp_status begin(struct hub_session *session, struct error *err)
 
 static void tell_ready(struct hub_session *session)
 {
-	const struct hub_msg msg = {.type = HUB_MSG_READY, .ready.digest = layout_digest(&session->layout)};
+	const struct hub_msg msg = {.type = HUB_MSG_READY, .ready.digest = hub_layout_digest(&session->layout)};
 	char text[NUMBER_BYTES_TEXT];
 
 	session->state = HUB_SESSION_RUNNING;

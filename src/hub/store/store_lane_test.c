@@ -28,7 +28,7 @@ static void rig_open(struct rig *rig, uint32_t workers, const struct optimizer *
 	const struct optimizer optimizers[2] = {*optimizer, *optimizer};
 
 	*rig = (struct rig){0};
-	CHECK(layout_make(tensors, 4, LAYOUT_CHUNK_LEAST, 1, &rig->layout, NULL) == ESP_OK);
+	CHECK(hub_layout_make(tensors, 4, LAYOUT_CHUNK_LEAST, 1, &rig->layout, NULL) == ESP_OK);
 	CHECK(rig->layout.chunks == CHUNKS && rig->layout.chunk[1].elements == 36);
 	rig->model.weights = calloc(rig->layout.elements, sizeof(float));
 	rig->model.sums = calloc(rig->layout.elements, sizeof(float));
@@ -46,7 +46,7 @@ static void rig_close(struct rig *rig)
 	free(rig->model.sums);
 	for (uint32_t i = 0; i < OPTIMIZER_STATES; i++)
 		free(rig->model.states[i]);
-	layout_fini(&rig->layout);
+	hub_layout_fini(&rig->layout);
 }
 
 /* ---- what workers send ---- */
@@ -672,7 +672,7 @@ static void test_bytes(uint32_t elements, uint32_t workers)
 	float nothing;
 	struct store_model model = {.weights = &nothing, .sums = &nothing};
 
-	CHECK(layout_make(tensors, 2, 4096, 2, &layout, NULL) == ESP_OK);
+	CHECK(hub_layout_make(tensors, 2, 4096, 2, &layout, NULL) == ESP_OK);
 	struct store_lane_config config = {.layout = &layout, .model = &model, .lane = 1, .workers = workers,
 	                                   .optimizers = optimizers};
 	uint64_t before = allocated(), bound = store_lane_bytes(&layout, 1, workers);
@@ -681,7 +681,7 @@ static void test_bytes(uint32_t elements, uint32_t workers)
 	if (before != 0) /* sanitizers keep no account */
 		CHECK_MSG(taken <= bound && bound <= taken + 64 * 1024, "%" PRIu64 " bytes, bound %" PRIu64, taken, bound);
 	store_lane_close(lane);
-	layout_fini(&layout);
+	hub_layout_fini(&layout);
 }
 
 int main(void)

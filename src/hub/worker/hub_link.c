@@ -132,7 +132,7 @@ static enum esp_status await_ready(struct hub_link *link, uint64_t until_ns, str
 		return error_set(err, status, "not all %u workers of job %s have come to the hub at %.100s in time: 'espalier hub "
 		                              "status' on its host says how many are there", link->config.workers,
 		                 link->ticket.name, link->socket.hub);
-	if (status == ESP_OK && msg.ready.digest != layout_digest(&link->layout))
+	if (status == ESP_OK && msg.ready.digest != hub_layout_digest(&link->layout))
 		return error_set(err, ESP_EMISMATCH, "the hub at %.100s cuts tensors in another way: is it of another version?",
 		                 link->socket.hub);
 	return status;
@@ -179,7 +179,7 @@ enum esp_status hub_link_declare(struct hub_link *link, const struct layout_tens
 	uint64_t until = clock_now_ns() + link->config.join_ns;
 
 	assert(!link->is_declared);
-	enum esp_status status = layout_make(tensors, count, link->chunk_bytes, link->lane_count, &link->layout, err);
+	enum esp_status status = hub_layout_make(tensors, count, link->chunk_bytes, link->lane_count, &link->layout, err);
 	if (status == ESP_OK)
 		status = send_tensors(link, tensors, count, until, err);
 	if (status == ESP_OK)
@@ -237,7 +237,7 @@ void hub_link_close(struct hub_link *link)
 	end_ops(link, &link->under_way);
 	msg_socket_close(&link->socket);
 	poller_fini(&link->poller);
-	layout_fini(&link->layout);
+	hub_layout_fini(&link->layout);
 	free(link->next_version);
 	pthread_cond_destroy(&link->changed);
 	pthread_mutex_destroy(&link->lock);
