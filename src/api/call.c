@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "api/hub_work.h"
 #include "rank/comm/work.h"
 
 _Static_assert((int)ESP_ALLREDUCE == (int)PLAN_ALLREDUCE && (int)ESP_REDUCE_SCATTER == (int)PLAN_REDUCE_SCATTER &&
@@ -225,6 +226,8 @@ enum esp_status esp_prepare(struct esp_group *group, const struct esp_call *call
 
 enum esp_status esp_restart(struct esp_work *work)
 {
+	if (api_is_hub_work(work))
+		return api_refuse_with(__func__, ESP_EUNSUPPORTED, "the work is a call on a hub, and runs once only");
 	enum esp_status status = api_check_work(__func__, work);
 
 	if (status != ESP_OK)

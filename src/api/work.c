@@ -1,4 +1,5 @@
 #include "api/api.h"
+#include "api/hub_work.h"
 #include "base/clock.h"
 #include "rank/comm/work.h"
 
@@ -12,6 +13,12 @@ static enum esp_status ended(const char *who, struct work *work, enum esp_status
 	return status;
 }
 
+/* A function that calls on a hub do not have. */
+static enum esp_status refuse_hub(const char *who)
+{
+	return api_refuse_with(who, ESP_EUNSUPPORTED, "the work is a call on a hub, which esp_test() and esp_wait() take");
+}
+
 static uint64_t until(int64_t timeout_ns)
 {
 	return timeout_ns < 0 ? UINT64_MAX : clock_now_ns() + (uint64_t)timeout_ns;
@@ -19,6 +26,8 @@ static uint64_t until(int64_t timeout_ns)
 
 enum esp_status esp_test(struct esp_work *work)
 {
+	if (api_is_hub_work(work))
+		return hub_work_wait(__func__, work, 0);
 	enum esp_status status = api_check_work(__func__, work);
 
 	return status == ESP_OK ? ended(__func__, api_work(work), work_test(api_work(work))) : status;
@@ -26,6 +35,8 @@ enum esp_status esp_test(struct esp_work *work)
 
 enum esp_status esp_wait(struct esp_work *work, int64_t timeout_ns)
 {
+	if (api_is_hub_work(work))
+		return hub_work_wait(__func__, work, until(timeout_ns));
 	enum esp_status status = api_check_work(__func__, work);
 
 	return status == ESP_OK ? ended(__func__, api_work(work), work_wait(api_work(work), until(timeout_ns))) : status;
@@ -41,6 +52,8 @@ enum esp_status esp_wait_any(struct esp_work *const *works, uint32_t count, int6
 		if (!works[i])
 			continue;
 		first = i;
+		if (api_is_hub_work(works[i]))
+			return refuse_hub(__func__);
 		enum esp_status status = api_check_work(__func__, works[i]);
 		if (status != ESP_OK)
 			return status;
@@ -56,6 +69,8 @@ enum esp_status esp_wait_any(struct esp_work *const *works, uint32_t count, int6
 
 enum esp_status esp_work_descriptor(struct esp_work *work, int *out_fd)
 {
+	if (api_is_hub_work(work))
+		return refuse_hub(__func__);
 	enum esp_status status = api_check_work(__func__, work);
 
 	if (status == ESP_OK)
@@ -68,6 +83,8 @@ enum esp_status esp_work_descriptor(struct esp_work *work, int *out_fd)
 
 enum esp_status esp_work_no_callback(struct esp_work *work)
 {
+	if (api_is_hub_work(work))
+		return refuse_hub(__func__);
 	enum esp_status status = api_check_work(__func__, work);
 
 	if (status != ESP_OK)
@@ -79,6 +96,8 @@ enum esp_status esp_work_no_callback(struct esp_work *work)
 
 enum esp_status esp_work_error(struct esp_work *work, struct esp_error *error)
 {
+	if (api_is_hub_work(work))
+		return error ? hub_work_error(__func__, work, error) : api_check_out(__func__, error, "error");
 	enum esp_status status = api_check_work(__func__, work);
 	struct failure none = FAILURE_NONE;
 
@@ -92,11 +111,13 @@ enum esp_status esp_work_error(struct esp_work *work, struct esp_error *error)
 
 const char *esp_work_plan(struct esp_work *work)
 {
-	return work ? work_plan(api_work(work)) : "";
+	return work && !api_is_hub_work(work) ? work_plan(api_work(work)) : "";
 }
 
 void esp_work_free(struct esp_work *work)
 {
-	if (work && !rank_is_forked(api_work(work)->context))
+	if (api_is_hub_work(work))
+		hub_work_free(work);
+	else if (work && !rank_is_forked(api_work(work)->context))
 		work_put(api_work(work));
 }

@@ -14,7 +14,7 @@
 /* Read by somebody, but no settings: who a rank is, its key, and what espalier's own processes tell each other. */
 static const char *const others[] = {
 	"ESP_CONF_FILE",  "ESP_RANK",       "ESP_SIZE",     "ESP_LEADER", "ESP_STORE",    "ESP_JOB",    "ESP_EPOCH", "ESP_MPI", "ESP_MPI_SHARE", "ESP_MPI_SUMMARY",
-	"ESP_LOCAL_RANK", "ESP_LOCAL_SIZE", "ESP_LAUNCHER", "ESP_KEY",    "ESP_KEY_FILE", "ESP_DOOR",
+	"ESP_LOCAL_RANK", "ESP_LOCAL_SIZE", "ESP_LAUNCHER", "ESP_KEY",    "ESP_KEY_FILE", "ESP_DOOR",       "ESP_HUB_TICKET",
 	"ESP_BENCH_PROGRESS", "ESP_PROBE_HOME", "ESP_TOPOLOGY_TEXT",
 };
 #define OTHERS (sizeof others / sizeof others[0])

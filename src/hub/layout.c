@@ -37,7 +37,7 @@ static enum esp_status check_cut(uint32_t count, uint32_t chunk_bytes, uint32_t 
 }
 
 /* Adds up what the tensors take, and how many chunks they are cut into. */
-static enum esp_status measure(const struct layout_tensor *tensors, struct layout *layout, struct error *err)
+static enum esp_status measure(const struct layout_tensor *tensors, struct hub_layout *layout, struct error *err)
 {
 	uint64_t elements = 0, chunks = 0;
 
@@ -84,7 +84,7 @@ static enum esp_status check_names(struct layout_tensor *sorted, uint32_t count,
 
 /* ---- cutting ---- */
 
-static enum esp_status allocate(struct layout *layout)
+static enum esp_status allocate(struct hub_layout *layout)
 {
 	uint64_t tensors = layout->tensors ? layout->tensors : 1, chunks = layout->chunks ? layout->chunks : 1;
 
@@ -97,7 +97,7 @@ static enum esp_status allocate(struct layout *layout)
 	return is_whole ? ESP_OK : ESP_ENOMEM;
 }
 
-static void cut_tensor(struct layout *layout, uint32_t t)
+static void cut_tensor(struct hub_layout *layout, uint32_t t)
 {
 	const struct layout_place *place = &layout->place[t];
 	uint64_t left = layout->tensor[t].elements;
@@ -113,7 +113,7 @@ static void cut_tensor(struct layout *layout, uint32_t t)
 	assert(left == 0);
 }
 
-static void cut(struct layout *layout)
+static void cut(struct hub_layout *layout)
 {
 	uint64_t at = 0;
 	uint32_t chunk = 0;
@@ -131,7 +131,7 @@ static void cut(struct layout *layout)
 
 /* ---- lanes ---- */
 
-static enum esp_status spread(struct layout *layout)
+static enum esp_status spread(struct hub_layout *layout)
 {
 	uint64_t chunks = layout->chunks ? layout->chunks : 1;
 	uint64_t *sizes = calloc(chunks, sizeof(*sizes));
@@ -152,7 +152,7 @@ free_both:
 }
 
 /* Lists the chunks of each lane. */
-static void list(struct layout *layout)
+static void list(struct hub_layout *layout)
 {
 	uint32_t *first = layout->lane_first;
 
@@ -165,13 +165,13 @@ static void list(struct layout *layout)
 	assert(first[layout->lanes] == layout->chunks);
 }
 
-static void copy(struct layout *layout, const struct layout_tensor *tensors)
+static void copy(struct hub_layout *layout, const struct layout_tensor *tensors)
 {
 	if (layout->tensors > 0)
 		memcpy(layout->tensor, tensors, layout->tensors * sizeof(*tensors));
 }
 
-static enum esp_status fill(struct layout *layout, const struct layout_tensor *tensors, struct error *err)
+static enum esp_status fill(struct hub_layout *layout, const struct layout_tensor *tensors, struct error *err)
 {
 	enum esp_status status = allocate(layout);
 
@@ -191,10 +191,10 @@ static enum esp_status fill(struct layout *layout, const struct layout_tensor *t
 }
 
 enum esp_status hub_layout_make(const struct layout_tensor *tensors, uint32_t count, uint32_t chunk_bytes, uint32_t lanes,
-                            struct layout *out, struct error *err)
+                            struct hub_layout *out, struct error *err)
 {
 	assert(out && (tensors || count == 0));
-	struct layout layout = {.tensors = count, .lanes = lanes, .chunk_elements = chunk_bytes / (uint32_t)sizeof(float)};
+	struct hub_layout layout = {.tensors = count, .lanes = lanes, .chunk_elements = chunk_bytes / (uint32_t)sizeof(float)};
 	enum esp_status status = check_cut(count, chunk_bytes, lanes, err);
 
 	if (status == ESP_OK)
@@ -208,14 +208,14 @@ enum esp_status hub_layout_make(const struct layout_tensor *tensors, uint32_t co
 	return status;
 }
 
-void hub_layout_fini(struct layout *layout)
+void hub_layout_fini(struct hub_layout *layout)
 {
 	free(layout->tensor);
 	free(layout->place);
 	free(layout->chunk);
 	free(layout->lane_chunks);
 	free(layout->lane_at);
-	*layout = (struct layout){0};
+	*layout = (struct hub_layout){0};
 }
 
 /* ---- the digest ---- */
@@ -228,7 +228,7 @@ static uint64_t digest_add(uint64_t digest, uint64_t value)
 	return fnv_add(digest, bytes, sizeof(bytes));
 }
 
-static uint64_t digest_tensor(uint64_t digest, const struct layout *layout, uint32_t t)
+static uint64_t digest_tensor(uint64_t digest, const struct hub_layout *layout, uint32_t t)
 {
 	const struct layout_tensor *tensor = &layout->tensor[t];
 
@@ -239,7 +239,7 @@ static uint64_t digest_tensor(uint64_t digest, const struct layout *layout, uint
 	return digest_add(digest, layout->place[t].first_chunk);
 }
 
-uint64_t hub_layout_digest(const struct layout *layout)
+uint64_t hub_layout_digest(const struct hub_layout *layout)
 {
 	uint64_t digest = FNV_START;
 

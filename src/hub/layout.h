@@ -42,7 +42,7 @@ struct layout_chunk {
 	uint8_t lane;
 };
 
-struct layout {
+struct hub_layout {
 	uint32_t tensors, chunks, lanes, groups;
 	uint32_t chunk_elements;   /* most of a chunk */
 	uint64_t elements;         /* of the model's arrays, with what aligns tensors */
@@ -56,9 +56,9 @@ struct layout {
 
 /* ESP_EINVAL: a bad tensor, chunk size or count of lanes; ESP_ELIMIT: more than the bounds above; ESP_ENOMEM. */
 ESP_CHECKED enum esp_status hub_layout_make(const struct layout_tensor *tensors, uint32_t count, uint32_t chunk_bytes,
-                                        uint32_t lanes, struct layout *out, struct error *err);
-void hub_layout_fini(struct layout *layout); /* accepts a zeroed struct */
+                                        uint32_t lanes, struct hub_layout *out, struct error *err);
+void hub_layout_fini(struct hub_layout *layout); /* accepts a zeroed struct */
 /* Of everything that both ends must have alike. */
-uint64_t hub_layout_digest(const struct layout *layout);
+uint64_t hub_layout_digest(const struct hub_layout *layout);
 
 #endif

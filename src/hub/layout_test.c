@@ -18,7 +18,7 @@ static uint32_t draw_tensors(struct rng *rng, struct layout_tensor *out)
 }
 
 /* Chunks of a tensor follow each other, all but the last as long as they may be. */
-static void check_tensor(const struct layout *layout, uint32_t t, uint32_t *chunk, uint64_t *end)
+static void check_tensor(const struct hub_layout *layout, uint32_t t, uint32_t *chunk, uint64_t *end)
 {
 	const struct layout_place *place = &layout->place[t];
 	uint64_t elements = 0;
@@ -38,7 +38,7 @@ static void check_tensor(const struct layout *layout, uint32_t t, uint32_t *chun
 }
 
 /* Each chunk stands once in the list of its lane, in ascending order, and loads differ by a chunk at the most. */
-static void check_lanes(const struct layout *layout)
+static void check_lanes(const struct hub_layout *layout)
 {
 	uint64_t least = UINT64_MAX, most = 0;
 
@@ -68,7 +68,7 @@ static void test_cut(struct rng *rng)
 	uint32_t chunk_bytes = (uint32_t)rng_below(rng, 32) * 64 + LAYOUT_CHUNK_LEAST;
 	uint32_t lanes = (uint32_t)rng_below(rng, 8) + 1;
 	uint64_t end = 0;
-	struct layout layout, again;
+	struct hub_layout layout, again;
 	struct error err;
 
 	CHECK(hub_layout_make(tensors, count, chunk_bytes, lanes, &layout, &err) == ESP_OK);
@@ -91,7 +91,7 @@ static void test_cut(struct rng *rng)
 
 static uint64_t digest_of(const struct layout_tensor *tensors, uint32_t count, uint32_t chunk_bytes, uint32_t lanes)
 {
-	struct layout layout;
+	struct hub_layout layout;
 
 	CHECK(hub_layout_make(tensors, count, chunk_bytes, lanes, &layout, NULL) == ESP_OK);
 	uint64_t digest = hub_layout_digest(&layout);
@@ -127,7 +127,7 @@ static void test_digest(void)
 static void check_refused(const struct layout_tensor *tensors, uint32_t count, uint32_t chunk_bytes, uint32_t lanes,
                           enum esp_status expected, const char *word)
 {
-	struct layout layout;
+	struct hub_layout layout;
 	struct error err;
 
 	CHECK(hub_layout_make(tensors, count, chunk_bytes, lanes, &layout, &err) == expected);
@@ -160,7 +160,7 @@ static void test_refused(void)
 static void test_empty(void)
 {
 	const struct layout_tensor tensors[2] = {{1, 0, ESP_F32, 0}, {2, 0, ESP_F32, 4}};
-	struct layout layout;
+	struct hub_layout layout;
 
 	CHECK(hub_layout_make(NULL, 0, LAYOUT_CHUNK_BYTES, 3, &layout, NULL) == ESP_OK);
 	CHECK(layout.chunks == 0 && layout.elements == 0 && layout.groups == 0);

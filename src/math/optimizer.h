@@ -39,6 +39,8 @@ struct optimizer {
  * names the word and what is expected.
  */
 ESP_CHECKED enum esp_status optimizer_parse(const char *text, struct optimizer *out, struct error *err);
+/* Other values of the same kind: "lr=0.05 weight_decay=0"; those that are not named stay. ESP_EINVAL; nothing changes then. */
+ESP_CHECKED enum esp_status optimizer_change(struct optimizer *optimizer, const char *text, struct error *err);
 /* The same values, all that the kind uses, so that parsing it gives an equal struct. Returns text. */
 const char *optimizer_print(const struct optimizer *optimizer, char text[OPTIMIZER_TEXT]);
 /* Finite numbers within the ranges that optimizer_parse() takes? err: the first that is not. */

@@ -145,6 +145,20 @@ static enum esp_status parse_word(const struct word *word, uint32_t *seen, struc
 	return is_nesterov ? parse_nesterov(word, out, err) : parse_number(word, index, out, err);
 }
 
+/* All that stand behind the kind. */
+static enum esp_status parse_words(const char *at, uint32_t *seen, struct optimizer *out, struct error *err)
+{
+	struct word word;
+
+	while (word_next(&at, &word)) {
+		enum esp_status status = parse_word(&word, seen, out, err);
+
+		if (status != ESP_OK)
+			return status;
+	}
+	return ESP_OK;
+}
+
 enum esp_status optimizer_parse(const char *text, struct optimizer *out, struct error *err)
 {
 	const char *at = text;
@@ -160,16 +174,31 @@ enum esp_status optimizer_parse(const char *text, struct optimizer *out, struct 
 	if (status)
 		return status;
 	defaults_of(kind, &optimizer);
-	while (word_next(&at, &word)) {
-		status = parse_word(&word, &seen, &optimizer, err);
-		if (status)
-			return status;
-	}
+	status = parse_words(at, &seen, &optimizer, err);
+	if (status)
+		return status;
 	if (kind == OPTIMIZER_SGD && !(seen & 1u << 0))
 		return error_set(err, ESP_EINVAL, "optimizer sgd: there is no lr: lr=NUMBER is expected, such as lr=0.1");
 	status = optimizer_check(&optimizer, err);
 	if (status == ESP_OK)
 		*out = optimizer;
+	return status;
+}
+
+enum esp_status optimizer_change(struct optimizer *optimizer, const char *text, struct error *err)
+{
+	struct optimizer changed = *optimizer;
+	uint32_t seen = 0;
+
+	assert(optimizer_check(optimizer, NULL) == ESP_OK && text);
+	enum esp_status status = parse_words(text, &seen, &changed, err);
+	if (status == ESP_OK && seen == 0)
+		return error_set(err, ESP_EINVAL, "optimizer %s: there is no value: NAME=NUMBER is expected",
+		                 optimizer_kind_name(optimizer->kind));
+	if (status == ESP_OK)
+		status = optimizer_check(&changed, err);
+	if (status == ESP_OK)
+		*optimizer = changed;
 	return status;
 }
 

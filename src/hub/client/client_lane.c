@@ -35,7 +35,7 @@ struct part_list {
 };
 
 struct client_lane {
-	const struct layout *layout;
+	const struct hub_layout *layout;
 	uint32_t lane;
 	enum esp_status failure; /* ESP_OK: none yet */
 	bool is_ready;           /* the transport has to be told that there is something to send */
@@ -227,7 +227,7 @@ static void finish_request(struct client_lane *lane, struct chunk_state *chunk)
 /* The chunk whose request this may answer; NULL: none. */
 static struct chunk_state *answered_chunk(const struct client_lane *lane, const struct transport_message *message)
 {
-	const struct layout *layout = lane->layout;
+	const struct hub_layout *layout = lane->layout;
 
 	if (message->call >= layout->chunks || layout->chunk[message->call].lane != lane->lane)
 		return NULL;
@@ -443,7 +443,7 @@ const struct transport_user client_lane_user = {
 /* The chunks of a tensor follow each other, in the layout and so on a lane. */
 static void find_tensors(struct client_lane *lane)
 {
-	const struct layout *layout = lane->layout;
+	const struct hub_layout *layout = lane->layout;
 	const uint32_t *numbers = layout->lane_chunks + layout->lane_first[lane->lane];
 	uint32_t place = 0;
 
@@ -458,7 +458,7 @@ static void find_tensors(struct client_lane *lane)
 
 enum esp_status client_lane_open(const struct client_lane_config *config, struct client_lane **out, struct error *err)
 {
-	const struct layout *layout = config->layout;
+	const struct hub_layout *layout = config->layout;
 	struct client_lane *lane = calloc(1, sizeof(*lane));
 
 	assert(layout && config->lane < layout->lanes);

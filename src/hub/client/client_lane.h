@@ -33,7 +33,7 @@ struct client_part {
 };
 
 struct client_lane_config {
-	const struct layout *layout; /* borrowed */
+	const struct hub_layout *layout; /* borrowed */
 	uint32_t lane;
 };
 

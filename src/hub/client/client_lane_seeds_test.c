@@ -28,7 +28,7 @@ struct sim_request {
 
 struct sim {
 	struct rng rng;
-	struct layout layout;
+	struct hub_layout layout;
 	struct client_lane *lane;
 	uint32_t lane_number;
 	struct sim_part parts[SIM_PARTS];

@@ -11,7 +11,7 @@
 /* ---- a lane by hand ---- */
 
 struct fixture {
-	struct layout layout;
+	struct hub_layout layout;
 	struct client_lane *lane;
 	uint32_t index; /* of the hub's next message */
 };

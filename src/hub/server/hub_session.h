@@ -55,7 +55,7 @@ struct hub_session {
 	bool has_count;
 	struct layout_tensor *tensors;
 	uint16_t *declared_by;
-	struct layout layout;
+	struct hub_layout layout;
 	struct store_model model;
 	void *memory; /* of the model */
 	size_t memory_bytes;

@@ -8,7 +8,7 @@
 
 #define ARRAY_ALIGN 4096u
 
-enum esp_status model_memory_take(const struct layout *layout, const struct optimizer *optimizer,
+enum esp_status model_memory_take(const struct hub_layout *layout, const struct optimizer *optimizer,
                                   struct store_model *out, void **out_memory, size_t *out_bytes, struct error *err)
 {
 	uint32_t states = optimizer_states(optimizer);

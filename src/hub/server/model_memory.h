@@ -10,7 +10,7 @@
 #include "hub/store/store_lane.h"
 
 /* Arrays for the weights, the sums and the optimizer's states. ESP_ENOMEM. Nothing for a model without elements. */
-ESP_CHECKED enum esp_status model_memory_take(const struct layout *layout, const struct optimizer *optimizer,
+ESP_CHECKED enum esp_status model_memory_take(const struct hub_layout *layout, const struct optimizer *optimizer,
                                               struct store_model *out, void **out_memory, size_t *out_bytes,
                                               struct error *err);
 void model_memory_free(void *memory, size_t bytes); /* NULL is fine */

@@ -8,14 +8,14 @@
 #define ALLOCATIONS 8u          /* of a lane */
 #define ALLOCATION_BYTES 4160u  /* each may be rounded up to a page, with a head */
 
-static uint32_t chunks_of(const struct layout *layout, uint32_t lane)
+static uint32_t chunks_of(const struct hub_layout *layout, uint32_t lane)
 {
 	assert(lane < layout->lanes);
 	return layout->lane_first[lane + 1] - layout->lane_first[lane];
 }
 
 /* The longest term of the lane. */
-static uint32_t term_bytes(const struct layout *layout, uint32_t lane)
+static uint32_t term_bytes(const struct hub_layout *layout, uint32_t lane)
 {
 	uint32_t most = 0;
 
@@ -28,12 +28,12 @@ static uint32_t term_bytes(const struct layout *layout, uint32_t lane)
 }
 
 /* All terms but those of worker 0 may have to wait. */
-static uint64_t slots_of(const struct layout *layout, uint32_t lane, uint32_t workers)
+static uint64_t slots_of(const struct hub_layout *layout, uint32_t lane, uint32_t workers)
 {
 	return (uint64_t)chunks_of(layout, lane) * (workers - 1);
 }
 
-uint64_t store_lane_bytes(const struct layout *layout, uint32_t lane, uint32_t workers)
+uint64_t store_lane_bytes(const struct hub_layout *layout, uint32_t lane, uint32_t workers)
 {
 	uint64_t chunks = chunks_of(layout, lane);
 
@@ -45,7 +45,7 @@ uint64_t store_lane_bytes(const struct layout *layout, uint32_t lane, uint32_t w
 	       ALLOCATIONS * ALLOCATION_BYTES;
 }
 
-uint64_t store_model_bytes(const struct layout *layout, const struct optimizer *optimizer)
+uint64_t store_model_bytes(const struct hub_layout *layout, const struct optimizer *optimizer)
 {
 	return layout->elements * sizeof(float) * (2 + optimizer_states(optimizer));
 }
@@ -107,7 +107,7 @@ static bool copy_optimizers(struct store_lane *lane)
 
 static enum esp_status allocate(struct store_lane *lane)
 {
-	const struct layout *layout = lane->config.layout;
+	const struct hub_layout *layout = lane->config.layout;
 	uint32_t workers = lane->config.workers, chunks = lane->chunk_count;
 	uint32_t slots = (uint32_t)slots_of(layout, lane->config.lane, workers);
 

@@ -33,7 +33,7 @@ struct store_model {
 };
 
 struct store_lane_config {
-	const struct layout *layout;        /* borrowed */
+	const struct hub_layout *layout;        /* borrowed */
 	const struct store_model *model;    /* borrowed */
 	uint32_t lane;
 	uint32_t workers;                   /* 1 to STORE_WORKERS_MOST; the peers of the transport */
@@ -50,9 +50,9 @@ struct store_lane_stats {
 struct store_lane;
 
 /* Bytes that a lane takes at the most beside the model, for admission: terms that came early, and its tables. */
-uint64_t store_lane_bytes(const struct layout *layout, uint32_t lane, uint32_t workers);
+uint64_t store_lane_bytes(const struct hub_layout *layout, uint32_t lane, uint32_t workers);
 /* Bytes of the model's arrays. */
-uint64_t store_model_bytes(const struct layout *layout, const struct optimizer *optimizer);
+uint64_t store_model_bytes(const struct hub_layout *layout, const struct optimizer *optimizer);
 
 /* ESP_EINVAL, ESP_ENOMEM. */
 ESP_CHECKED enum esp_status store_lane_open(const struct store_lane_config *config, struct store_lane **out,

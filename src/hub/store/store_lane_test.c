@@ -11,7 +11,7 @@
 
 /* A lane and what its workers have sent. Tensor 0 has chunks 0 and 1, tensor 1 none, tensors 2 and 3 one each. */
 struct rig {
-	struct layout layout;
+	struct hub_layout layout;
 	struct store_model model;
 	struct store_lane *lane;
 	uint32_t sent[STORE_WORKERS_MOST], got[STORE_WORKERS_MOST]; /* messages */
@@ -667,7 +667,7 @@ static void test_bytes(uint32_t elements, uint32_t workers)
 {
 	const struct layout_tensor tensors[2] = {{1, elements, ESP_F32, 0}, {2, elements / 3, ESP_F32, 1}};
 	const struct optimizer optimizers[2] = {plain_sgd, plain_sgd};
-	struct layout layout;
+	struct hub_layout layout;
 	struct store_lane *lane;
 	float nothing;
 	struct store_model model = {.weights = &nothing, .sums = &nothing};

@@ -25,7 +25,7 @@ static const char *kind_name(uint8_t kind)
 static enum esp_status check_chunk(struct store_lane *lane, uint32_t worker, const struct transport_message *message,
                                    uint32_t *out)
 {
-	const struct layout *layout = lane->config.layout;
+	const struct hub_layout *layout = lane->config.layout;
 	const char *name = kind_name((uint8_t)message->channel);
 	struct error why;
 

@@ -247,7 +247,7 @@ void hub_link_close(struct hub_link *link)
 
 /* ---- what is known ---- */
 
-const struct layout *hub_link_layout(const struct hub_link *link)
+const struct hub_layout *hub_link_layout(const struct hub_link *link)
 {
 	return link->is_declared ? &link->layout : NULL;
 }

@@ -41,7 +41,7 @@ ESP_CHECKED enum esp_status hub_link_declare(struct hub_link *link, const struct
  */
 void hub_link_close(struct hub_link *link);
 
-const struct layout *hub_link_layout(const struct hub_link *link); /* NULL: nothing is declared */
+const struct hub_layout *hub_link_layout(const struct hub_link *link); /* NULL: nothing is declared */
 /* The optimizer that the job was created with. */
 const struct optimizer *hub_link_optimizer(const struct hub_link *link);
 uint32_t hub_link_worker(const struct hub_link *link);
@@ -51,8 +51,8 @@ bool hub_link_is_forked(const struct hub_link *link); /* this process is a child
 
 /* ---- calls ---- */
 
-/* The first member of every kind of work that the public header calls esp_work: which kind it is. */
-#define HUB_OP_HANDLE 0x6875626fu
+/* The first member of a call is a pointer to this: it tells a call on a hub from other work of the public header. */
+extern const char hub_op_kind;
 
 struct hub_op;
 

@@ -9,6 +9,8 @@
 #include "hub/worker/link_state.h"
 #include "wire/hub_frame.h"
 
+const char hub_op_kind = 0;
+
 /* ---- lists ---- */
 
 void op_list_append(struct hub_op_list *list, struct hub_op *op)
@@ -61,7 +63,7 @@ static struct hub_op *new_op(struct hub_link *link, const struct hub_op_call *ca
 
 	if (!op)
 		return NULL;
-	op->handle = HUB_OP_HANDLE;
+	op->kind = &hub_op_kind;
 	atomic_init(&op->references, 2);
 	atomic_init(&op->status, ESP_PENDING);
 	op->link = link;

@@ -16,7 +16,7 @@
 
 /* A call, or a change of an optimizer, on its way to the lanes. */
 struct hub_op {
-	uint32_t handle;         /* HUB_OP_HANDLE; first member */
+	const void *kind;        /* &hub_op_kind; first member */
 	atomic_uint references;  /* the caller's and the link's */
 	struct hub_link *link;   /* until it has ended */
 	struct hub_op_call call;
@@ -70,7 +70,7 @@ struct hub_link {
 	uint64_t session;
 	uint32_t lane_count, chunk_bytes;
 	struct optimizer optimizer; /* the job's */
-	struct layout layout;
+	struct hub_layout layout;
 	bool is_declared;
 
 	struct poller poller;

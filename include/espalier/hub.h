@@ -1,0 +1,143 @@
+/*
+ * espalier/hub.h - training through a parameter hub: workers push gradients, the hub sums them, runs the optimizer and
+ * answers with new weights.
+ *
+ *     struct esp_hub *hub;
+ *     struct esp_hub_tensor tensors[] = {{sizeof(tensors[0]), "weight", n, ESP_F32, 0, weights}};
+ *     esp_hub_connect(NULL, &hub);                    // the ticket from ESP_HUB_TICKET
+ *     esp_hub_init(hub, tensors, 1);                  // all workers have worker 0's weights now
+ *     for (...) {
+ *         compute_gradient(weights, gradient);
+ *         esp_hub_pushpull(hub, 0, gradient, weights);
+ *     }
+ *     esp_hub_close(hub);
+ *
+ * 'espalier hub create' makes a job and its ticket; 'man espalier-hub' has the rest. A process may use a hub with or
+ * without esp_init().
+ *
+ * Words. A *tensor* is a named vector of a job's model. Its *version* counts the rounds that it has been through: a
+ * *round* takes each of its chunks from version v to v + 1, with one gradient of every worker. The hub adds in the order
+ * of worker numbers, divides by their count and runs the optimizer, so that results never depend on timing.
+ *
+ * Rules, beside those of espalier.h:
+ *
+ * - All workers declare the same tensors in the same order, and push to each tensor equally often. They may push to
+ *   different tensors in different orders.
+ * - No call hangs. A worker that dies, leaves while others need it, or differs from the others ends the calls of all
+ *   workers with a sentence that names it; after that every call on this esp_hub fails alike. Close it, and connect
+ *   again with all workers to begin anew.
+ * - A gradient's memory is the library's from the start of a call until it has ended. Weights are written by then.
+ * - Any thread may make calls; connect, init and close are made by one thread.
+ */
+#ifndef ESPALIER_HUB_H
+#define ESPALIER_HUB_H
+
+#include "espalier.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct esp_hub;
+
+struct esp_hub_options {
+	size_t struct_size;
+	const char *ticket;          /* path of the file; NULL: from ESP_HUB_TICKET                           */
+	uint32_t worker;             /* counts only if workers is not 0                                       */
+	uint32_t workers;            /* 0: worker and workers are rank and size as a launcher has set them    */
+	const char *const *settings; /* as of esp_init(): join_seconds and deadline_seconds count. NULL: none */
+};
+#define ESP_HUB_OPTIONS_INIT ESP_INIT(struct esp_hub_options)
+
+/*
+ * Joins the job of a ticket. options may be NULL. ESP_EINVAL: no ticket; ESP_EPARSE, ESP_EIO: not a good one;
+ * ESP_EMISMATCH: the job was created for another number of workers; ESP_EPEER: the hub does not know the job (any more);
+ * ESP_ELINK, ESP_ETIMEOUT: it cannot be reached; ESP_ESTATE: the job has this worker already.
+ */
+ESP_API enum esp_status esp_hub_connect(const struct esp_hub_options *options, struct esp_hub **out);
+
+/*
+ * Leaves the job. If calls are unfinished the job fails for the other workers; if not, they learn of it only if they
+ * need this worker again. Work that was started stays valid until esp_work_free(). NULL is fine.
+ */
+ESP_API enum esp_status esp_hub_close(struct esp_hub *hub);
+
+struct esp_hub_tensor {
+	size_t struct_size;
+	const char *name;   /* differs between the tensors of a job */
+	uint64_t count;     /* elements; 0 is fine                  */
+	enum esp_type type; /* ESP_F32                              */
+	uint32_t group;     /* parameter group, from 0: tensors of a group share the values of the optimizer */
+	/*
+	 * The first weights. Worker 0's are everybody's; the others' memory gets them, unless it is NULL. NULL on worker 0:
+	 * zeros.
+	 */
+	void *weights;
+};
+
+/*
+ * Declares the model. Called once, by all workers; returns when all have come and have the first weights. Calls name a
+ * tensor by its place in this array. ESP_EMISMATCH: workers differ; ESP_ELIMIT: the hub lacks memory, or the model has
+ * too many tensors or elements; ESP_EUNSUPPORTED: a type; ESP_ETIMEOUT: workers are missing (the setting join_seconds).
+ */
+ESP_API enum esp_status esp_hub_init(struct esp_hub *hub, const struct esp_hub_tensor *tensors, uint32_t count);
+
+/* Gives a gradient to the next round of a tensor, and returns when the round is over. */
+ESP_API enum esp_status esp_hub_push(struct esp_hub *hub, uint32_t tensor, const void *gradient);
+/* The weights of a tensor as they are now. While a round of it is under way chunks may be of two versions. */
+ESP_API enum esp_status esp_hub_pull(struct esp_hub *hub, uint32_t tensor, void *weights);
+/* Both: the weights after the round. May be the same memory. */
+ESP_API enum esp_status esp_hub_pushpull(struct esp_hub *hub, uint32_t tensor, const void *gradient, void *weights);
+
+enum esp_hub_kind {
+	ESP_HUB_PUSH = 1,
+	ESP_HUB_PULL = 2,
+	ESP_HUB_PUSHPULL = 3
+};
+
+struct esp_hub_call {
+	size_t struct_size;
+	enum esp_hub_kind kind;
+	uint32_t tensor;
+	const void *gradient; /* not of ESP_HUB_PULL                                   */
+	void *weights;        /* not of ESP_HUB_PUSH                                   */
+	int64_t deadline_ns;  /* from now on; 0: the setting deadline_seconds          */
+};
+#define ESP_HUB_CALL_INIT ESP_INIT(struct esp_hub_call)
+
+/*
+ * Starts a call in the background. esp_test(), esp_wait(), esp_work_error() and esp_work_free() take its work; the other
+ * functions on work refuse it (ESP_EUNSUPPORTED). Several calls on one tensor run one after the other.
+ */
+ESP_API enum esp_status esp_hub_start(struct esp_hub *hub, const struct esp_hub_call *call, struct esp_work **out);
+
+/*
+ * Other values of the job's optimizer for a parameter group: "lr=0.05", "lr=0.05 weight_decay=1e-4"; those that are not
+ * named stay. They hold for gradients that are pushed after this call, from *out_version (NULL: not wanted) of the group's
+ * tensors on. All workers make the same changes before they push for the same version; if they differ the job fails and
+ * the error names worker and value. ESP_EINVAL: a bad value, no such group, or another kind of optimizer.
+ */
+ESP_API enum esp_status esp_hub_set(struct esp_hub *hub, uint32_t group, const char *values, uint64_t *out_version);
+
+/* The values of a parameter group's optimizer on this worker: "sgd lr=0.1 momentum=0.9 ..."; NULL: no such group. Until the next esp_hub_set(). */
+ESP_API const char *esp_hub_optimizer(struct esp_hub *hub, uint32_t group);
+
+ESP_API uint32_t esp_hub_worker(const struct esp_hub *hub);
+ESP_API uint32_t esp_hub_workers(const struct esp_hub *hub);
+
+struct esp_hub_stats {
+	size_t struct_size;
+	uint64_t calls;          /* that have ended well                                             */
+	uint64_t pushed_bytes;   /* gradients of these calls                                         */
+	uint64_t pulled_bytes;   /* weights                                                          */
+	uint64_t sent_bytes;     /* to the hub over data connections, heads of messages included     */
+	uint64_t received_bytes;
+};
+#define ESP_HUB_STATS_INIT ESP_INIT(struct esp_hub_stats)
+ESP_API enum esp_status esp_hub_get_stats(struct esp_hub *hub, struct esp_hub_stats *stats);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
