@@ -1,0 +1,241 @@
+#include "store_job.h"
+
+#include <math.h>
+
+#include "base/check.h"
+
+/* ---- what is drawn ---- */
+
+static void draw_layout(struct job *job, struct rng *rng)
+{
+	struct layout_tensor tensors[4];
+	uint32_t count = (uint32_t)rng_below(rng, 4) + 1;
+	uint32_t chunk_bytes = rng_chance(rng, 1, 2) ? LAYOUT_CHUNK_LEAST : LAYOUT_CHUNK_LEAST + 128;
+
+	for (uint32_t t = 0; t < count; t++)
+		tensors[t] = (struct layout_tensor){.name = t + 1, .elements = rng_chance(rng, 1, 8) ? 0 : rng_below(rng, 200),
+		                                    .type = ESP_F32, .group = (uint16_t)rng_below(rng, JOB_GROUPS)};
+	tensors[0].elements += tensors[0].elements == 0;
+	CHECK(layout_make(tensors, count, chunk_bytes, (uint32_t)rng_below(rng, JOB_LANES) + 1, &job->layout, NULL) == ESP_OK);
+	CHECK(job->layout.chunk_elements <= JOB_CHUNK_ELEMENTS);
+}
+
+static struct optimizer draw_optimizer(struct rng *rng, uint8_t kind)
+{
+	struct optimizer optimizer = {.kind = kind};
+
+	if (kind == OPTIMIZER_AVG)
+		return optimizer;
+	optimizer.lr = rng_unit(rng) + 0.01;
+	optimizer.weight_decay = rng_chance(rng, 1, 2) ? 0.01 : 0;
+	if (kind == OPTIMIZER_SGD) {
+		optimizer.momentum = rng_chance(rng, 1, 2) ? 0.9 : 0;
+		optimizer.nesterov = optimizer.momentum != 0 && rng_chance(rng, 1, 2);
+	} else {
+		optimizer.beta1 = 0.9;
+		optimizer.beta2 = 0.99;
+		optimizer.eps = 1e-8;
+	}
+	return optimizer;
+}
+
+static void draw_changes(struct job *job, struct rng *rng, uint32_t group)
+{
+	struct optimizer optimizer = job->optimizers[group];
+	uint64_t from = 0;
+
+	if (optimizer.kind == OPTIMIZER_AVG)
+		return;
+	for (uint32_t i = 0; i < JOB_CHANGES && rng_chance(rng, 1, 2); i++) {
+		from += 1 + rng_below(rng, 2);
+		optimizer.lr *= 0.5;
+		job->changes[group][job->change_count[group]++] = (struct job_change){.from = from, .optimizer = optimizer};
+	}
+}
+
+static void draw_optimizers(struct job *job, struct rng *rng)
+{
+	uint8_t kind = (uint8_t)rng_below(rng, OPTIMIZER_KINDS);
+
+	for (uint32_t group = 0; group < JOB_GROUPS; group++) {
+		job->optimizers[group] = draw_optimizer(rng, kind);
+		draw_changes(job, rng, group);
+	}
+}
+
+static uint32_t draw_workers(struct rng *rng)
+{
+	if (rng_chance(rng, 1, 16))
+		return (uint32_t)rng_below(rng, STORE_WORKERS_MOST) + 1;
+	return (uint32_t)rng_below(rng, 6) + 1;
+}
+
+/* ---- numbers ---- */
+
+static float hashed(const struct job *job, uint64_t a, uint64_t b, uint64_t element)
+{
+	uint64_t state = job->seed ^ (a << 48) ^ (b << 32) ^ element;
+	float value = (float)(rng_splitmix(&state) >> 40) * 0x1p-20f - 8;
+
+	return state & UINT64_C(1) << 60 ? value : value * 1e-4f;
+}
+
+/* Even elements tell which workers are in a sum, as bits; odd ones of which round they all are. */
+static float encoded(uint32_t worker, uint64_t version, uint64_t element)
+{
+	return element % 2 == 0 ? ldexpf(1, (int)worker) : (float)(version + 1);
+}
+
+static float gradient(const struct job *job, uint32_t worker, uint64_t version, uint64_t element)
+{
+	return job->is_integer ? encoded(worker, version, element) : hashed(job, worker + 1, version, element);
+}
+
+void job_gradient(const struct job *job, uint32_t worker, uint64_t version, uint32_t chunk, float *out)
+{
+	const struct layout_chunk *cut = &job->layout.chunk[chunk];
+
+	for (uint32_t i = 0; i < cut->elements; i++)
+		out[i] = gradient(job, worker, version, cut->at + i);
+}
+
+void job_first(const struct job *job, uint32_t chunk, float *out)
+{
+	const struct layout_chunk *cut = &job->layout.chunk[chunk];
+
+	memcpy(out, job->weights[0] + cut->at, cut->elements * sizeof(float));
+}
+
+bool job_is_version(const struct job *job, uint32_t chunk, uint64_t version, const float *weights)
+{
+	const struct layout_chunk *cut = &job->layout.chunk[chunk];
+
+	return version <= job->rounds && memcmp(weights, job->weights[version] + cut->at, cut->elements * sizeof(float)) == 0;
+}
+
+/* ---- the reference ---- */
+
+static const struct optimizer *value_at(const struct job *job, uint32_t group, uint64_t version)
+{
+	const struct optimizer *optimizer = &job->optimizers[group];
+
+	for (uint32_t i = 0; i < job->change_count[group]; i++) {
+		if (job->changes[group][i].from <= version)
+			optimizer = &job->changes[group][i].optimizer;
+	}
+	return optimizer;
+}
+
+static void reference_round(struct job *job, uint64_t version, uint32_t t)
+{
+	const struct layout_place *place = &job->layout.place[t];
+	uint64_t elements = job->layout.tensor[t].elements;
+	float sum[512];
+
+	CHECK(elements <= 512);
+	for (uint64_t i = 0; i < elements; i++) {
+		sum[i] = gradient(job, 0, version, place->at + i);
+		for (uint32_t worker = 1; worker < job->workers; worker++)
+			sum[i] += gradient(job, worker, version, place->at + i);
+	}
+	struct optimizer_step step = {
+		.optimizer = value_at(job, job->layout.tensor[t].group, version),
+		.step = version + 1,
+		.contributors = job->workers,
+		.weights = job->weights[version + 1] + place->at,
+		.sum = sum,
+		.states = {job->states[0] + place->at, job->states[1] + place->at},
+	};
+	CHECK(optimizer_run_at(MATH_PORTABLE, &step, elements));
+}
+
+static void make_reference(struct job *job)
+{
+	uint64_t elements = job->layout.elements;
+
+	for (uint32_t i = 0; i < OPTIMIZER_STATES; i++)
+		job->states[i] = calloc(elements, sizeof(float));
+	for (uint32_t version = 0; version <= job->rounds; version++) {
+		job->weights[version] = calloc(elements, sizeof(float));
+		for (uint64_t i = 0; version == 0 && i < elements; i++)
+			job->weights[0][i] = hashed(job, 0, 0, i);
+		if (version == 0)
+			continue;
+		memcpy(job->weights[version], job->weights[version - 1], elements * sizeof(float));
+		for (uint32_t t = 0; t < job->layout.tensors; t++)
+			reference_round(job, version - 1, t);
+	}
+}
+
+/* What has not come is no number. */
+static void make_model(struct job *job)
+{
+	uint64_t elements = job->layout.elements;
+	uint32_t states = 0;
+
+	for (uint32_t group = 0; group < JOB_GROUPS; group++) {
+		uint32_t needed = optimizer_states(&job->optimizers[group]);
+
+		states = needed > states ? needed : states;
+	}
+	job->model.weights = malloc(elements * sizeof(float));
+	job->model.sums = malloc(elements * sizeof(float));
+	for (uint64_t i = 0; i < elements; i++)
+		job->model.weights[i] = job->model.sums[i] = NAN;
+	for (uint32_t i = 0; i < states; i++)
+		job->model.states[i] = calloc(elements, sizeof(float));
+}
+
+void job_draw(struct job *job, uint64_t seed)
+{
+	struct rng rng;
+
+	rng_init(&rng, seed);
+	*job = (struct job){.seed = rng_next(&rng), .workers = draw_workers(&rng)};
+	job->rounds = (uint32_t)rng_below(&rng, JOB_ROUNDS) + 1;
+	job->is_integer = job->workers <= JOB_INTEGER_WORKERS && rng_chance(&rng, 1, 3);
+	draw_layout(job, &rng);
+	draw_optimizers(job, &rng);
+	make_reference(job);
+	make_model(job);
+}
+
+void job_fini(struct job *job)
+{
+	for (uint32_t version = 0; version <= JOB_ROUNDS; version++)
+		free(job->weights[version]);
+	for (uint32_t i = 0; i < OPTIMIZER_STATES; i++) {
+		free(job->states[i]);
+		free(job->model.states[i]);
+	}
+	free(job->model.weights);
+	free(job->model.sums);
+	layout_fini(&job->layout);
+}
+
+/* ---- the end ---- */
+
+/* Each worker counts once in the last sums, and all are of the last round. */
+static void check_sums(const struct job *job, uint64_t at, uint64_t elements)
+{
+	for (uint64_t i = at; i < at + elements; i++) {
+		float once = i % 2 == 0 ? ldexpf(1, (int)job->workers) - 1 : (float)(job->workers * job->rounds);
+
+		CHECK_MSG(job->model.sums[i] == once, "sum %" PRIu64 " is %g, expected %g", i, (double)job->model.sums[i],
+		          (double)once);
+	}
+}
+
+void job_check_end(const struct job *job)
+{
+	for (uint32_t t = 0; t < job->layout.tensors; t++) {
+		uint64_t at = job->layout.place[t].at, elements = job->layout.tensor[t].elements;
+		size_t bytes = elements * sizeof(float);
+
+		CHECK(memcmp(job->model.weights + at, job->weights[job->rounds] + at, bytes) == 0);
+		for (uint32_t i = 0; i < OPTIMIZER_STATES; i++)
+			CHECK(!job->model.states[i] || memcmp(job->model.states[i] + at, job->states[i] + at, bytes) == 0);
+		if (job->is_integer)
+			check_sums(job, at, elements);
+	}
+}
