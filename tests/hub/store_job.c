@@ -16,7 +16,7 @@ static void draw_layout(struct job *job, struct rng *rng)
 		tensors[t] = (struct layout_tensor){.name = t + 1, .elements = rng_chance(rng, 1, 8) ? 0 : rng_below(rng, 200),
 		                                    .type = ESP_F32, .group = (uint16_t)rng_below(rng, JOB_GROUPS)};
 	tensors[0].elements += tensors[0].elements == 0;
-	CHECK(layout_make(tensors, count, chunk_bytes, (uint32_t)rng_below(rng, JOB_LANES) + 1, &job->layout, NULL) == ESP_OK);
+	CHECK(hub_layout_make(tensors, count, chunk_bytes, (uint32_t)rng_below(rng, JOB_LANES) + 1, &job->layout, NULL) == ESP_OK);
 	CHECK(job->layout.chunk_elements <= JOB_CHUNK_ELEMENTS);
 }
 
@@ -210,7 +210,7 @@ void job_fini(struct job *job)
 	}
 	free(job->model.weights);
 	free(job->model.sums);
-	layout_fini(&job->layout);
+	hub_layout_fini(&job->layout);
 }
 
 /* ---- the end ---- */

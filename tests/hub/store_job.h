@@ -27,7 +27,7 @@ struct job_change {
 
 struct job {
 	uint64_t seed;
-	struct layout layout;
+	struct hub_layout layout;
 	struct store_model model;   /* of the hub */
 	uint32_t workers, rounds;
 	bool is_integer;            /* gradients name worker and round, and the sums are looked at */

@@ -55,7 +55,7 @@ static void ask_changes(struct pump *pump, struct pump_conn *conn, uint32_t grou
 
 static void worker_step(struct pump *pump, struct pump_conn *conn, uint32_t worker, uint32_t lane)
 {
-	const struct layout *layout = &pump->job->layout;
+	const struct hub_layout *layout = &pump->job->layout;
 	uint32_t first = layout->lane_first[lane], count = layout->lane_first[lane + 1] - first;
 
 	if (conn->is_dead || conn->has_left || count == 0)
@@ -241,7 +241,7 @@ static void ready_step(struct pump *pump, uint32_t lane)
 
 static bool is_done(struct pump *pump, uint32_t worker, uint32_t lane)
 {
-	const struct layout *layout = &pump->job->layout;
+	const struct hub_layout *layout = &pump->job->layout;
 	const struct pump_conn *conn = conn_of(pump, worker, lane);
 
 	for (uint32_t i = layout->lane_first[lane]; i < layout->lane_first[lane + 1]; i++) {
@@ -430,7 +430,7 @@ static void check_failed(struct pump *pump, uint32_t lane)
 
 static void check_lane(struct pump *pump, uint32_t lane)
 {
-	const struct layout *layout = &pump->job->layout;
+	const struct hub_layout *layout = &pump->job->layout;
 	struct store_lane_stats stats = store_lane_stats(pump->lanes[lane]);
 	uint64_t least, most, elements = 0, chunks = layout->lane_first[lane + 1] - layout->lane_first[lane];
 
@@ -447,7 +447,7 @@ static void check_lane(struct pump *pump, uint32_t lane)
 
 void pump_check_end(struct pump *pump)
 {
-	const struct layout *layout = &pump->job->layout;
+	const struct hub_layout *layout = &pump->job->layout;
 
 	for (uint32_t chunk = 0; chunk < layout->chunks; chunk++)
 		check_chunk(pump, chunk);

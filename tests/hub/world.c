@@ -160,7 +160,7 @@ static void open_layout(struct world *world)
 			.elements = rng_chance(&world->rng, 1, 8) ? 0 : rng_below(&world->rng, 6 * chunk_bytes / 4),
 			.group = (uint16_t)rng_below(&world->rng, WORLD_GROUPS_MOST),
 		};
-	CHECK(layout_make(tensors, count, chunk_bytes, world->lanes, &world->layout, NULL) == ESP_OK);
+	CHECK(hub_layout_make(tensors, count, chunk_bytes, world->lanes, &world->layout, NULL) == ESP_OK);
 }
 
 static void open_hub(struct world *world)
@@ -506,5 +506,5 @@ void world_close(struct world *world)
 	free(world->model.sums);
 	for (uint32_t i = 0; i < OPTIMIZER_STATES; i++)
 		free(world->model.states[i]);
-	layout_fini(&world->layout);
+	hub_layout_fini(&world->layout);
 }

@@ -53,7 +53,7 @@ struct hub_end {
 struct world {
 	struct rng rng;
 	struct inproc *net;
-	struct layout layout;
+	struct hub_layout layout;
 	uint32_t workers, lanes, rounds;
 	struct optimizer optimizers[WORLD_ROUNDS_MOST][WORLD_GROUPS_MOST]; /* by round: what holds */
 	float *history[WORLD_ROUNDS_MOST + 1]; /* by version: all weights of the model */
