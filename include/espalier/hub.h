@@ -21,8 +21,9 @@
  *
  * Rules, beside those of espalier.h:
  *
- * - All workers declare the same tensors in the same order, and push to each tensor equally often. They may push to
- *   different tensors in different orders.
+ * - All workers declare the same tensors in the same order, and push to each tensor equally often. Calls on one tensor
+ *   run one after the other, and a call that waits so holds up those that were started after it: a worker starts its
+ *   pushes of a round to all tensors, in any order, before it starts a second call on one of them.
  * - No call hangs. A worker that dies, leaves while others need it, or differs from the others ends the calls of all
  *   workers with a sentence that names it; after that every call on this esp_hub fails alike. Close it, and connect
  *   again with all workers to begin anew.

@@ -72,8 +72,11 @@ static void end_part(struct hub_link *link, struct client_part *part)
 	end_op(link, op, status);
 }
 
+/* While the reason of a lane's failure is awaited no call ends: each ends with the reason. */
 static void take_done(struct hub_link *link)
 {
+	if (link->control.reason_by_ns != 0 && link->failure.status == ESP_OK)
+		return;
 	for (uint32_t i = 0; i < link->lane_count; i++) {
 		struct client_part *part;
 
@@ -215,7 +218,6 @@ static void turn(struct hub_link *link, unsigned *turns)
 	uint64_t now = clock_now_ns();
 	bool moved = move(link, now);
 
-	take_done(link);
 	uint64_t when = link_control_turn(link, now);
 	take_done(link);
 	if (moved || has_work(link)) {
