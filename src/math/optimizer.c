@@ -260,7 +260,7 @@ static void run_loop(const struct optimizer_kernels *kernels, const struct optim
 		kernels->adamw(&loop, count);
 		break;
 	default:
-		assert(!"an optimizer that optimizer_check() takes");
+		assert(false); /* optimizer_check() takes no other */
 	}
 }
 

@@ -1,9 +1,9 @@
 /*
  * optimizer.h - what a parameter hub does with a finished sum: SGD, momentum, Nesterov, Adam, AdamW.
  *
- * Pure functions over plain memory. Every level of kernels (math.h) gives the same bits; each element depends on its
- * own numbers only, so a buffer may be cut anywhere. The formulas and their order are those of PyTorch's optimizers in
- * float32. Safe from any thread.
+ * Pure functions over plain memory. Every level of kernels (math.h) gives the same bits, but for which NaN a NaN is; each
+ * element depends on its own numbers only, so a buffer may be cut anywhere. The formulas and their order are those of
+ * PyTorch's optimizers in float32. Safe from any thread.
  */
 #ifndef MATH_OPTIMIZER_H
 #define MATH_OPTIMIZER_H

@@ -5,6 +5,10 @@
  * its part of each into requests per chunk (wire/hub_frame.h), reads gradients and writes weights where the caller has
  * them, and reports each operation once, when all of its chunks on this lane are answered. A chunk whose former request
  * is unanswered holds up the requests behind it. Pure: no I/O, no clock, no allocation after opening; one thread at a time.
+ *
+ * A push is answered once all workers have pushed the chunk, and requests leave in order. So workers that push tensors in
+ * different orders could wait for each other: a worker starts the pushes of all tensors of a round before it starts a
+ * second operation on any of them.
  */
 #ifndef HUB_CLIENT_CLIENT_LANE_H
 #define HUB_CLIENT_CLIENT_LANE_H
@@ -47,7 +51,10 @@ extern const struct transport_user client_lane_user;
 
 /* Never fails by itself: after a failure the part is done at once, with its status. */
 void client_lane_start(struct client_lane *lane, struct client_part *part);
-/* Holds for a parameter group from version `version` on; sent before all parts that are started later. ESP_ELIMIT: too many unsent. */
+/*
+ * Holds for a parameter group from version `version` on; sent after all parts that were started before, and before all that
+ * are started later. ESP_ELIMIT: too many unsent; or why the lane has failed.
+ */
 ESP_CHECKED enum esp_status client_lane_hyper(struct client_lane *lane, uint16_t group, uint64_t version,
                                               const struct optimizer *optimizer);
 /* The next part that is done; NULL: none. */
