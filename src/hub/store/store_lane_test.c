@@ -1,169 +1,10 @@
-#include "hub/store/store_lane.h"
-
+/*
+ * The answers of a lane, their order, and the end of a worker or a job.
+ */
 #include <malloc.h>
 #include <math.h>
 
-#include "base/check.h"
-
-#define WORKERS 3u
-#define ELEMENTS 100u /* of tensor 0: two chunks of 64 and 36 */
-#define CHUNKS 4u     /* of all tensors */
-
-/* A lane and what its workers have sent. Tensor 0 has chunks 0 and 1, tensor 1 none, tensors 2 and 3 one each. */
-struct rig {
-	struct layout layout;
-	struct store_model model;
-	struct store_lane *lane;
-	uint32_t sent[STORE_WORKERS_MOST], got[STORE_WORKERS_MOST]; /* messages */
-};
-
-static const struct transport_user *const user = &store_lane_user;
-static const struct optimizer plain_sgd = {.kind = OPTIMIZER_SGD, .lr = 0.5};
-
-static void rig_open(struct rig *rig, uint32_t workers, const struct optimizer *optimizer)
-{
-	const struct layout_tensor tensors[] = {
-		{1, ELEMENTS, ESP_F32, 0}, {2, 0, ESP_F32, 0}, {3, 5, ESP_F32, 1}, {4, 7, ESP_F32, 0},
-	};
-	const struct optimizer optimizers[2] = {*optimizer, *optimizer};
-
-	*rig = (struct rig){0};
-	CHECK(layout_make(tensors, 4, LAYOUT_CHUNK_LEAST, 1, &rig->layout, NULL) == ESP_OK);
-	CHECK(rig->layout.chunks == CHUNKS && rig->layout.chunk[1].elements == 36);
-	rig->model.weights = calloc(rig->layout.elements, sizeof(float));
-	rig->model.sums = calloc(rig->layout.elements, sizeof(float));
-	for (uint32_t i = 0; i < optimizer_states(optimizer); i++)
-		rig->model.states[i] = calloc(rig->layout.elements, sizeof(float));
-	struct store_lane_config config = {.layout = &rig->layout, .model = &rig->model, .workers = workers,
-	                                   .optimizers = optimizers};
-	CHECK(store_lane_open(&config, &rig->lane, NULL) == ESP_OK);
-}
-
-static void rig_close(struct rig *rig)
-{
-	store_lane_close(rig->lane);
-	free(rig->model.weights);
-	free(rig->model.sums);
-	for (uint32_t i = 0; i < OPTIMIZER_STATES; i++)
-		free(rig->model.states[i]);
-	layout_fini(&rig->layout);
-}
-
-/* ---- what workers send ---- */
-
-static enum esp_status begin(struct rig *rig, uint32_t worker, uint8_t kind, uint32_t chunk, uint32_t version,
-                             uint32_t bytes)
-{
-	struct transport_message message = {.channel = kind, .index = rig->sent[worker]++, .call = chunk, .ack = version,
-	                                    .bytes = bytes};
-
-	return user->begin(rig->lane, worker, &message);
-}
-
-/* The rest of a message, in two pieces. */
-static void finish(struct rig *rig, uint32_t worker, uint8_t kind, const void *data, uint32_t bytes)
-{
-	const uint8_t *from = data;
-
-	for (uint32_t done = 0; done < bytes;) {
-		struct transport_room room = user->room(rig->lane, worker, kind);
-		uint32_t piece = done == 0 && bytes > 1 ? bytes / 2 : bytes - done;
-
-		CHECK(room.at && room.bytes == bytes - done);
-		memcpy(room.at, from + done, piece);
-		user->arrived(rig->lane, worker, kind, piece);
-		done += piece;
-	}
-	user->ended(rig->lane, worker, kind);
-}
-
-static void send(struct rig *rig, uint32_t worker, uint8_t kind, uint32_t chunk, uint32_t version, float value)
-{
-	float data[64];
-	uint32_t elements = rig->layout.chunk[chunk].elements, bytes = kind == HUB_PULL ? 0 : elements * 4;
-
-	for (uint32_t i = 0; i < elements; i++)
-		data[i] = value;
-	CHECK(begin(rig, worker, kind, chunk, version, bytes) == ESP_OK);
-	finish(rig, worker, kind, data, bytes);
-}
-
-static void hyper(struct rig *rig, uint32_t worker, uint32_t group, uint32_t version, const struct optimizer *optimizer)
-{
-	uint8_t bytes[OPTIMIZER_BYTES];
-
-	optimizer_encode(optimizer, bytes);
-	CHECK(begin(rig, worker, HUB_HYPER, group, version, OPTIMIZER_BYTES) == ESP_OK);
-	finish(rig, worker, HUB_HYPER, bytes, OPTIMIZER_BYTES);
-}
-
-static void set_all(struct rig *rig, float value)
-{
-	struct transport_message message;
-
-	for (uint32_t chunk = 0; chunk < CHUNKS; chunk++) {
-		send(rig, 0, HUB_SET, chunk, 0, value);
-		CHECK(user->next(rig->lane, 0, &message) && message.channel == HUB_DONE && message.call == chunk);
-		rig->got[0]++;
-	}
-	while (user->ready(rig->lane) != UINT32_MAX) {
-	}
-}
-
-/* ---- what they get ---- */
-
-static struct transport_message answer(struct rig *rig, uint32_t worker, uint8_t kind, uint32_t chunk, uint32_t version)
-{
-	struct transport_message message;
-
-	CHECK(user->next(rig->lane, worker, &message));
-	CHECK_U64(message.channel, kind);
-	CHECK_U64(message.index, rig->got[worker]++);
-	CHECK_U64(message.call, chunk);
-	CHECK_U64(message.ack, version);
-	CHECK_U64(message.bytes, kind == HUB_DONE ? 0 : rig->layout.chunk[chunk].elements * 4);
-	CHECK(!message.is_credit);
-	return message;
-}
-
-/* Weights that are all the same. */
-static void weights(struct rig *rig, uint32_t worker, uint32_t chunk, uint32_t version, float value)
-{
-	struct transport_message message = answer(rig, worker, HUB_WEIGHTS, chunk, version);
-	const float *data = message.data;
-
-	for (uint32_t i = 0; i < rig->layout.chunk[chunk].elements; i++)
-		CHECK_MSG(data[i] == value, "weight %u is %g, expected %g", i, (double)data[i], (double)value);
-	user->sent(rig->lane, worker, HUB_WEIGHTS, message.cookie);
-}
-
-static bool has_answer(struct rig *rig, uint32_t worker)
-{
-	struct transport_message message;
-
-	return user->next(rig->lane, worker, &message);
-}
-
-static void check_calm(struct rig *rig)
-{
-	struct store_trouble trouble;
-
-	CHECK(!store_lane_take_trouble(rig->lane, &trouble));
-	CHECK(user->failed(rig->lane) == ESP_OK);
-}
-
-/* One trouble and no other, whose sentence has these words. */
-static void check_trouble(struct rig *rig, enum esp_status status, uint32_t worker, const char *words)
-{
-	struct store_trouble trouble = {0};
-
-	CHECK(store_lane_take_trouble(rig->lane, &trouble));
-	CHECK_MSG(trouble.status == status && trouble.worker == worker, "status %d, worker %u: %s", trouble.status,
-	          trouble.worker, trouble.why.text);
-	CHECK_MSG(strstr(trouble.why.text, words), "\"%s\" does not say \"%s\"", trouble.why.text, words);
-	CHECK(words[0] != '\0' || trouble.why.text[0] == '\0');
-	CHECK(!store_lane_take_trouble(rig->lane, &trouble));
-}
+#include "support/store_rig.h"
 
 /* ---- rounds ---- */
 
@@ -239,7 +80,7 @@ static void test_borrowed(void)
 	rig_close(&rig);
 }
 
-/* The order of addition is that of the workers, whatever comes first: in float32, (2^24 + 1) + -2^24 is 0, not 1. */
+/* Terms are added in the order of the workers, in any order of arrival: in float32, (2^24 + 1) + -2^24 is 0, not 1. */
 static void test_order(void)
 {
 	const float terms[WORKERS] = {0x1p24f, 1, -0x1p24f};
@@ -275,6 +116,22 @@ static void test_unfinished(void)
 	CHECK_U64(store_lane_missing(rig.lane, 0), 1);
 	user->ended(rig.lane, 0, HUB_PUSHPULL);
 	weights(&rig, 1, 0, 1, 8);
+	rig_close(&rig);
+}
+
+/* A term that waits lies within a cache line as the worker's memory does, one that does not lies in the sum. */
+static void test_places(void)
+{
+	struct transport_message message = {.channel = HUB_PUSH, .bytes = 256, .shift = 20};
+	struct rig rig;
+
+	rig_open(&rig, 2, &plain_sgd);
+	set_all(&rig, 10);
+	CHECK(user->begin(rig.lane, 1, &message) == ESP_OK);
+	CHECK_U64((uintptr_t)user->room(rig.lane, 1, HUB_PUSH).at % TRANSPORT_SHIFTS, 20);
+	message.index = rig.sent[0];
+	CHECK(user->begin(rig.lane, 0, &message) == ESP_OK);
+	CHECK(user->room(rig.lane, 0, HUB_PUSH).at == (void *)rig.model.sums);
 	rig_close(&rig);
 }
 
@@ -348,195 +205,6 @@ static void test_missing(void)
 	send(&rig, 1, HUB_PUSH, 1, 0, 0); /* the older round counts */
 	CHECK_U64(store_lane_missing(rig.lane, 0), 1 | 4);
 	CHECK_U64(store_lane_missing(rig.lane, 2), 0);
-	rig_close(&rig);
-}
-
-/* ---- protocol errors ---- */
-
-static void check_refused(uint32_t worker, uint8_t kind, uint32_t chunk, uint32_t version, uint32_t bytes, const char *words)
-{
-	struct rig rig;
-
-	rig_open(&rig, WORKERS, &plain_sgd);
-	set_all(&rig, 10);
-	CHECK(begin(&rig, worker, kind, chunk, version, bytes) == ESP_ECORRUPT);
-	user->lost(rig.lane, worker, ESP_ECORRUPT);
-	check_trouble(&rig, ESP_ECORRUPT, worker, words);
-	CHECK(begin(&rig, 0, HUB_PULL, 0, 0, 0) == ESP_PENDING);
-	rig_close(&rig);
-}
-
-static void test_refused(void)
-{
-	check_refused(1, HUB_PUSH, 0, 1, 256, "worker 1 sent a push of chunk 0 for version 1 where version 0 collects");
-	check_refused(2, HUB_PUSHPULL, 0, UINT32_MAX, 256, "version 4294967295");
-	check_refused(1, HUB_PUSH, 0, 0, 252, "worker 1 sent a push of 252 bytes where 256 were expected");
-	check_refused(1, HUB_PUSHPULL, 1, 0, 256, "256 bytes where 144");
-	check_refused(1, HUB_PUSH, CHUNKS, 0, 256, "worker 1 sent a push of chunk 4, which lane 0 does not have");
-	check_refused(1, HUB_PULL, UINT32_MAX, 0, 0, "chunk 4294967295");
-	check_refused(1, HUB_PULL, 0, 0, 4, "worker 1 sent a pull of 4 bytes where 0 were expected");
-	check_refused(1, HUB_SET, 0, 0, 256, "worker 1 set the weights of chunk 0");
-	check_refused(0, HUB_SET, 0, 0, 256, "worker 0 set the weights of chunk 0");
-	check_refused(2, HUB_HYPER, 2, 0, OPTIMIZER_BYTES, "worker 2 sent values of parameter group 2, where there are 2");
-	check_refused(2, HUB_HYPER, 0, 0, OPTIMIZER_BYTES - 1, "63 bytes where 64");
-	check_refused(2, HUB_WEIGHTS, 0, 0, 256, "worker 2 sent a frame of kind 6");
-	check_refused(2, HUB_DONE, 0, 0, 0, "kind 7");
-	check_refused(2, 0, 0, 0, 0, "kind 0");
-	check_refused(2, 255, 0, 0, 0, "kind 255");
-}
-
-static void test_second_request(void)
-{
-	static const uint8_t kinds[] = {HUB_PUSH, HUB_PULL, HUB_PUSHPULL};
-
-	for (uint32_t i = 0; i < sizeof(kinds); i++) {
-		struct rig rig;
-
-		rig_open(&rig, WORKERS, &plain_sgd);
-		set_all(&rig, 10);
-		send(&rig, 1, HUB_PUSH, 0, 0, 1);
-		CHECK(begin(&rig, 1, kinds[i], 0, 0, kinds[i] == HUB_PULL ? 0 : 256) == ESP_ECORRUPT);
-		check_trouble(&rig, ESP_ECORRUPT, 1, "of chunk 0 while its push of that chunk is not answered");
-		rig_close(&rig);
-	}
-}
-
-static void test_index(void)
-{
-	struct transport_message message = {.channel = HUB_PULL, .index = 1};
-	struct rig rig;
-
-	rig_open(&rig, WORKERS, &plain_sgd);
-	CHECK(user->begin(rig.lane, 2, &message) == ESP_ECORRUPT);
-	check_trouble(&rig, ESP_ECORRUPT, 2, "worker 2 sent message 1 where 0 was expected");
-	rig_close(&rig);
-}
-
-static void test_unset(void)
-{
-	struct rig rig;
-
-	rig_open(&rig, WORKERS, &plain_sgd);
-	CHECK(begin(&rig, 0, HUB_PUSH, 0, 0, 256) == ESP_ECORRUPT);
-	check_trouble(&rig, ESP_ECORRUPT, 0, "worker 0 sent a push of chunk 0, whose first weights it has not set");
-	rig_close(&rig);
-	rig_open(&rig, WORKERS, &plain_sgd);
-	CHECK(begin(&rig, 0, HUB_SET, 0, 1, 256) == ESP_ECORRUPT);
-	check_trouble(&rig, ESP_ECORRUPT, 0, "as version 1");
-	rig_close(&rig);
-}
-
-/* ---- hyper-parameters ---- */
-
-static void test_hyper(void)
-{
-	struct optimizer slow = plain_sgd;
-	struct rig rig;
-
-	slow.lr = 0.25;
-	rig_open(&rig, 2, &plain_sgd);
-	set_all(&rig, 10);
-	for (uint32_t worker = 0; worker < 2; worker++)
-		hyper(&rig, worker, 0, 1, &slow);
-	for (uint32_t version = 0; version < 2; version++) {
-		for (uint32_t worker = 0; worker < 2; worker++) {
-			send(&rig, worker, HUB_PUSHPULL, 0, version, 4);
-			send(&rig, worker, HUB_PUSHPULL, 2, version, 4);
-		}
-		for (uint32_t worker = 0; worker < 2; worker++) {
-			weights(&rig, worker, 0, version + 1, version == 0 ? 8 : 7);
-			weights(&rig, worker, 2, version + 1, version == 0 ? 8 : 6); /* of another group */
-		}
-	}
-	check_calm(&rig);
-	rig_close(&rig);
-}
-
-/* The value that held when the term began belongs to it, also if the worker's next one comes while it waits. */
-static void test_hyper_waits(void)
-{
-	struct optimizer slow = plain_sgd;
-	struct rig rig;
-
-	slow.lr = 0.25;
-	rig_open(&rig, 2, &plain_sgd);
-	set_all(&rig, 10);
-	send(&rig, 1, HUB_PUSHPULL, 0, 0, 4);
-	hyper(&rig, 1, 0, 0, &slow);
-	send(&rig, 0, HUB_PUSHPULL, 0, 0, 4);
-	weights(&rig, 0, 0, 1, 8);
-	check_calm(&rig);
-	rig_close(&rig);
-}
-
-/* Whichever term comes first, the worker that differs from worker 0 is named. */
-static void test_mismatch(void)
-{
-	for (int i = 0; i < 2; i++) {
-		struct optimizer other = plain_sgd;
-		struct rig rig;
-
-		other.lr = 0.1;
-		rig_open(&rig, WORKERS, &plain_sgd);
-		set_all(&rig, 10);
-		hyper(&rig, 2, 0, 0, &other);
-		send(&rig, i == 0 ? 2 : 0, HUB_PUSHPULL, 0, 0, 4);
-		send(&rig, 1, HUB_PUSHPULL, 0, 0, 4);
-		check_calm(&rig);
-		send(&rig, i == 0 ? 0 : 2, HUB_PUSHPULL, 0, 0, 4);
-		check_trouble(&rig, ESP_EMISMATCH, 2, "worker 2 uses lr=0.1 for parameter group 0 where worker 0 uses lr=0.5");
-		CHECK(!has_answer(&rig, 0) && !has_answer(&rig, 1) && rig.model.weights[0] == 10);
-		rig_close(&rig);
-	}
-}
-
-static void check_hyper_trouble(const struct optimizer *optimizer, enum esp_status status, const char *words)
-{
-	struct rig rig;
-
-	rig_open(&rig, WORKERS, &plain_sgd);
-	hyper(&rig, 1, 1, 0, optimizer);
-	check_trouble(&rig, status, 1, words);
-	rig_close(&rig);
-}
-
-static void test_hyper_refused(void)
-{
-	const struct optimizer adam = {.kind = OPTIMIZER_ADAM, .lr = 0.1, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8};
-	const uint8_t noise[OPTIMIZER_BYTES] = {[0 ... OPTIMIZER_BYTES - 1] = 0xff};
-	struct optimizer momentum = plain_sgd;
-	struct rig rig;
-
-	check_hyper_trouble(&adam, ESP_EMISMATCH, "worker 1 uses optimizer 2 for parameter group 1 where the job uses 1");
-	momentum.momentum = 0.9;
-	check_hyper_trouble(&momentum, ESP_EMISMATCH, "worker 1 uses momentum");
-	rig_open(&rig, WORKERS, &plain_sgd);
-	CHECK(begin(&rig, 1, HUB_HYPER, 0, 0, OPTIMIZER_BYTES) == ESP_OK);
-	finish(&rig, 1, HUB_HYPER, noise, OPTIMIZER_BYTES);
-	check_trouble(&rig, ESP_ECORRUPT, 1, "out of range");
-	rig_close(&rig);
-}
-
-/* So many changes ahead of a chunk are remembered, and no more. */
-static void test_hyper_past(void)
-{
-	struct optimizer optimizer = plain_sgd;
-	struct rig rig;
-
-	rig_open(&rig, 1, &plain_sgd);
-	set_all(&rig, 10);
-	for (uint32_t from = 1; from <= 3; from++) {
-		optimizer.lr = from;
-		hyper(&rig, 0, 0, from, &optimizer);
-	}
-	send(&rig, 0, HUB_PUSHPULL, 0, 0, 1);
-	weights(&rig, 0, 0, 1, 9.5f);
-	optimizer.lr = 4;
-	hyper(&rig, 0, 0, 4, &optimizer);
-	send(&rig, 0, HUB_PUSHPULL, 0, 1, 1);
-	weights(&rig, 0, 0, 2, 8.5f);
-	CHECK(begin(&rig, 0, HUB_PUSH, 1, 0, 144) == ESP_ECORRUPT);
-	check_trouble(&rig, ESP_ECORRUPT, 0, "hold from version 1 on");
 	rig_close(&rig);
 }
 
@@ -691,19 +359,11 @@ int main(void)
 	test_borrowed();
 	test_order();
 	test_unfinished();
+	test_places();
 	test_nan();
 	test_due_order();
 	test_versions();
 	test_missing();
-	test_refused();
-	test_second_request();
-	test_index();
-	test_unset();
-	test_hyper();
-	test_hyper_waits();
-	test_mismatch();
-	test_hyper_refused();
-	test_hyper_past();
 	test_lost();
 	test_failed();
 	test_leave();
