@@ -22,7 +22,8 @@ struct rig {
 static const struct transport_user *const user = &store_lane_user;
 static const struct optimizer plain_sgd __attribute__((unused)) = {.kind = OPTIMIZER_SGD, .lr = 0.5};
 
-static inline void rig_open(struct rig *rig, uint32_t workers, const struct optimizer *optimizer)
+/* Lane 0 of so many. */
+static inline void rig_open_of(struct rig *rig, uint32_t lanes, uint32_t workers, const struct optimizer *optimizer)
 {
 	const struct layout_tensor tensors[] = {
 		{1, ELEMENTS, ESP_F32, 0}, {2, 0, ESP_F32, 0}, {3, 5, ESP_F32, 1}, {4, 7, ESP_F32, 0},
@@ -30,7 +31,7 @@ static inline void rig_open(struct rig *rig, uint32_t workers, const struct opti
 	const struct optimizer optimizers[2] = {*optimizer, *optimizer};
 
 	*rig = (struct rig){0};
-	CHECK(layout_make(tensors, 4, LAYOUT_CHUNK_LEAST, 1, &rig->layout, NULL) == ESP_OK);
+	CHECK(layout_make(tensors, 4, LAYOUT_CHUNK_LEAST, lanes, &rig->layout, NULL) == ESP_OK);
 	CHECK(rig->layout.chunks == CHUNKS && rig->layout.chunk[1].elements == 36);
 	rig->model.weights = calloc(rig->layout.elements, sizeof(float));
 	rig->model.sums = calloc(rig->layout.elements, sizeof(float));
@@ -39,6 +40,11 @@ static inline void rig_open(struct rig *rig, uint32_t workers, const struct opti
 	struct store_lane_config config = {.layout = &rig->layout, .model = &rig->model, .workers = workers,
 	                                   .optimizers = optimizers};
 	CHECK(store_lane_open(&config, &rig->lane, NULL) == ESP_OK);
+}
+
+static inline void rig_open(struct rig *rig, uint32_t workers, const struct optimizer *optimizer)
+{
+	rig_open_of(rig, 1, workers, optimizer);
 }
 
 static inline void rig_close(struct rig *rig)

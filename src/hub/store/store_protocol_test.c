@@ -38,6 +38,19 @@ static void test_refused(void)
 	check_refused(2, 255, 0, 0, 0, "kind 255");
 }
 
+/* A chunk of another lane. */
+static void test_lane(void)
+{
+	struct rig rig;
+
+	rig_open_of(&rig, 2, 1, &plain_sgd);
+	CHECK(rig.layout.chunk[0].lane == 0 && rig.layout.chunk[1].lane == 1);
+	send(&rig, 0, HUB_SET, 0, 0, 1);
+	CHECK(begin(&rig, 0, HUB_SET, 1, 0, 144) == ESP_ECORRUPT);
+	check_trouble(&rig, ESP_ECORRUPT, 0, "worker 0 sent a set of chunk 1, which lane 0 does not have");
+	rig_close(&rig);
+}
+
 static void test_second_request(void)
 {
 	static const uint8_t kinds[] = {HUB_PUSH, HUB_PULL, HUB_PUSHPULL};
@@ -334,6 +347,7 @@ int main(int argc, char **argv)
 	uint64_t seed = test_seed(argc, argv, 1);
 
 	test_refused();
+	test_lane();
 	test_second_request();
 	test_index();
 	test_unset();
