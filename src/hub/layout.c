@@ -22,7 +22,7 @@ static uint64_t chunks_of(uint64_t elements, uint32_t chunk_elements)
 	return elements / chunk_elements + (elements % chunk_elements != 0);
 }
 
-/* ---- what was declared ---- */
+/* ---- checks ---- */
 
 static enum esp_status check_cut(uint32_t count, uint32_t chunk_bytes, uint32_t lanes, struct error *err)
 {

@@ -99,7 +99,7 @@ static uint64_t digest_of(const struct layout_tensor *tensors, uint32_t count, u
 	return digest;
 }
 
-/* Whatever differs, the digest tells. */
+/* Layouts that differ in one thing have different digests. */
 static void test_digest(void)
 {
 	const struct layout_tensor plain[2] = {{1, 1000, ESP_F32, 0}, {2, 500, ESP_F32, 1}};

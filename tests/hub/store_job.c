@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 
-/* ---- what is drawn ---- */
+/* ---- drawing ---- */
 
 static void draw_layout(struct job *job, struct rng *rng)
 {
@@ -167,7 +167,7 @@ static void make_reference(struct job *job)
 	}
 }
 
-/* What has not come is no number. */
+/* Elements that have not been received yet are no numbers. */
 static void make_model(struct job *job)
 {
 	uint64_t elements = job->layout.elements;

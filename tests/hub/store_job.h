@@ -1,5 +1,5 @@
 /*
- * store_job.h - a small random job of a parameter hub, and what must come of it. For tests.
+ * store_job.h - a small random job of a parameter hub, and the weights that must come of it. For tests.
  *
  * The reference is plain: per round the terms are added one by one in worker order, then the portable kernel optimizes.
  */
@@ -41,7 +41,7 @@ struct job {
 void job_draw(struct job *job, uint64_t seed);
 void job_fini(struct job *job);
 
-/* What a worker sends of a chunk: a gradient, or the first weights. */
+/* Data that a worker sends of a chunk: a gradient, or the first weights. */
 void job_gradient(const struct job *job, uint32_t worker, uint64_t version, uint32_t chunk, float *out);
 void job_first(const struct job *job, uint32_t chunk, float *out);
 /* Are these the weights of the chunk at this version? */

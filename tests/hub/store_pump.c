@@ -394,9 +394,9 @@ void pump_run(struct pump *pump)
 	CHECK_U64(mallinfo2().uordblks, allocated);
 }
 
-/* ---- what must be true ---- */
+/* ---- checks after the end ---- */
 
-/* Whatever the job died of, each chunk is at a version that is whole, and at none before those that workers have seen. */
+/* Also after a failure, each chunk is at a version that is whole, and at none before those that workers have seen. */
 static void check_chunk(const struct pump *pump, uint32_t chunk)
 {
 	uint64_t version = pump->seen[chunk];

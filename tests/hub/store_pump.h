@@ -80,7 +80,7 @@ void pump_init(struct pump *pump, struct job *job, uint64_t seed);
 void pump_fini(struct pump *pump);
 /* Until all is done, or the job has failed. */
 void pump_run(struct pump *pump);
-/* What must be true then. */
+/* Checks the weights, sums, counts and troubles after pump_run(). */
 void pump_check_end(struct pump *pump);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * A hub's lanes and 1 to 64 workers over thousands of seeds: whatever the order in which pieces of messages come, the
- * weights have the bits of a plain reference; and a death is one trouble that names the worker.
+ * A hub's lanes and 1 to 64 workers over thousands of seeds: in any order of the pieces of messages, the weights have the bits
+ * of a plain reference; and a death is one trouble that names the worker.
  */
 #define TEST_OPTIONS "--seed", "--seeds"
 #include "base/check.h"

@@ -30,6 +30,7 @@ static uint32_t term_bytes(const struct hub_layout *layout, uint32_t lane)
 /* All terms but those of worker 0 may have to wait. */
 static uint64_t slots_of(const struct hub_layout *layout, uint32_t lane, uint32_t workers)
 {
+	static_assert(LAYOUT_CHUNKS_MOST < STORE_NO_SLOT / STORE_WORKERS_MOST, "slots are numbered by 32 bits");
 	return (uint64_t)chunks_of(layout, lane) * (workers - 1);
 }
 
@@ -88,9 +89,6 @@ static enum esp_status check_config(const struct store_lane_config *config, stru
 		return error_set(err, ESP_EINVAL, "lane %u: the layout has %u", config->lane, config->layout->lanes);
 	if (config->layout->elements > 0 && (!model->weights || !model->sums))
 		return error_set(err, ESP_EINVAL, "the model has no memory");
-	if (slots_of(config->layout, config->lane, config->workers) >= STORE_NO_SLOT)
-		return error_set(err, ESP_EINVAL, "%u chunks of %u workers are too many for a lane",
-		                 chunks_of(config->layout, config->lane), config->workers);
 	return check_optimizers(config, err);
 }
 
@@ -199,7 +197,7 @@ void store_lane_leave(struct store_lane *lane, uint32_t worker)
 	}
 }
 
-/* ---- what it knows ---- */
+/* ---- its state ---- */
 
 /* The workers that a chunk waits for: for their terms, and worker 0 for the first weights. */
 static uint64_t chunk_missing(const struct store_lane *lane, uint32_t number)

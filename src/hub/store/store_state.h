@@ -1,5 +1,5 @@
 /*
- * store_state.h - what a lane of a parameter hub is made of. Private to hub/store.
+ * store_state.h - the parts of a lane of a parameter hub. Private to hub/store.
  *
  *     store_receive  requests come in ──> store_chunk  terms are added, chunks updated, answers become due
  *     store_send     answers leave    <──┘

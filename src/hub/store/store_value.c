@@ -87,7 +87,7 @@ void store_values_fini(struct store_values *values)
 	*values = (struct store_values){0};
 }
 
-/* ---- what holds ---- */
+/* ---- values by version ---- */
 
 /* Forgets the oldest value. */
 static void past_shift(struct store_values *values, struct store_past *past)
@@ -139,7 +139,7 @@ uint64_t store_values_oldest(const struct store_values *values, uint32_t worker,
 	return past_of(values, worker, group)->from[0];
 }
 
-/* ---- what differs ---- */
+/* ---- differences ---- */
 
 static const struct {
 	const char *name;
