@@ -28,7 +28,8 @@ static int connect_to(const char *name, struct error *err)
 	}
 	memcpy(address.sun_path + 1, name, length);
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (fd < 0 || connect(fd, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length)) != 0)
+	socklen_t bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&address, bytes) != 0)
 		error_set(err, ESP_ELINK, "no process answers there: %s", strerror(errno));
 	else if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || (peer.uid != geteuid() && peer.uid != 0))
 		error_set(err, ESP_ELINK, "the process that listens there belongs to another user");
@@ -62,7 +63,8 @@ static enum esp_status read_all(int fd, uint64_t until_ns, char **out, size_t *o
 		if (got > 0) {
 			bytes += (size_t)got;
 		} else if (errno != EINTR && (errno != EAGAIN || !ready_by(fd, POLLIN, until_ns))) {
-			enum esp_status status = error_set(err, errno == EAGAIN ? ESP_ETIMEOUT : ESP_ELINK, "no answer came in time");
+			enum esp_status status =
+				error_set(err, errno == EAGAIN ? ESP_ETIMEOUT : ESP_ELINK, "no answer came in time");
 
 			free(in);
 			return status;

@@ -13,8 +13,8 @@
 
 /*
  * The body of the answer to a GET of this path, ended with a NUL that *out_bytes does not count; the caller frees it.
- * Only a process of the same user, or of root, is asked. ESP_ELINK: no such process listens; ESP_ETIMEOUT, ESP_EPARSE: no
- * answer, or not a good one; ESP_ELIMIT, ESP_ENOMEM.
+ * Only a process of the same user, or of root, is asked. ESP_ELINK: no such process listens; ESP_ETIMEOUT, ESP_EPARSE:
+ * no answer, or not a good one; ESP_ELIMIT, ESP_ENOMEM.
  */
 ESP_CHECKED enum esp_status http_get_name(const char *name, const char *path, unsigned patience_ms, char **out_body,
                                           size_t *out_bytes, struct error *err);
