@@ -101,6 +101,20 @@ const char *units_format_time(uint64_t ns, char text[UNITS_TEXT])
 	return format((double)ns, times, text);
 }
 
+const char *units_format_bytes(uint64_t bytes, char text[UNITS_TEXT])
+{
+	static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+	double value = (double)bytes;
+	unsigned unit = 0;
+
+	while (value >= 999.5) {
+		value /= 1024;
+		unit++;
+	}
+	snprintf(text, UNITS_TEXT, "%.3g %s", value, names[unit]);
+	return text;
+}
+
 const char *units_format_share(uint32_t share, char text[UNITS_TEXT])
 {
 	snprintf(text, UNITS_TEXT, "%.6g%%", share * 100.0 / UNITS_SHARE_ALL);

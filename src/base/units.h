@@ -26,6 +26,8 @@ bool units_parse_share(const char *text, uint32_t *out);
 /* They return text, in the largest unit that is not a fraction below 1; what is exact parses back. */
 const char *units_format_rate(uint64_t bits, char text[UNITS_TEXT]);
 const char *units_format_time(uint64_t ns, char text[UNITS_TEXT]);
+/* "11.8 GiB", "512 B": three digits, for people to read; it does not parse back. */
+const char *units_format_bytes(uint64_t bytes, char text[UNITS_TEXT]);
 const char *units_format_share(uint32_t share, char text[UNITS_TEXT]);
 
 #endif

@@ -44,6 +44,19 @@ static void test_shares(void)
 		CHECK_MSG(!units_parse_share(bad[i], &share), "'%s' was taken", bad[i]);
 }
 
+static void test_bytes(void)
+{
+	static const struct {
+		uint64_t bytes;
+		const char *text;
+	} rows[] = {{0, "0 B"}, {999, "999 B"}, {1000, "0.977 KiB"}, {1536, "1.5 KiB"}, {1023488, "0.976 MiB"}, {12638253056, "11.8 GiB"},
+	            {UINT64_C(1) << 30, "1 GiB"}, {UINT64_MAX, "16 EiB"}};
+	char text[UNITS_TEXT];
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		CHECK_STR(units_format_bytes(rows[i].bytes, text), rows[i].text);
+}
+
 /* What is printed is read back as the same value, for values of few digits. */
 static void test_round_trip(struct rng *rng)
 {
@@ -67,6 +80,7 @@ int main(int argc, char **argv)
 	test_rates();
 	test_times();
 	test_shares();
+	test_bytes();
 	test_round_trip(&rng);
 	return 0;
 }

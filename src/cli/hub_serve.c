@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/cores.h"
-#include "base/number.h"
+#include "base/units.h"
 #include "cli/hub.h"
 #include "espalier/espalier.h"
 #include "hub/layout.h"
@@ -78,7 +78,7 @@ static void log_line(void *context, const char *line)
 
 static int serve(const struct hub_config *config)
 {
-	char address[ADDRESS_TEXT], memory[NUMBER_BYTES_TEXT];
+	char address[ADDRESS_TEXT], memory[UNITS_TEXT];
 	struct hub *hub;
 	struct error err;
 
@@ -87,7 +87,7 @@ static int serve(const struct hub_config *config)
 		return complain(COMMAND ": %s", err.text);
 	fprintf(stderr, "espalier hub: listens at %s, %u lane%s, %s of memory for models\n",
 	        address_format(&config->listen, address), config->lanes, plural(config->lanes),
-	        number_format_bytes(config->memory_bytes, memory));
+	        units_format_bytes(config->memory_bytes, memory));
 	hub_run(hub);
 	hub_close(hub);
 	return EXIT_OK;

@@ -27,7 +27,11 @@ struct hub_lane {
 	struct poller poller;
 	struct hub_part *parts;    /* the lane thread's */
 	uint64_t published_ns;     /* the lane thread's */
-	_Atomic uint64_t idle_ns;
+	/*
+	 * Twice the nanoseconds slept so far; while the thread sleeps: twice the time at which it would have fallen asleep
+	 * had it slept ever since, plus one. One word, so that any thread reads a sum that never decreases.
+	 */
+	_Atomic uint64_t slept;
 
 	pthread_mutex_t lock;
 	struct mail in, out; /* guarded by the lock */
@@ -303,8 +307,10 @@ static void sleep_until_events(struct hub_lane *lane)
 
 	if (news && due <= before)
 		publish_all(lane, before);
+	uint64_t slept = atomic_load_explicit(&lane->slept, memory_order_relaxed) / 2;
+	atomic_store_explicit(&lane->slept, 2 * (before - slept) + 1, memory_order_relaxed);
 	poller_look(&lane->poller, news && due > before ? (int64_t)(due - before) : -1);
-	atomic_fetch_add_explicit(&lane->idle_ns, clock_now_ns() - before, memory_order_relaxed);
+	atomic_store_explicit(&lane->slept, 2 * (slept + clock_now_ns() - before), memory_order_relaxed);
 }
 
 static void look_for_events(struct hub_lane *lane)
@@ -388,5 +394,7 @@ uint32_t hub_lane_number(const struct hub_lane *lane)
 
 uint64_t hub_lane_idle_ns(const struct hub_lane *lane)
 {
-	return atomic_load_explicit(&lane->idle_ns, memory_order_relaxed);
+	uint64_t slept = atomic_load_explicit(&lane->slept, memory_order_relaxed);
+
+	return slept % 2 == 0 ? slept / 2 : clock_now_ns() - slept / 2;
 }

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/number.h"
+#include "base/units.h"
 #include "base/status.h"
 #include "hub/server/model_memory.h"
 
@@ -210,7 +210,7 @@ void hub_session_on_join(struct hub_conn *conn, const struct hub_msg_join *join)
 static enum esp_status take_memory(struct hub_session *session, struct error *err)
 {
 	struct hub *hub = session->hub;
-	char need[NUMBER_BYTES_TEXT], left[NUMBER_BYTES_TEXT], all[NUMBER_BYTES_TEXT];
+	char need[UNITS_TEXT], left[UNITS_TEXT], all[UNITS_TEXT];
 	uint64_t bytes = store_model_bytes(&session->layout, &session->job->optimizer);
 
 	for (uint32_t i = 0; i < hub->config.lanes; i++)
@@ -218,8 +218,8 @@ static enum esp_status take_memory(struct hub_session *session, struct error *er
 	uint64_t free_bytes = hub->config.memory_bytes - hub->memory_taken;
 	if (bytes > free_bytes)
 		return error_set(err, ESP_ELIMIT, "job %s needs %s of the hub's memory, and %s of %s are left (--memory)",
-		                 session->job->name, number_format_bytes(bytes, need), number_format_bytes(free_bytes, left),
-		                 number_format_bytes(hub->config.memory_bytes, all));
+		                 session->job->name, units_format_bytes(bytes, need), units_format_bytes(free_bytes, left),
+		                 units_format_bytes(hub->config.memory_bytes, all));
 	enum esp_status status = model_memory_take(&session->layout, &session->job->optimizer, &session->model,
 	                                           &session->memory, &session->memory_bytes, err);
 	if (status != ESP_OK)
@@ -292,11 +292,11 @@ static enum esp_status begin(struct hub_session *session, struct error *err)
 static void tell_ready(struct hub_session *session)
 {
 	const struct hub_msg msg = {.type = HUB_MSG_READY, .ready.digest = hub_layout_digest(&session->layout)};
-	char text[NUMBER_BYTES_TEXT];
+	char text[UNITS_TEXT];
 
 	session->state = HUB_SESSION_RUNNING;
 	hub_log(session->hub, "job %s runs: %u tensors, %s of weights, %u chunks", session->job->name, session->tensor_count,
-	        number_format_bytes(session->layout.elements * sizeof(float), text), session->layout.chunks);
+	        units_format_bytes(session->layout.elements * sizeof(float), text), session->layout.chunks);
 	for (uint32_t i = 0; i < session->worker_count && session->state == HUB_SESSION_RUNNING; i++) {
 		if (session->workers[i].conn)
 			hub_conn_send(session->workers[i].conn, &msg);

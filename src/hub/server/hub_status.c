@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/number.h"
+#include "base/units.h"
 #include "hub/server/hub_session.h"
 #include "node/observe/http_server.h"
 #include "report/rows.h"
@@ -25,6 +25,7 @@ const char *hub_status_name(uint32_t user, uint16_t port, char name[HUB_STATUS_N
 static struct hub_counts counts_of(const struct hub_session *session)
 {
 	struct hub_counts counts = {0};
+	bool is_first = true;
 
 	for (uint32_t i = 0; session && i < session->hub->config.lanes; i++) {
 		const struct hub_part *part = session->parts[i];
@@ -37,8 +38,9 @@ static struct hub_counts counts_of(const struct hub_session *session)
 		counts.pulled += atomic_load_explicit(&part->counts.pulled_bytes, memory_order_relaxed);
 		counts.parked += atomic_load_explicit(&part->counts.parked, memory_order_relaxed);
 		least = atomic_load_explicit(&part->counts.least_version, memory_order_relaxed);
-		if (i == 0 || least < counts.version)
+		if (is_first || least < counts.version)
 			counts.version = least;
+		is_first = false;
 	}
 	return counts;
 }
@@ -135,7 +137,7 @@ static void put_job(struct rows *rows, const struct hub_job *job)
 	const struct hub_session *session = job->session;
 	const struct hub_session_rates *rates = session ? &session->rates : &none;
 	struct hub_counts counts = counts_of(session);
-	char memory[NUMBER_BYTES_TEXT], optimizer[OPTIMIZER_TEXT];
+	char memory[UNITS_TEXT], optimizer[OPTIMIZER_TEXT];
 	uint64_t taken = session ? session->taken_bytes : 0;
 
 	rows_text(rows, job->name);
@@ -147,7 +149,7 @@ static void put_job(struct rows *rows, const struct hub_job *job)
 	rows_double(rows, rates->rounds);
 	rows_double(rows, rates->pushed);
 	rows_double(rows, rates->pulled);
-	rows_shown(rows, "%s", number_format_bytes(taken, memory));
+	rows_shown(rows, "%s", units_format_bytes(taken, memory));
 	rows_u64(rows, taken);
 	rows_u64(rows, job->rounds + counts.rounds);
 	rows_u64(rows, counts.parked);
@@ -168,11 +170,11 @@ static enum esp_status put_jobs(const struct hub *hub, struct json *json, FILE *
 
 static void answer_text(const struct hub *hub, FILE *out)
 {
-	char taken[NUMBER_BYTES_TEXT], all[NUMBER_BYTES_TEXT], listen[ADDRESS_TEXT];
+	char taken[UNITS_TEXT], all[UNITS_TEXT], listen[ADDRESS_TEXT];
 
 	fprintf(out, "hub at %s (process %d): %u job%s, %s of %s of memory, %u lane%s, the busiest %.0f%% busy, limit: %s\n",
 	        address_format(&hub->config.listen, listen), (int)getpid(), hub->job_count, hub->job_count == 1 ? "" : "s",
-	        number_format_bytes(hub->memory_taken, taken), number_format_bytes(hub->config.memory_bytes, all),
+	        units_format_bytes(hub->memory_taken, taken), units_format_bytes(hub->config.memory_bytes, all),
 	        hub->config.lanes, hub->config.lanes == 1 ? "" : "s", 100 * busiest_lane(hub), limit_of(hub));
 	if (hub->job_count > 0 && put_jobs(hub, NULL, out) != ESP_OK)
 		fputs("no memory for the table of jobs\n", out);

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "base/number.h"
+#include "base/units.h"
 
 #define ARRAY_ALIGN 4096u
 
@@ -14,7 +14,7 @@ enum esp_status model_memory_take(const struct hub_layout *layout, const struct 
 	uint32_t states = optimizer_states(optimizer);
 	size_t each = (layout->elements * sizeof(float) + ARRAY_ALIGN - 1) / ARRAY_ALIGN * ARRAY_ALIGN;
 	size_t bytes = each * (2 + states);
-	char text[NUMBER_BYTES_TEXT];
+	char text[UNITS_TEXT];
 
 	*out = (struct store_model){0};
 	*out_memory = NULL;
@@ -23,7 +23,7 @@ enum esp_status model_memory_take(const struct hub_layout *layout, const struct 
 		return ESP_OK;
 	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (memory == MAP_FAILED)
-		return error_set(err, ESP_ENOMEM, "the hub's host has no %s of memory: %s", number_format_bytes(bytes, text),
+		return error_set(err, ESP_ENOMEM, "the hub's host has no %s of memory: %s", units_format_bytes(bytes, text),
 		                 strerror(errno));
 	float *at = memory;
 	out->weights = at;
