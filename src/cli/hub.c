@@ -3,10 +3,16 @@
  */
 #include "cli/hub.h"
 
+#include <errno.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "cli/family.h"
+
+#define KEY_PATIENCE (2 * NS_PER_S)
+#define KEY_PAUSE (20 * NS_PER_MS)
 
 static const struct cli_command *const commands[] = {&cli_hub_create, &cli_hub_remove, &cli_hub_status};
 
@@ -25,6 +31,15 @@ static const struct cli_family family = {
 	.count = sizeof(commands) / sizeof(commands[0]),
 };
 
+/* A hub that is being started makes its key: for a moment the file may not be there. */
+static void await_key(const char *path, uint64_t until_ns)
+{
+	const struct timespec pause = {.tv_nsec = (long)KEY_PAUSE};
+
+	while (access(path, F_OK) != 0 && errno == ENOENT && clock_now_ns() + KEY_PAUSE < until_ns)
+		nanosleep(&pause, NULL);
+}
+
 enum esp_status cli_hub_dial(const char *hub, const char *key_file, uint64_t timeout_seconds, struct msg_socket *out,
                              uint64_t *out_until_ns, struct error *err)
 {
@@ -33,8 +48,10 @@ enum esp_status cli_hub_dial(const char *hub, const char *key_file, uint64_t tim
 	struct hub_dial dial = {.hub = &address, .workers = HUB_OPERATORS, .purpose = HELLO_CONTROL};
 	enum esp_status status = address_parse(hub, "--hub", &address, err);
 
-	if (status == ESP_OK)
-		status = key_from_file(key_file, &key, err);
+	if (status == ESP_OK) {
+		await_key(key_file, clock_now_ns() + KEY_PATIENCE);
+		status = key_read(key_file, "--key-file", 0, &key, err);
+	}
 	if (status != ESP_OK)
 		return status;
 	*out_until_ns = clock_now_ns() + timeout_seconds * NS_PER_S;

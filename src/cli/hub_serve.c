@@ -43,7 +43,7 @@ static enum esp_status find_key(const char *path, struct key *out, struct error 
 
 	if (stat(path, &file) != 0 && errno == ENOENT)
 		return make_key(path, out, err);
-	return key_from_file(path, out, err);
+	return key_read(path, "--key-file", 0, out, err);
 }
 
 /* Half of the machine's memory: models of other users' jobs need the rest. */
