@@ -71,7 +71,7 @@ static void say_off(const struct grow_parent *parent, enum esp_status status, in
 	control_send_all(context->control, &msg);
 }
 
-/* A member has called it off; or does now, as one whom it has let in is gone. */
+/* A member has called it off; or does now, as a joiner that it has let in is gone. */
 static bool is_off(const struct grow_parent *parent, int32_t *out_culprit, struct error *why)
 {
 	struct rank *context = parent->group->context;
@@ -136,7 +136,9 @@ uint64_t rank_look_at_elder(struct rank *context, uint64_t now)
 	int32_t culprit = -1;
 
 	pthread_mutex_lock(&context->lock);
-	bool has_elder = context->opening.grow_parent != NULL, has_failed = has_elder && grow_parent_has_failed((void *)(uintptr_t)context->opening.grow_parent, &culprit, &why);
+	bool has_elder = context->opening.grow_parent != NULL,
+		 has_failed =
+			 has_elder && grow_parent_has_failed((void *)(uintptr_t)context->opening.grow_parent, &culprit, &why);
 	if (has_failed) {
 		context->opening.grow_parent = NULL;
 		if (context->opening.failure.status == ESP_OK)
@@ -144,7 +146,7 @@ uint64_t rank_look_at_elder(struct rank *context, uint64_t now)
 		rank_changed(context);
 	}
 	pthread_mutex_unlock(&context->lock);
-	if (has_failed) { /* newcomers hear of it from us */
+	if (has_failed) { /* joiners hear of it from us */
 		comm_fail(context->world, why.status, culprit, why.text, true);
 		comm_fail(context->entry, why.status, culprit, why.text, true);
 	}
