@@ -12,7 +12,7 @@ enum { MANY = 10000 };
 
 struct thing {
 	struct tag_queue_node node;
-	uint64_t age; /* 0: in no pile */
+	uint64_t age; /* 0: in no queue */
 	struct tag_queue_key key;
 };
 
@@ -74,7 +74,10 @@ static void test_steps(void)
 
 		for (uint64_t i = 0; i < MANY; i++) {
 			/* Numbers, far apart; one tag of many ranks; all alike. */
-			things[i].key = (struct tag_queue_key){kind == 0 ? i : kind == 1 ? i << 40 : 7, kind == 2 ? (uint32_t)i : 0};
+			things[i].key = (struct tag_queue_key){kind == 0   ? i
+			                                       : kind == 1 ? i << 40
+			                                                   : 7,
+			                                       kind == 2 ? (uint32_t)i : 0};
 			tag_queue_put(&pile, &things[i].node, things[i].key);
 		}
 		for (uint32_t i = MANY; i-- > 0;) { /* the last first */
