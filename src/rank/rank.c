@@ -92,12 +92,12 @@ static enum esp_status read_settings(struct rank *context, const struct rank_opt
 	return ESP_OK;
 }
 
-/* ---- who we are ---- */
+/* ---- identity ---- */
 
 static enum esp_status find_key(struct rank *context, const struct rank_options *options, bool loopback,
                                 struct failure *failure);
 
-/* NULL: nobody says that this process is a newcomer. */
+/* NULL: this process is no joiner. */
 static const char *find_doors(void)
 {
 	const char *text = conf_environment(NULL, "ESP_DOOR");
@@ -105,7 +105,7 @@ static const char *find_doors(void)
 	return text && text[0] ? text : NULL;
 }
 
-/* A newcomer, which becomes a rank when it is let in. */
+/* A joiner, which becomes a rank when it is let in. */
 static enum esp_status wait_at_door(struct rank *context, const struct rank_options *options, struct failure *failure)
 {
 	struct launch *launch = &context->join.launch;
@@ -161,14 +161,15 @@ static enum esp_status find_launch(struct rank *context, const struct rank_optio
 	if (options->gather && (arguments.size < 1 || arguments.size > LAUNCH_SIZE_MAX || arguments.rank < 0))
 		return failure_set(failure, ESP_EINVAL, -1, "an allgather to join by needs rank and size");
 	if (options->gather && arguments.rank >= arguments.size)
-		return failure_set(failure, ESP_EINVAL, -1, "there is no rank %lld of %lld: they are counted from 0", (long long)arguments.rank, (long long)arguments.size);
+		return failure_set(failure, ESP_EINVAL, -1, "there is no rank %lld of %lld: they are counted from 0",
+		                   (long long)arguments.rank, (long long)arguments.size);
 	if (arguments.size < 0 && find_doors() && !launch_is_told(conf_environment, NULL))
 		return wait_at_door(context, options, failure);
 	if (arguments.size < 0 && !launch_is_told(conf_environment, NULL)) {
 		arguments.rank = 0;
 		arguments.size = 1;
 	}
-	if (options->gather) { /* whoever supplies a channel needs no leader */
+	if (options->gather) { /* a caller that supplies a channel needs no leader */
 		*launch = (struct launch){
 			.rank = (uint32_t)arguments.rank,
 			.size = (uint32_t)arguments.size,
@@ -186,8 +187,10 @@ static enum esp_status find_launch(struct rank *context, const struct rank_optio
 	rank_log_open(context, options->log != NULL);
 	log_write(&context->log, LOG_LEVEL_INFO, LOG_JOIN, "%s", launch_describe(launch, text));
 	if (find_doors())
-		log_write(&context->log, LOG_LEVEL_WARN, LOG_JOIN, "ESP_DOOR is not used, as %s says already that this is rank %u of %u: who waits at a "
-		          "door has no rank yet, and is started without a launcher", launch->rank_source, launch->rank, launch->size);
+		log_write(&context->log, LOG_LEVEL_WARN, LOG_JOIN,
+		          "ESP_DOOR is not used, as %s says already that this is rank %u of %u: a process that waits "
+		          "at a join address has no rank yet, and is started without a launcher",
+		          launch->rank_source, launch->rank, launch->size);
 	if (launch->rank == 0) /* one rank is enough to say it */
 		conf_check_environment(complain, &context->log);
 	return ESP_OK;
@@ -238,7 +241,8 @@ static enum esp_status find_key(struct rank *context, const struct rank_options 
 		if (status != ESP_OK)
 			pass(failure, &err);
 		else if (policy == KEY_OPEN_INSECURE)
-			log_write(&context->log, LOG_LEVEL_WARN, LOG_JOIN, "this job has no key: anybody on the network can join it");
+			log_write(&context->log, LOG_LEVEL_WARN, LOG_JOIN,
+			          "this job has no key: any process on the network can join it");
 		context->join.key_in_announcement = status == ESP_OK && policy == KEY_POSTED;
 	}
 	if (status == ESP_OK)
@@ -248,7 +252,7 @@ static enum esp_status find_key(struct rank *context, const struct rank_options 
 	return status;
 }
 
-/* ---- who shares this host ---- */
+/* ---- ranks that share this host ---- */
 
 static bool is_reached_by_memory(const struct rank *context, uint32_t rank)
 {
@@ -272,9 +276,9 @@ static enum esp_status find_neighbours(struct rank *context, struct failure *fai
 	context->opening.has_shelved = calloc(size, sizeof(*context->opening.has_shelved));
 	context->fates.is_clueless = calloc(size, sizeof(*context->fates.is_clueless));
 	context->member.connect_heard = calloc(size, sizeof(*context->member.connect_heard));
-	if (!context->near.is_local || !context->near.local_of || !context->near.rank_of || !context->near.views || !context->fates.of ||
-	    !context->fates.of_ns || !context->opening.has_met || !context->opening.has_reached || !context->opening.has_shelved ||
-	    !context->fates.is_clueless || !context->member.connect_heard)
+	if (!context->near.is_local || !context->near.local_of || !context->near.rank_of || !context->near.views ||
+	    !context->fates.of || !context->fates.of_ns || !context->opening.has_met || !context->opening.has_reached ||
+	    !context->opening.has_shelved || !context->fates.is_clueless || !context->member.connect_heard)
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory for %u ranks", size);
 	for (uint32_t i = 0; i < size; i++) {
 		context->near.local_of[i] = NO_RANK;
@@ -288,7 +292,8 @@ static enum esp_status find_neighbours(struct rank *context, struct failure *fai
 	}
 	context->host.crowded = context->roster.core_ranks[context->rank] > context->roster.nodes[context->rank].cores;
 	if (context->conf.transport == CONF_TRANSPORT_SHM && context->near.local_count < size)
-		return failure_set(failure, ESP_EINVAL, -1, "transport is shm, and %u of %u ranks are on other hosts than rank %u",
+		return failure_set(failure, ESP_EINVAL, -1,
+		                   "transport is shm, and %u of %u ranks are on other hosts than rank %u",
 		                   size - context->near.local_count, size, context->rank);
 	return ESP_OK;
 }
@@ -325,12 +330,14 @@ static void tell_how(struct rank *context)
 	char text[JOIN_TEXT];
 
 	log_write(&context->log, LOG_LEVEL_INFO, LOG_JOIN, "%s", join_describe(&context->join, &context->roster, text));
-	log_write(&context->log, LOG_LEVEL_INFO, LOG_NET, "%u lane%s (%s), %u rank%s reached through shared memory, %u through TCP; transport is %s",
+	log_write(&context->log, LOG_LEVEL_INFO, LOG_NET,
+	          "%u lane%s (%s), %u rank%s reached through shared memory, %u through TCP; transport is %s",
 	          context->lanes, context->lanes == 1 ? "" : "s",
-	          context->conf.lanes ? "as set" : context->lanes == context->rails.count && context->lanes > 1 ? "as there are interfaces"
-	                                                                                                 : "as there are cores for each rank", context->near.local_count - 1,
-	          context->near.local_count == 2 ? "" : "s", context->size - context->near.local_count,
-	          rank_setting(context, "transport"));
+	          context->conf.lanes                                            ? "as set"
+	          : context->lanes == context->rails.count && context->lanes > 1 ? "as there are interfaces"
+	                                                                         : "as there are cores for each rank",
+	          context->near.local_count - 1, context->near.local_count == 2 ? "" : "s",
+	          context->size - context->near.local_count, rank_setting(context, "transport"));
 }
 
 /* ---- parts ---- */
@@ -430,11 +437,12 @@ static enum esp_status join(struct rank *context, const struct rank_options *opt
 	host_info_describe(&join->info);
 	if (control_local_socket(&join->info, out_local_fd, &err) != ESP_OK)
 		return pass(failure, &err);
-	join->deadline_ns = clock_now_ns() + (options->patience_ns ? options->patience_ns : context->conf.join_seconds * NS_PER_S);
+	join->deadline_ns =
+		clock_now_ns() + (options->patience_ns ? options->patience_ns : context->conf.join_seconds * NS_PER_S);
 	join->log = &context->log;
 	join->segment_bytes = context->conf.segment_bytes;
 	join->listening = options->listening;
-	if (!options->gather) /* the caller's channel may be anything, and says nothing of whom it waits for */
+	if (!options->gather) /* the caller's channel may be anything, and does not say which ranks it waits for */
 		join_status_open(context);
 	if (options->grow_parent) {
 		join->is_called_off = grow_parent_has_failed;
@@ -544,7 +552,7 @@ static enum esp_status open_all(struct rank *context, const struct rank_options 
 		status = rank_lanes_open(context, failure);
 	if (status == ESP_OK && recorder_open(context->mod.recorder, context->conf.trace[0]) != ESP_OK)
 		status = failure_set(failure, ESP_ENOMEM, -1, "no memory for the flight recorder");
-	if (status == ESP_OK) /* before anybody can send on it */
+	if (status == ESP_OK) /* before a caller can send on it */
 		status = open_world(context, failure);
 	if (status == ESP_OK)
 		status = membership_open(context, failure);
@@ -562,7 +570,7 @@ static enum esp_status open_all(struct rank *context, const struct rank_options 
 		status = failure_set(failure, ESP_ENOMEM, -1, "no memory for a board");
 	if (status == ESP_OK) /* from here on silence is noticed */
 		status = membership_begin(context, failure);
-	if (status == ESP_OK) /* nobody leaves before all are here */
+	if (status == ESP_OK) /* no rank leaves before all are here */
 		status = init_barrier_run(context, failure);
 	if (status == ESP_OK && context->joining.is_joiner)
 		status = rank_enter(context, context->conf.join_seconds * NS_PER_S, failure);
@@ -571,7 +579,10 @@ static enum esp_status open_all(struct rank *context, const struct rank_options 
 
 static void rank_free(struct rank *context)
 {
-	/* Drivers ask things of the control, and the control leaves mail for them: first nobody drives, then nobody writes. */
+	/*
+	 * Drivers send requests to the control, and the control leaves messages for them: first driving stops, then
+	 * writing.
+	 */
 	progress_stop(&context->progress);
 	join_status_close(context);
 	if (context->mod.status_server)
@@ -665,7 +676,7 @@ enum esp_status rank_open(const struct rank_options *options, struct rank **out,
 	if (local_fd >= 0)
 		close(local_fd);
 	if (status != ESP_OK) {
-		/* Those who wait for us shall hear whose fault it was, and not only that we are gone: we are not to blame. */
+		/* Ranks that wait for us shall hear which rank is at fault, and not only that we are gone. */
 		if (context->control) {
 			membership_blame(context, failure->rank, failure->text);
 			rank_leave(context, rank_farewell_ns(context, clock_now_ns()));
