@@ -18,9 +18,9 @@ struct gap {
 };
 
 /*
- * An annex is shared until fork() makes it private, for good: a child has the pages of the file as they were, so nobody may write
- * to them again, and their place in the heap is not used for anything else. One that a call uses when the process forks stays until the
- * call has ended; the child sees what the call does meanwhile.
+ * An annex is shared until fork() makes it private, for good: a child has the pages of the file as they were, so nobody
+ * may write to them again, and their place in the heap is not used for anything else. One that a call uses when the
+ * process forks stays until the call has ended; the child sees what the call does meanwhile.
  */
 struct annex {
 	struct annex *next;
@@ -38,8 +38,8 @@ struct annex {
 };
 
 /*
- * Taken in this order, before kept.c's, and that before a segment's. Who moves pages, which may take seconds, has `moving`; `lock` guards the lists and what an
- * annex is used for, and is held shortly: calls are started with it.
+ * Taken in this order, before kept.c's, and that before a segment's. Who moves pages, which may take seconds, has
+ * `moving`; `lock` guards the lists and what an annex is used for, and is held shortly: calls are started with it.
  */
 static pthread_mutex_t moving = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -69,7 +69,10 @@ static uint64_t place_of(const struct annex *annex, const uint8_t *memory)
 
 /* ---- pages ---- */
 
-/* Is all of it private memory that may be written? Everything else is somebody's file, shared on purpose, or the stack, which grows. */
+/*
+ * Is all of it private memory that may be written? Everything else is somebody's file, shared on purpose, or the stack,
+ * which grows.
+ */
 static bool is_private(const uint8_t *from, const uint8_t *end)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
@@ -93,14 +96,18 @@ static bool is_private(const uint8_t *from, const uint8_t *end)
 }
 
 #ifdef __SANITIZE_THREAD__
-/* To ThreadSanitizer mmap() writes to what it maps; but the kernel does it at one instant, and others may go on reading and writing there. */
+/*
+ * To ThreadSanitizer mmap() writes to what it maps; but the kernel does it at one instant, and others may go on reading
+ * and writing there.
+ */
 #define mmap(...) ((void *)syscall(SYS_mmap, __VA_ARGS__))
 #endif
 
 /* Some pages of an annex come from the file from now on. */
 static bool map_pages(const struct annex *annex, uint8_t *from, uint64_t bytes, int how)
 {
-	return mmap(from, bytes, PROT_READ | PROT_WRITE, how | MAP_FIXED | MAP_NORESERVE, annex->segment->fd, (off_t)place_of(annex, from)) == from;
+	return mmap(from, bytes, PROT_READ | PROT_WRITE, how | MAP_FIXED | MAP_NORESERVE, annex->segment->fd,
+	            (off_t)place_of(annex, from)) == from;
 }
 
 /* Each step is in the heap before it is the caller's. *out_end: so far it went. False: not to the end. */
@@ -150,7 +157,10 @@ static bool has_withdrawn(const struct annex *annex, const uint8_t *from, uint64
 	return false;
 }
 
-/* The next pages, from *from on, that were not: those are private already, and the file has others in their place. False: there are no more. */
+/*
+ * The next pages, from *from on, that were not: those are private already, and the file has others in their place.
+ * False: there are no more.
+ */
 static bool next_run(const struct annex *annex, uint8_t **from, uint8_t **out_end)
 {
 	uint8_t *at = *from;
@@ -183,7 +193,10 @@ static bool add_gap(struct annex *annex, uint8_t *from, uint8_t *end)
 	return true;
 }
 
-/* A call that has failed had offered these pages, and whoever stores into them may go on late. Nobody else uses them now. */
+/*
+ * A call that has failed had offered these pages, and whoever stores into them may go on late. Nobody else uses them
+ * now.
+ */
 static bool withdraw(struct annex *annex, uint8_t *from, uint8_t *end)
 {
 	uint8_t *first = from > annex->pages ? from : annex->pages, *last = end < annex->pages_end ? end : annex->pages_end;
@@ -217,14 +230,17 @@ bool annexes_withdraw(struct segment *segment, uint64_t at, uint64_t bytes)
 /* ---- private again ---- */
 
 /*
- * Private at one instant, while others may be writing: what is read comes from the file as before, and what is written is the process's own. The file
- * must not change any more.
+ * Private at one instant, while others may be writing: what is read comes from the file as before, and what is written
+ * is the process's own. The file must not change any more.
  */
 static void freeze(struct annex *annex)
 {
 	annex->is_shared = false;
 	for (uint8_t *from = annex->pages, *end; next_run(annex, &from, &end); from = end) {
-		/* The process has too many mappings: the rest stays shared, it is at least still there. What is private must not be mapped again. */
+		/*
+		 * The process has too many mappings: the rest stays shared, it is at least still there. What is private must
+		 * not be mapped again.
+		 */
 		if (!map_pages(annex, from, (uint64_t)(end - from), MAP_PRIVATE)) {
 			annex->pages = from;
 			return;
@@ -266,8 +282,8 @@ static enum moved move_out(struct annex *annex)
 /* ---- making ---- */
 
 /*
- * Pages of the heap for all pages that the memory touches, as far from the beginning of a huge page as those are, so that huge pages of the file
- * can be mapped as such at both places.
+ * Pages of the heap for all pages that the memory touches, as far from the beginning of a huge page as those are, so
+ * that huge pages of the file can be mapped as such at both places.
  */
 static bool take_place(struct annex *annex)
 {
@@ -378,9 +394,12 @@ static enum esp_status make(struct segment *segment, uint8_t *memory, size_t byt
 		return error_set(err, ESP_ENOMEM, "no memory to share memory");
 	enum esp_status status = ESP_OK;
 	if (annex->pages < annex->pages_end && !is_private(annex->pages, annex->pages_end))
-		status = error_set(err, ESP_EUNSUPPORTED, "the %zu bytes at %p are not private memory that can be written, as from malloc()", bytes, (void *)memory);
+		status = error_set(err, ESP_EUNSUPPORTED,
+		                   "the %zu bytes at %p are not private memory that can be written, as from malloc()", bytes,
+		                   (void *)memory);
 	else if (annex->pages < annex->pages_end && !fill(annex))
-		status = error_set(err, ESP_ENOMEM, "no shared memory for %zu bytes: the host or its cgroup has too little", bytes);
+		status =
+			error_set(err, ESP_ENOMEM, "no shared memory for %zu bytes: the host or its cgroup has too little", bytes);
 	if (status == ESP_OK)
 		add(segment, annex);
 	else
@@ -432,7 +451,8 @@ static enum esp_status end(struct annex *annex, struct error *err)
 		return error_set(err, ESP_ESTATE, "a call still uses the memory at %p", (void *)annex->memory);
 	enum moved moved = annex->pages < annex->pages_end ? move_out(annex) : MOVED_AWAY;
 	if (moved == MOVED_PARTLY)
-		return error_set(err, ESP_ENOMEM, "no memory to make the memory at %p private; calls copy it from now on", (void *)annex->memory);
+		return error_set(err, ESP_ENOMEM, "no memory to make the memory at %p private; calls copy it from now on",
+		                 (void *)annex->memory);
 	if (moved == MOVED_OUT) {
 		release_ends(annex);
 		give_place(annex);
@@ -447,9 +467,10 @@ enum esp_status annex_end(struct segment *segment, void *memory, struct error *e
 	struct annex *annex = segment->annexes;
 	while (annex && annex->memory != memory)
 		annex = annex->next;
-	enum esp_status status = annex                            ? end(annex, err)
-	                         : segment_owns(segment, memory, 1) ? ESP_OK
-	                                                          : error_set(err, ESP_EINVAL, "nothing was shared at %p", memory);
+	enum esp_status status = annex ? end(annex, err)
+	                         : segment_owns(segment, memory, 1)
+	                             ? ESP_OK
+	                             : error_set(err, ESP_EINVAL, "nothing was shared at %p", memory);
 	pthread_mutex_unlock(&moving);
 	return status;
 }
@@ -483,8 +504,12 @@ struct annex *annex_get(struct segment *segment, const void *memory, size_t byte
 		return NULL;
 	pthread_mutex_lock(&lock);
 	struct annex *annex = segment->annexes;
-	/* One that a child has seen is not given to another call: its pages are to become private when those end that have it. */
-	while (annex && !(annex->is_shared && !annex->was_forked && from >= annex->memory && from < annex->end && bytes <= (size_t)(annex->end - from)))
+	/*
+	 * One that a child has seen is not given to another call: its pages are to become private when those end that have
+	 * it.
+	 */
+	while (annex && !(annex->is_shared && !annex->was_forked && from >= annex->memory && from < annex->end &&
+	                  bytes <= (size_t)(annex->end - from)))
 		annex = annex->next;
 	if (annex && has_withdrawn(annex, from, bytes))
 		annex = NULL;

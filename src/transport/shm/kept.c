@@ -1,11 +1,13 @@
 /*
  * kept.c - memory of a heap that outlives its segment.
  *
- * Segments some of whose memory was kept are in a list of the process, so that it can be freed by somebody who does not know
- * whether the segment is still there. When it goes, what was kept becomes private (a peer that thaws late may still store into the pages
- * that it shares with us), the rest is unmapped, and the segment stays in the list until the last piece was freed.
+ * Segments some of whose memory was kept are in a list of the process, so that it can be freed by somebody who does not
+ * know whether the segment is still there. When it goes, what was kept becomes private (a peer that thaws late may
+ * still store into the pages that it shares with us), the rest is unmapped, and the segment stays in the list until the
+ * last piece was freed.
  *
- * Whoever keeps memory treats it like any other, so a child made by fork() may write to it: that must not reach its parent.
+ * Whoever keeps memory treats it like any other, so a child made by fork() may write to it: that must not reach its
+ * parent.
  */
 #include <pthread.h>
 #include <sys/mman.h>
@@ -48,7 +50,8 @@ static void part_from_parent(const struct segment *segment, uint64_t at, uint64_
 
 	for (uint64_t end = at + bytes; at < end; at += step)
 		if (!segment_withdrawn_in(segment, at, step))
-			(void)mmap(segment->base + at, step, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, segment->fd, (off_t)at);
+			(void)mmap(segment->base + at, step, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE,
+			           segment->fd, (off_t)at);
 }
 
 /* What the list has is its parent's. */

@@ -19,8 +19,14 @@
 
 static struct segment *open_one(uint32_t self)
 {
-	struct segment_config config = {
-		.lanes = 2, .peers = 2, .self = self, .slot_bytes = 4096, .slots = 8, .small_shm_bytes = 4096, .heap_bytes = 64 * PAGE, .is_open = true};
+	struct segment_config config = {.lanes = 2,
+	                                .peers = 2,
+	                                .self = self,
+	                                .slot_bytes = 4096,
+	                                .slots = 8,
+	                                .small_shm_bytes = 4096,
+	                                .heap_bytes = 64 * PAGE,
+	                                .is_open = true};
 	struct segment *segment;
 
 	CHECK(segment_open(&config, &segment, NULL) == ESP_OK);
@@ -73,7 +79,8 @@ struct model {
 static void check_all(const struct model *model)
 {
 	for (int i = 0; i < PIECES; i++)
-		CHECK(!model->pieces[i].memory || is_full(model->pieces[i].memory, model->pieces[i].bytes, model->pieces[i].value));
+		CHECK(!model->pieces[i].memory ||
+		      is_full(model->pieces[i].memory, model->pieces[i].bytes, model->pieces[i].value));
 }
 
 static void take(struct model *model, struct piece *piece, int segment)
@@ -165,7 +172,8 @@ static void is_private(void)
 {
 	struct segment *own = open_one(0), *peer = open_one(1);
 	struct segment_view *view;
-	uint8_t *lost = segment_alloc(own, PAGE), *left = segment_alloc(own, 3 * PAGE), *board = segment_small(own, 0, 0), local;
+	uint8_t *lost = segment_alloc(own, PAGE), *left = segment_alloc(own, 3 * PAGE), *board = segment_small(own, 0, 0),
+			local;
 	uint64_t at = (uint64_t)(left - own->base);
 
 	int file = dup(segment_descriptor(own));

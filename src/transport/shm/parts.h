@@ -58,18 +58,27 @@ struct withdrawn *segment_withdrawn_in(const struct segment *segment, uint64_t a
 void segment_close_files(struct segment *segment);
 /* All of it but the mapping. */
 void segment_dispose(struct segment *segment);
-/* From segment_close(): nothing but what was kept is left of the segment, and kept.c has it now. False: nothing was, and the caller has it still. */
+/*
+ * From segment_close(): nothing but what was kept is left of the segment, and kept.c has it now. False: nothing was,
+ * and the caller has it still.
+ */
 ESP_CHECKED bool kept_remains(struct segment *segment);
 /* From segment_close(): all annexes become private. */
 void annexes_close(struct segment *segment);
-/* Pages of the heap are about to be withdrawn: what annexes have of them becomes private first. False: no memory for it. */
+/*
+ * Pages of the heap are about to be withdrawn: what annexes have of them becomes private first. False: no memory for
+ * it.
+ */
 ESP_CHECKED bool annexes_withdraw(struct segment *segment, uint64_t at, uint64_t bytes);
-/* Makes huge pages, if it can, of the whole ones in a stretch of the segment; segment_reserve() takes care of the rest. */
+/*
+ * Makes huge pages, if it can, of the whole ones in a stretch of the segment; segment_reserve() takes care of the rest.
+ */
 void segment_use_huge_pages(const struct segment *segment, uint64_t at, uint64_t bytes);
 
 /*
- * Pages take the place of others. By the system call itself: UCX, which MPI libraries bring along, puts its own mremap() in the place of the C
- * library's, and up to 1.13 that forgot the address (openucx/ucx, issue 8820): then pages went anywhere.
+ * Pages take the place of others. By the system call itself: UCX, which MPI libraries bring along, puts its own
+ * mremap() in the place of the C library's, and up to 1.13 that forgot the address (openucx/ucx, issue 8820): then
+ * pages went anywhere.
  */
 ESP_CHECKED bool segment_move_pages(void *from, uint64_t bytes, void *to);
 

@@ -40,7 +40,8 @@ struct ring_note {
 	uint32_t stamp; /* which use of the channel: the number may be used again, and counts from the beginning then */
 	uint32_t index, ack, call, bytes;
 	uint64_t at;    /* offset in the segment */
-	uint64_t reply; /* RING_OPEN: where the answer may be stored, the same; it does not stand in the descriptor (layout_replies()) */
+	/* RING_OPEN: where the answer may be stored, the same; it does not stand in the descriptor (layout_replies()) */
+	uint64_t reply;
 };
 
 /* Does its data lie in the heap, whose owner waits until it is consumed? */

@@ -72,7 +72,8 @@ static void check_places(const struct segment_config *config, uint64_t page)
 	CHECK(layout_revoked(&layout, 0, peer, UINT16_MAX) + 4 <= layout_lane(&layout, 1));
 	CHECK(layout_small(&layout, 7, 1) + config->small_shm_bytes <= layout_small(&layout, 8, 0));
 	CHECK(layout_small(&layout, UINT16_MAX, 1) + config->small_shm_bytes <= layout_slot(&layout, 0, 0));
-	CHECK(layout_slot(&layout, 0, layout.slots - 1) + TRANSPORT_SHIFTS + config->slot_bytes <= layout_slot(&layout, 1, 0));
+	CHECK(layout_slot(&layout, 0, layout.slots - 1) + TRANSPORT_SHIFTS + config->slot_bytes <=
+	      layout_slot(&layout, 1, 0));
 	CHECK(layout_slot(&layout, lane, layout.slots - 1) + TRANSPORT_SHIFTS + config->slot_bytes <= layout.heap_at);
 	CHECK(layout.heap_at % page == 0 && layout.slots_at % page == 0 && layout_small(&layout, 1, 0) % page == 0);
 
@@ -211,8 +212,10 @@ static void withdrawn(void)
 	memset(seen, 2, BYTES); /* late */
 	for (uint32_t i = 0; i < BYTES; i++)
 		CHECK_U64(heap[i], i / PAGE == 1 || i / PAGE == 2 ? 1 : 2);
-	CHECK(segment_owns(theirs, heap, PAGE) && segment_owns(theirs, heap + 3 * PAGE, 2 * PAGE) && segment_owns(theirs, after, PAGE));
-	CHECK(!segment_owns(theirs, heap, PAGE + 1) && !segment_owns(theirs, heap + 2 * PAGE, 1) && !segment_owns(theirs, heap, BYTES));
+	CHECK(segment_owns(theirs, heap, PAGE) && segment_owns(theirs, heap + 3 * PAGE, 2 * PAGE) &&
+	      segment_owns(theirs, after, PAGE));
+	CHECK(!segment_owns(theirs, heap, PAGE + 1) && !segment_owns(theirs, heap + 2 * PAGE, 1) &&
+	      !segment_owns(theirs, heap, BYTES));
 	for (uint32_t i = 0; i < 40; i++)
 		CHECK(segment_withdraw(theirs, after, PAGE)); /* again, and in a list that grows */
 	CHECK(segment_free(theirs, heap) && !segment_free(theirs, heap));
@@ -340,7 +343,10 @@ static void memory(void)
 	segment_close(own);
 }
 
-/* Large pieces of two ranks do not begin at the same place of a way of a cache, and huge pages that begin before them go with them. */
+/*
+ * Large pieces of two ranks do not begin at the same place of a way of a cache, and huge pages that begin before them
+ * go with them.
+ */
 static void colours(void)
 {
 	struct segment *own = open_as(0), *other = open_as(1);

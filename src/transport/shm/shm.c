@@ -118,8 +118,8 @@ enum esp_status shm_open_lane(const struct shm_config *config, const struct tran
                               struct shm **out, struct error *err)
 {
 	if (config->lane >= config->segment->config.lanes || !is_first(config->segment, config->lane))
-		return error_set(err, ESP_EINVAL, "lane %u of a segment of %u: no such lane, or it was opened before", config->lane,
-		                 config->segment->config.lanes);
+		return error_set(err, ESP_EINVAL, "lane %u of a segment of %u: no such lane, or it was opened before",
+		                 config->lane, config->segment->config.lanes);
 	struct shm *shm = calloc(1, sizeof(*shm));
 	if (!shm)
 		return error_set(err, ESP_ENOMEM, "no memory for a lane");
@@ -242,7 +242,8 @@ void shm_adopt(struct shm *shm, uint32_t local, const struct segment_view *view,
 
 enum esp_status shm_readmit(struct shm *shm, uint32_t number, struct error *err)
 {
-	struct peer *peer = number < shm->user_peers && shm->local_of[number] != UINT32_MAX ? &shm->peers[shm->local_of[number]] : NULL;
+	struct peer *peer =
+		number < shm->user_peers && shm->local_of[number] != UINT32_MAX ? &shm->peers[shm->local_of[number]] : NULL;
 
 	assert(peer && peer->local != shm->self);
 	if (shm->has_ended || !peer->is_lost)
@@ -356,8 +357,9 @@ static void pull(struct shm *shm)
 void shm_hand_over(struct shm *shm)
 {
 	/*
-	 * What they have consumed makes room for more: without it ranks send a window at a time, and wait for each other in between (two ranks
-	 * on two cores took 1.5 times as long for 100 MiB). Where a rank has several lanes the others work meanwhile, and there is nothing to gain.
+	 * What they have consumed makes room for more: without it ranks send a window at a time, and wait for each other in
+	 * between (two ranks on two cores took 1.5 times as long for 100 MiB). Where a rank has several lanes the others
+	 * work meanwhile, and there is nothing to gain.
 	 */
 	for (uint32_t i = 0; i < shm->peer_count && shm->is_only_lane && !shm->has_ended; i++) {
 		if (shm->peers[i].flows.sending)

@@ -2,19 +2,18 @@
  * shm.h - the messages of one lane between ranks of one host, through memory that each shares.
  *
  * The sender leaves a descriptor in a ring of its own segment and the receiver pulls. It writes into the sender's
- * memory only where a message asks for it (transport_message.reply). Data that lies in memory from segment_alloc() is offered
- * where it lies, and its sent() comes when the peer has consumed it; other data is copied once
- * into a slot of the segment (once for all peers that get the same content) and its sent()
- * comes at once. No message is longer than slot_bytes. One thread at a time drives a lane; only
- * shm_wake() and shm_nudge() may be called by others. docs/shm.md has the protocol.
+ * memory only where a message asks for it (transport_message.reply). Data that lies in memory from segment_alloc() is
+ * offered where it lies, and its sent() comes when the peer has consumed it; other data is copied once into a slot of
+ * the segment (once for all peers that get the same content) and its sent() comes at once. No message is longer than
+ * slot_bytes. One thread at a time drives a lane; only shm_wake() and shm_nudge() may be called by others. docs/shm.md
+ * has the protocol.
  *
- * Sleeping is in two steps, so that the caller can wait for other things at the same time: shm_doze()
- * raises a flag that peers look at after they have left something, and looks once more; if
- * there is nothing, shm_descriptor() (an eventfd) becomes readable when there is. shm_rouse()
- * lowers the flag and empties the descriptor.
+ * Sleeping is in two steps, so that the caller can wait for other things at the same time: shm_doze() raises a flag
+ * that peers look at after they have left something, and looks once more; if there is nothing, shm_descriptor() (an
+ * eventfd) becomes readable when there is. shm_rouse() lowers the flag and empties the descriptor.
  *
- * Loss. Shared memory does not notice that a peer has died, or has closed its lane: somebody else
- * does, and calls shm_drop(). lost() is also called with
+ * Loss. Shared memory does not notice that a peer has died, or has closed its lane: somebody else does, and calls
+ * shm_drop(). lost() is also called with
  *     ESP_ECORRUPT  for a peer that leaves nonsense
  *     ESP_EPEER     for one whose user has failed, or that has dropped us
  *     ESP_ENOMEM    if there is no memory to remember what was sent to it or came from it
@@ -41,8 +40,8 @@ struct shm_config {
  * Borrows user and context until shm_close(). ESP_ENOMEM, ESP_ELIMIT (descriptors). ESP_EINVAL: no such lane, or
  * it was opened before: a lane of a segment is opened once.
  */
-ESP_CHECKED enum esp_status shm_open_lane(const struct shm_config *config, const struct transport_user *user, void *context,
-                                          struct shm **out, struct error *err);
+ESP_CHECKED enum esp_status shm_open_lane(const struct shm_config *config, const struct transport_user *user,
+                                          void *context, struct shm **out, struct error *err);
 /*
  * No callback comes any more, and peers are not told; what was copied for them stays readable as long
  * as they map the segment. If memory is on loan it is taken back, and then they are told. NULL is fine.
@@ -55,9 +54,9 @@ void shm_close(struct shm *shm);
  */
 void shm_adopt(struct shm *shm, uint32_t local, const struct segment_view *view, int wake_fd);
 /*
- * A peer that was lost, and has been adopted or not, is back, as a process with another segment or as one that has lost this
- * one too: this lane's half of what lies between the two is as at the beginning. Both do so before either gives its descriptors
- * to the other again; then shm_adopt(). No thread nudges the peer meanwhile. ESP_ENOMEM.
+ * A peer that was lost, and has been adopted or not, is back, as a process with another segment or as one that has lost
+ * this one too: this lane's half of what lies between the two is as at the beginning. Both do so before either gives
+ * its descriptors to the other again; then shm_adopt(). No thread nudges the peer meanwhile. ESP_ENOMEM.
  */
 ESP_CHECKED enum esp_status shm_readmit(struct shm *shm, uint32_t peer, struct error *err);
 /* The peer is gone: lost() is called, once. By the user's number; one that is no peer here is ignored. */
@@ -81,7 +80,10 @@ void shm_rouse(struct shm *shm);
 int shm_descriptor(const struct shm *shm);
 /* Ends the sleep, the current or the next one. From any thread. */
 void shm_wake(struct shm *shm);
-/* Wakes the peer's lane if its flag is up: for those who leave something for it elsewhere in the segment. From any thread. */
+/*
+ * Wakes the peer's lane if its flag is up: for those who leave something for it elsewhere in the segment. From any
+ * thread.
+ */
 void shm_nudge(const struct shm *shm, uint32_t local);
 
 struct shm_stats {

@@ -57,8 +57,10 @@ static void answered(void)
 	struct rig_rank *a = &rig->ranks[A], *b = &rig->ranks[B];
 	uint8_t *memory = segment_alloc(a->segment, 8192), own[10] = {0};
 
-	rig_send(a, B, (struct transport_message){.channel = 1, .index = 0, .bytes = 10, .data = memory, .reply = memory + 4096});
-	rig_send(a, B, (struct transport_message){.channel = 1, .index = 1, .bytes = 10, .data = memory, .reply = own}); /* that nobody has */
+	rig_send(a, B,
+	         (struct transport_message){.channel = 1, .index = 0, .bytes = 10, .data = memory, .reply = memory + 4096});
+	/* that nobody has */
+	rig_send(a, B, (struct transport_message){.channel = 1, .index = 1, .bytes = 10, .data = memory, .reply = own});
 	rig_send(a, B, (struct transport_message){.channel = 1, .index = 2, .bytes = 10, .data = own, .reply = memory});
 	rig_run(rig);
 	const struct transport_message *last = &inbox(rig, B, A, 1)->last;
@@ -87,7 +89,9 @@ static void stops_while_it_stores(enum storing storing)
 	uint8_t *memory = segment_alloc(a->segment, 3 * 4096);
 
 	rig_fill(memory, 3 * 4096, 1);
-	rig_send(a, B, (struct transport_message){.channel = 1, .index = 0, .bytes = 4096, .data = memory + 4096, .reply = memory + 4096});
+	rig_send(a, B,
+	         (struct transport_message){
+				 .channel = 1, .index = 0, .bytes = 4096, .data = memory + 4096, .reply = memory + 4096});
 	rig_run(rig);
 	uint8_t *late = inbox(rig, B, A, 1)->replies[0];
 	CHECK(late && inbox(rig, B, A, 1)->last.storing == b->shm->storing);

@@ -88,7 +88,8 @@ static void sender_main(int socket)
 			uint8_t *data = (next % 2 ? heap : own) + next % BUFFERS * RIG_SLOT_BYTES;
 
 			rig_fill(data, bytes_of(next), next);
-			rig_send(b, A, (struct transport_message){.channel = 5, .index = next, .bytes = bytes_of(next), .data = data});
+			rig_send(b, A,
+			         (struct transport_message){.channel = 5, .index = next, .bytes = bytes_of(next), .data = data});
 			next++;
 		}
 		if (shm_poll(b->shm) == 0)

@@ -9,9 +9,10 @@
 /* Descriptors of one peer in a turn, so that all get theirs. */
 #define TAKE_MOST 64u
 /*
- * Before so much is read, peers get what there is for them: else they would wait until all that lies in the ring is summed, and we for them after
- * that (two ranks with 256 KiB or 1 MiB took twice as long). Copies, where ranks share cores, are an exception: most of those that wait do
- * not run anyway, and the more slots are taken the fewer are in a cache.
+ * Before so much is read, peers get what there is for them: else they would wait until all that lies in the ring is
+ * summed, and we for them after that (two ranks with 256 KiB or 1 MiB took twice as long). Copies, where ranks share
+ * cores, are an exception: most of those that wait do not run anyway, and the more slots are taken the fewer are in a
+ * cache.
  */
 #define HAND_OVER_BYTES (16u << 10)
 
@@ -31,7 +32,8 @@ static bool is_sound(const struct shm *shm, const struct peer *peer, const struc
 		return note->stamp != 0 && note->bytes > 0 && note->bytes <= shm->segment->config.slot_bytes &&
 		       layout_is_slot(shm->layout, shm->lane, note->at);
 	case RING_STORED:
-		return peer->view->is_open && segment_is_open(shm->segment) && note->stamp != 0 && note->bytes > 0 && note->bytes <= shm->segment->config.slot_bytes;
+		return peer->view->is_open && segment_is_open(shm->segment) && note->stamp != 0 && note->bytes > 0 &&
+		       note->bytes <= shm->segment->config.slot_bytes;
 	case RING_OPEN:
 		if (!layout_is_heap(shm->layout, note->reply, note->bytes))
 			return false;
@@ -76,7 +78,8 @@ static void drop(struct shm *shm, struct peer *peer, const struct ring_note *not
 		flow->was_dropped = true;
 		return;
 	}
-	_Atomic uint64_t *counter = segment_at(shm->segment, layout_consumed(shm->layout, shm->lane, peer->local, note->channel));
+	_Atomic uint64_t *counter =
+		segment_at(shm->segment, layout_consumed(shm->layout, shm->lane, peer->local, note->channel));
 	uint64_t value = atomic_load_explicit(counter, memory_order_relaxed);
 	if (value >> 32 == note->stamp && flow_is_below(note->index, (uint32_t)value))
 		return;
@@ -189,10 +192,12 @@ void peer_receive(struct shm *shm, struct peer *peer)
 		if (look != RING_SOME)
 			break;
 		if (note.kind == RING_OPEN)
-			note.reply = atomic_load_explicit(&peer->from_replies[peer->from_position % LAYOUT_RING], memory_order_relaxed);
+			note.reply =
+				atomic_load_explicit(&peer->from_replies[peer->from_position % LAYOUT_RING], memory_order_relaxed);
 		peer->from_position++;
 		shm->moved++;
-		if (note.bytes >= HAND_OVER_BYTES && note.kind != RING_STORED && (ring_is_lent(note.kind) || !shm->is_crowded)) {
+		if (note.bytes >= HAND_OVER_BYTES && note.kind != RING_STORED &&
+		    (ring_is_lent(note.kind) || !shm->is_crowded)) {
 			shm_hand_over(shm);
 			if (shm->has_ended || peer->is_lost)
 				return;

@@ -148,7 +148,8 @@ static void add_parcel(struct peer *peer, struct flow *flow, struct parcel *parc
 /* May the peer store its answer by itself? */
 static bool is_open_for(const struct shm *shm, const struct peer *peer, const struct transport_message *message)
 {
-	return message->reply && peer->view->is_open && segment_is_open(shm->segment) && segment_owns(shm->segment, message->reply, message->bytes);
+	return message->reply && peer->view->is_open && segment_is_open(shm->segment) &&
+	       segment_owns(shm->segment, message->reply, message->bytes);
 }
 
 /* What is to be remembered until the peer has consumed it; false: no memory. */
@@ -159,7 +160,8 @@ static bool remember(struct shm *shm, struct peer *peer, struct flow *flow, cons
 
 	if (!parcel)
 		return false;
-	*parcel = (struct parcel){.cookie = message->cookie, .index = message->index, .slot = slot, .bytes = message->bytes};
+	*parcel =
+		(struct parcel){.cookie = message->cookie, .index = message->index, .slot = slot, .bytes = message->bytes};
 	if (slot == SLOT_NONE && is_open_for(shm, peer, message))
 		parcel->reply = message->reply;
 	add_parcel(peer, flow, parcel);

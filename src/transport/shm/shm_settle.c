@@ -129,7 +129,8 @@ bool peer_clear_marks(struct shm *shm, struct peer *peer)
 	for (uint32_t i = 0; peer->revoked && i < LAYOUT_CHANNELS; i++) {
 		if (!(peer->revoked[i / 64] & UINT64_C(1) << i % 64))
 			continue;
-		_Atomic uint32_t *word = segment_at(shm->segment, layout_revoked(shm->layout, shm->lane, peer->local, (uint16_t)i));
+		_Atomic uint32_t *word =
+			segment_at(shm->segment, layout_revoked(shm->layout, shm->lane, peer->local, (uint16_t)i));
 
 		atomic_store(word, 0);
 		peer->revoked[i / 64] &= ~(UINT64_C(1) << i % 64);
@@ -150,7 +151,10 @@ static void revoke(struct shm *shm, struct peer *peer, uint16_t channel)
 #define STORING_MOST (20 * NS_PER_MS)
 #define STORING_LONG NS_PER_S
 
-/* What the peer was about to store when we revoked it: is it still not all there? What it begins later it sees to be revoked. */
+/*
+ * What the peer was about to store when we revoked it: is it still not all there? What it begins later it sees to be
+ * revoked.
+ */
 static bool is_storing(struct peer *peer, uint64_t most_ns)
 {
 	uint32_t before = atomic_load(peer->storing);
@@ -181,7 +185,10 @@ static void withdraw(struct shm *shm, struct peer *peer, const struct flow *flow
 	}
 }
 
-/* Revokes what was offered on the flow, for reading and for storing: the latter must have come to an end when this returns. */
+/*
+ * Revokes what was offered on the flow, for reading and for storing: the latter must have come to an end when this
+ * returns.
+ */
 static void recall(struct shm *shm, struct peer *peer, const struct flow *flow)
 {
 	bool is_open = false;

@@ -109,7 +109,10 @@ bool peer_has_consumed(const struct peer *peer);
 void peer_revoke_heap(struct shm *shm, struct peer *peer);
 /* Takes back everything that was left for the peer, slots too. */
 void peer_take_back(struct shm *shm, struct peer *peer);
-/* Of a lost peer: no channel counts as taken back any more, and nothing as consumed. False: not known which, or no memory. */
+/*
+ * Of a lost peer: no channel counts as taken back any more, and nothing as consumed. False: not known which, or no
+ * memory.
+ */
 ESP_CHECKED bool peer_clear_marks(struct shm *shm, struct peer *peer);
 /* Forgets all flows with the peer, and frees them. */
 void peer_release(struct shm *shm, struct peer *peer);

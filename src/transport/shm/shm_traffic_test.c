@@ -72,7 +72,9 @@ static uint8_t byte_of(uint32_t seed, uint32_t at)
 static struct loan *loan_make(struct rank *rank)
 {
 	struct loan *loan = malloc(sizeof(*loan));
-	uint32_t bytes = rng_chance(&rank->rng, 1, 10) ? 0 : (uint32_t)rng_below(&rank->rng, rng_chance(&rank->rng, 1, 8) ? BYTES_MOST : BYTES_OFTEN);
+	uint32_t bytes = rng_chance(&rank->rng, 1, 10)
+	                     ? 0
+	                     : (uint32_t)rng_below(&rank->rng, rng_chance(&rank->rng, 1, 8) ? BYTES_MOST : BYTES_OFTEN);
 
 	CHECK(loan);
 	*loan = (struct loan){.seed = (uint32_t)rng_next(&rank->rng), .bytes = bytes, .content = ++rank->contents};
@@ -528,7 +530,8 @@ static void *player_main(void *context)
 static void player_open(struct player *player, uint32_t self, uint32_t rounds)
 {
 	static const uint32_t numbers[2] = {0, 0}; /* each calls the other 0 */
-	struct segment_config config = {.lanes = 1, .peers = 2, .self = self, .slot_bytes = 64, .slots = 1, .small_shm_bytes = 64};
+	struct segment_config config = {
+		.lanes = 1, .peers = 2, .self = self, .slot_bytes = 64, .slots = 1, .small_shm_bytes = 64};
 
 	*player = (struct player){.rounds = rounds, .to_send = self == 0};
 	CHECK(segment_open(&config, &player->segment, NULL) == ESP_OK);
