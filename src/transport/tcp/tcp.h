@@ -9,27 +9,26 @@
  * that does not read costs the sender no memory: pulled messages are CONN_GATHER headers and pointers at most.
  *
  * A peer may have two connections, when both ends dialled at once. Each end sends on the first that it was given and
- * keeps to it; it receives on one connection too, not necessarily the same. So the order of messages is kept,
- * and a peer that sends on both is refused.
+ * keeps to it; it receives on one connection too, not necessarily the same. So the order of messages is kept, and a
+ * peer that sends on both is refused.
  *
  * With config.resumes the connections to a peer can be replaced by another one that goes another way (resume.h). Bytes
- * that one has sent are kept until the kernel of the other end has them, which costs a copy; the new one begins where the old
- * ones ended, so no byte gets lost and none comes twice. A peer then has one connection at a time, and their maker
- * hands both ends the same ones in the same order: one of the two ranks dials, always the same.
+ * that one has sent are kept until the kernel of the other end has them, which costs a copy; the new one begins where
+ * the old ones ended, so no byte gets lost and none comes twice. A peer then has one connection at a time, and their
+ * maker hands both ends the same ones in the same order: one of the two ranks dials, always the same.
  *
- * Loss. A peer is lost when any of its connections ends. Data that had arrived before the end is delivered first. lost() is
- * called once per peer, with
+ * Loss. A peer is lost when any of its connections ends. Data that had arrived before the end is delivered first.
+ * lost() is called once per peer, with
  *     ESP_EPEER     the peer closed between two messages: it left, or was killed while idle
  *     ESP_ELINK     the connection was reset, timed out, or ended within a message (a peer that
  *                   closes while it is being sent to may show as this or as the one above)
  *     ESP_ECORRUPT  bytes that are no frame, are not as they were sent, or came on a second connection
  *     another       the user's answer to begin() or credit(), or the status given to tcp_drop()
  * If connections can be replaced, one that the network reports to be without a way (no route, no answer), or that was
- * reset, ends nothing: it waits.
- * Messages that the user answers with ESP_PENDING are read and dropped. Whether an orderly end is a failure is the
- * user's to say: the transport cannot know whether more was expected. A user that has failed (struct transport_user,
- * failed()) ends it all: every connection is closed, and neither its memory nor itself is touched any more. One that
- * has not goes on with the peers that are left.
+ * reset, ends nothing: it waits. Messages that the user answers with ESP_PENDING are read and dropped. Whether an
+ * orderly end is a failure is the user's to say: the transport cannot know whether more was expected. A user that has
+ * failed (struct transport_user, failed()) ends it all: every connection is closed, and neither its memory nor itself
+ * is touched any more. One that has not goes on with the peers that are left.
  */
 #ifndef TRANSPORT_TCP_TCP_H
 #define TRANSPORT_TCP_TCP_H
