@@ -89,7 +89,7 @@ static void fill_random(struct rng *rng, uint8_t *to, uint64_t bytes)
 #define BLOCKS 6
 #define BLOCK_BYTES (6 * PAGE)
 
-/* Memory of the caller; some of it is shared. What lies around that must not change either. */
+/* Memory of the caller; some of it is shared. The bytes around that must not change either. */
 struct block {
 	uint8_t *memory, *model;
 	uint64_t from, bytes;
@@ -161,7 +161,7 @@ static void change(struct world *world, struct block *block)
 	memcpy(block->memory + at, block->model + at, bytes);
 }
 
-/* The child has what there was, whatever its parent does next, and what it does itself concerns nobody. */
+/* The child has the bytes of that moment, whatever its parent does next, and its own writes reach no other process. */
 static void have_child(struct world *world)
 {
 	int go[2], status;

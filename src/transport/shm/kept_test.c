@@ -167,7 +167,7 @@ static void at_random(uint64_t seed)
 
 /* ---- by example ---- */
 
-/* Nothing else stays, and a peer that comes late stores into pages that nobody has. */
+/* Nothing else stays, and a peer that comes late stores into pages that no process uses. */
 static void is_private(void)
 {
 	struct segment *own = open_one(0), *peer = open_one(1);
@@ -195,7 +195,7 @@ static void is_private(void)
 	segment_close(peer);
 }
 
-/* What a child lets go of is its parent's, and what it writes is its own. */
+/* Memory that a child frees stays its parent's, and the child's writes are its own. */
 static void children(bool withdraws)
 {
 	struct segment *own = open_one(0);
@@ -220,7 +220,8 @@ static void children(bool withdraws)
 	}
 	CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status));
 	CHECK_U64(WEXITSTATUS(status), 0);
-	CHECK(is_full(memory, 3 * PAGE, 7) && is_full(other, PAGE, 8)); /* what was not kept is shared with children */
+	/* memory that was not kept is shared with children */
+	CHECK(is_full(memory, 3 * PAGE, 7) && is_full(other, PAGE, 8));
 	segment_close(own);
 	CHECK(is_full(memory, 3 * PAGE, 7) && segment_free_kept(memory));
 }

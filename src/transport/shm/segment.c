@@ -27,7 +27,7 @@
 #define MFD_NOEXEC_SEAL 0x0008u
 #endif
 
-/* At the beginning of a segment: who wrote it, and how. Read once, and compared as a whole. */
+/* At the beginning of a segment: its writer's version and layout. Read once, and compared as a whole. */
 struct head {
 	uint64_t magic;
 	uint32_t version;
@@ -134,7 +134,7 @@ static enum esp_status file_make(struct segment *segment, struct error *err)
 
 /*
  * Unless the heap is open, the descriptor for peers can only be read through. Where it cannot be had, because there is
- * no /proc, a seal keeps everybody from writing; but then we cannot give memory back either.
+ * no /proc, a seal keeps all processes from writing; but then we cannot give memory back either.
  */
 static int open_for_reading(const struct segment *segment, unsigned *seals)
 {
@@ -179,8 +179,8 @@ static void *map_aligned(uint64_t bytes, int protection, int fd)
 }
 
 /*
- * Many views are quickest to map into a stretch of addresses that is known to be free: it is looked for once. Nothing
- * holds it: if somebody else maps something there meanwhile, a view goes elsewhere.
+ * Many views are quickest to map into a span of addresses that is known to be free: it is looked for once. It is not
+ * reserved: if another mapping is made there meanwhile, a view goes elsewhere.
  */
 static void find_room(struct segment *segment)
 {
@@ -302,7 +302,7 @@ int segment_descriptor(const struct segment *segment)
 
 /* ---- views ---- */
 
-/* May it be mapped without fear that its owner makes it shorter, which ends those who read it? */
+/* May it be mapped without fear that its owner makes it shorter, which ends its readers? */
 static bool is_steady(int fd, uint64_t bytes)
 {
 	struct stat stat;
@@ -401,7 +401,7 @@ void segment_view_close(struct segment_view *view)
 	free(view);
 }
 
-/* ---- boards ---- */
+/* ---- small path ---- */
 
 bool segment_small_reserve(struct segment *segment, uint16_t channel, uint32_t bytes)
 {
@@ -449,9 +449,9 @@ static void heap_put(struct segment *segment, uint64_t first)
 #endif
 
 /*
- * Where the system has them only for those who ask (or for nobody: this asks all the same). A page of each is there
- * first, as the kernel does not begin with nothing; it makes the rest by itself. To reserve all of it before, page by
- * page, takes far longer: each is cleared and then copied. If there are no huge pages it stays as it is.
+ * Where the system has huge pages only on request (or never: this asks all the same). A page of each is there first, as
+ * the kernel does not begin with nothing; it makes the rest by itself. To reserve all of it before, page by page, takes
+ * far longer: each is cleared and then copied. If there are no huge pages it stays as it is.
  */
 void segment_use_huge_pages(const struct segment *segment, uint64_t at, uint64_t bytes)
 {
@@ -483,8 +483,8 @@ static uint64_t own_colour(const struct segment *segment)
 }
 
 /*
- * What was taken at first, and given back to the system, may be taken again. With it goes what its first huge page has
- * before it, where nobody else has that.
+ * Memory that was taken at first, and given back to the system, may be taken again. With it goes the part before it of
+ * its first huge page, where no other allocation has that.
  */
 static void put_with_gap(struct segment *segment, uint64_t first)
 {
@@ -495,7 +495,7 @@ static void put_with_gap(struct segment *segment, uint64_t first)
 		begin = heap_reach_back(&segment->heap, first, own_colour(segment));
 	pthread_mutex_unlock(&segment->lock);
 	if (begin < first)
-		/* if not: nobody has written there */
+		/* if not: no thread has written there */
 		(void)segment_release(segment, heap_at + begin * page, (first - begin) * page);
 	heap_put(segment, begin);
 }
@@ -515,8 +515,8 @@ void *segment_alloc(struct segment *segment, size_t bytes)
 	uint64_t at = layout->heap_at + first * page;
 	uint8_t *memory = segment->base + at;
 	/*
-	 * Without the lock: it takes long. The range is ours; of the first huge page others may have what comes before it,
-	 * and do not notice. What is to be in dumps are whole huge pages, as these are divided where a mapping ends.
+	 * Without the lock: it takes long. The range is ours; other allocations may have the part of the first huge page
+	 * before it, and do not notice. Memory for dumps is in whole huge pages, as these are divided where a mapping ends.
 	 */
 	if (align == HUGE_PAGE) {
 		uint64_t end = (at + pages * page + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
@@ -590,7 +590,7 @@ static bool withdraw_pages(struct segment *segment, uint64_t at, uint64_t bytes)
 		return false;
 	memcpy(copy, place, bytes);
 	pthread_mutex_lock(&segment->lock);
-	/* In this order: who finds it in the list makes no use of it. */
+	/* In this order: a thread that finds it in the list does not use it. */
 	bool is_listed = withdrawn_add(segment, at, bytes);
 	bool is_private = is_listed && segment_move_pages(copy, bytes, place);
 	if (is_listed && !is_private)

@@ -2,19 +2,19 @@
  * segment.h - the shared memory of one rank: it alone writes, the ranks of its host read; in the heap they may store
  * what it asks them for.
  *
- * One memfd per rank, sealed so that it cannot shrink; its descriptor is passed to the peers (SCM_RIGHTS, by whoever
- * authenticated them), who map it for reading, and its heap for writing, too, if its owner lets them. A process that
- * was stopped and thaws late can corrupt nobody: what it might still store into is withdrawn before its owner goes on
- * (segment_withdraw()). And a process that ends leaves nothing behind. The file is sparse: what is never touched costs
- * address space only. docs/shm.md has the layout and the protocol.
+ * One memfd per rank, sealed so that it cannot shrink; its descriptor is passed to the authenticated peers
+ * (SCM_RIGHTS), which map it for reading, and its heap for writing, too, if its owner lets them. A process that was
+ * stopped and thaws late can corrupt none of them: memory that it might still store into is withdrawn before its owner
+ * goes on (segment_withdraw()). And a process that ends leaves nothing behind. The file is sparse: pages that are never
+ * touched cost address space only. docs/shm.md has the layout and the protocol.
  *
  *     head      layout, dozing flags
- *     lanes     per lane and peer: a ring of descriptors, counters of what was taken and consumed
- *     boards    per channel: two cells, for small calls (rank/comm/shm_small.h)
+ *     lanes     per lane and peer: a ring of descriptors, counters of messages taken and consumed
+ *     cells     per channel: two, for the small path (rank/comm/shm_small.h)
  *     slots     copies of data from private memory, until the peers have consumed them
  *     heap      esp_alloc(): data that peers read where it lies
  *
- * Whatever is read from a peer's segment is checked before it is used: the peer may be broken.
+ * All that is read from a peer's segment is checked before it is used: the peer may be broken.
  */
 #ifndef TRANSPORT_SHM_SEGMENT_H
 #define TRANSPORT_SHM_SEGMENT_H
@@ -58,13 +58,13 @@ ESP_CHECKED enum esp_status segment_view_borrow(const struct segment *own, uint3
 void segment_view_close(struct segment_view *view); /* NULL is fine */
 
 /*
- * Boards: two cells of small_shm_bytes each, at a multiple of 64. write: ours; read: a peer's. Any thread. Before we
- * write, memory is reserved: so much of each cell as will be used. False: there is none.
+ * The small path: two cells of small_shm_bytes each, at a multiple of 64. write: ours; read: a peer's. Any thread.
+ * Before we write, memory is reserved: so much of each cell as will be used. False: there is none.
  */
 ESP_CHECKED bool segment_small_reserve(struct segment *segment, uint16_t channel, uint32_t bytes);
 void *segment_small(const struct segment *segment, uint16_t channel, uint32_t cell);
 const void *segment_view_small(const struct segment_view *view, uint16_t channel, uint32_t cell);
-/* Gives it back to the system; the board, of which so much of each cell was used, reads as zero then. */
+/* Gives it back to the system; the cells, of which so much of each was used, read as zero then. */
 void segment_small_clear(struct segment *segment, uint16_t channel, uint32_t bytes);
 
 /*
@@ -82,9 +82,9 @@ bool segment_owns(const struct segment *segment, const void *memory, size_t byte
 /* May peers store into our heap? */
 bool segment_is_open(const struct segment *segment);
 /*
- * The pages of this memory, which all belong to the caller, become private: they keep their place and what they hold,
- * but peers have others from now on. For what a peer may store into although nobody waits for it any more. Any thread.
- * False: no memory for it.
+ * The pages of this memory, which all belong to the caller, become private: they keep their place and content, but
+ * peers have others from now on. For memory that a peer may store into although no call waits for it any more. Any
+ * thread. False: no memory for it.
  */
 bool segment_withdraw(struct segment *segment, void *memory, size_t bytes);
 

@@ -1,6 +1,4 @@
-/*
- * segment_test.c - what the owner of a segment can do, what its peers can, and what neither can.
- */
+/* segment_test.c - rights of the owner of a segment, and of its peers. */
 #include "transport/shm/segment.h"
 
 #include <fcntl.h>
@@ -196,7 +194,7 @@ static void peers_store(void)
 	}
 }
 
-/* What is withdrawn keeps its place and what it held, and is out of everybody's reach, for ever. */
+/* Withdrawn memory keeps its place and content, and is out of reach of all peers, for ever. */
 static void withdrawn(void)
 {
 	enum { PAGE = 4096, BYTES = 5 * PAGE };
@@ -260,7 +258,7 @@ static void no_segments(void)
 	refuse(own, 1, fd);
 	CHECK(segment_view_open(own, 1, -1, &view, NULL) == ESP_ECORRUPT);
 
-	refuse(own, 0, dup(segment_descriptor(theirs))); /* not who it should be */
+	refuse(own, 0, dup(segment_descriptor(theirs))); /* not the expected peer */
 	CHECK(segment_view_borrow(own, 0, theirs, &view, NULL) == ESP_ECORRUPT);
 	struct segment_config config = two_ranks;
 	config.self = 1;
@@ -273,7 +271,7 @@ static void no_segments(void)
 	segment_close(own);
 }
 
-/* ---- boards ---- */
+/* ---- small path ---- */
 
 static void boards(void)
 {

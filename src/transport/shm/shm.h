@@ -12,13 +12,13 @@
  * that peers look at after they have left something, and looks once more; if there is nothing, shm_descriptor() (an
  * eventfd) becomes readable when there is. shm_rouse() lowers the flag and empties the descriptor.
  *
- * Loss. Shared memory does not notice that a peer has died, or has closed its lane: somebody else does, and calls
+ * Loss. Shared memory does not notice that a peer has died, or has closed its lane: the user does, and calls
  * shm_drop(). lost() is also called with
  *     ESP_ECORRUPT  for a peer that leaves nonsense
  *     ESP_EPEER     for one whose user has failed, or that has dropped us
  *     ESP_ENOMEM    if there is no memory to remember what was sent to it or came from it
- *     another       what the user answered to offer() or credit()
- * What was left for a lost peer is taken back, as it may be alive and read it.
+ *     another       the user's answer to offer() or credit()
+ * Messages left for a lost peer are taken back, as it may be alive and read them.
  */
 #ifndef TRANSPORT_SHM_SHM_H
 #define TRANSPORT_SHM_SHM_H
@@ -33,7 +33,7 @@ struct shm_config {
 	uint32_t lane;
 	uint32_t peers;          /* as the user numbers them                                           */
 	const uint32_t *peer_of; /* by number in the segment: the user's number of that peer; copied   */
-	bool is_crowded;         /* ranks share cores: who is waited for may not be running            */
+	bool is_crowded;         /* ranks share cores: an awaited rank may not be running */
 };
 
 /*
@@ -62,9 +62,9 @@ ESP_CHECKED enum esp_status shm_readmit(struct shm *shm, uint32_t peer, struct e
 /* The peer is gone: lost() is called, once. By the user's number; one that is no peer here is ignored. */
 void shm_drop(struct shm *shm, uint32_t peer, enum esp_status why);
 /*
- * The channel has failed or is closed (transport.h). Memory that is on loan for it is taken back;
- * copies stay for peers that are slower. What was offered to us counts as consumed. The number may be
- * used again after all have forgotten it, unless memory was on loan then: what is taken back remains so.
+ * The channel has failed or is closed (transport.h). Memory that is on loan for it is taken back; copies stay for peers
+ * that are slower. Messages offered to us count as consumed. The number may be used again after all have forgotten it,
+ * unless memory was on loan then: the loans stay taken back.
  */
 void shm_forget(struct shm *shm, uint16_t channel);
 
@@ -81,8 +81,7 @@ int shm_descriptor(const struct shm *shm);
 /* Ends the sleep, the current or the next one. From any thread. */
 void shm_wake(struct shm *shm);
 /*
- * Wakes the peer's lane if its flag is up: for those who leave something for it elsewhere in the segment. From any
- * thread.
+ * Wakes the peer's lane if its flag is up: after something was left for it elsewhere in the segment. From any thread.
  */
 void shm_nudge(const struct shm *shm, uint32_t local);
 
@@ -92,7 +91,7 @@ struct shm_stats {
 	uint64_t copied_bytes;  /* into slots            */
 	uint64_t offered_bytes; /* where they lie        */
 	uint64_t stored_bytes;  /* by us, where they were wanted */
-	uint64_t withdrawn_bytes; /* from peers who had not stored them when we could not wait any longer */
+	uint64_t withdrawn_bytes; /* from peers that had not stored them when we could not wait any longer */
 	uint64_t wakes;         /* of peers that slept; shm_nudge() is not counted */
 	uint64_t slots_most;    /* that were taken at a time */
 };

@@ -158,7 +158,7 @@ static void early_use(void)
 	rig_close(rig);
 }
 
-/* What the user thinks of it counts. */
+/* The user's answer counts. */
 static void user_refuses(void)
 {
 	static const enum esp_status answers[] = {ESP_ECORRUPT, ESP_EMISMATCH, ESP_ENOMEM};
@@ -306,7 +306,7 @@ static void run_seed(uint64_t seed)
 			note.bytes = 0;
 		leave(rig, note);
 		shm_poll(b->shm);
-		CHECK_U64(b->user.sum, 0); /* nobody has written anything there, but all of it was read */
+		CHECK_U64(b->user.sum, 0); /* never written, but all of it was read */
 		rig_send(b, A, (struct transport_message){.channel = note.channel, .index = step, .bytes = 20, .data = data});
 		_Atomic uint64_t *counter = segment_at(a->segment, layout_consumed(layout, 1, B, note.channel));
 		if (rng_chance(&rng, 1, 2))

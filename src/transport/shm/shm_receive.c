@@ -1,6 +1,4 @@
-/*
- * shm_receive.c - what others leave for us: checked, offered to the user, and told about once it is consumed.
- */
+/* shm_receive.c - messages that others leave for us: checked, offered to the user, and acknowledged once consumed. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,11 +62,11 @@ static void expect(struct shm *shm, struct peer *peer, struct flow *flow, const 
 		flow->heap_end = flow->has_heap && flow_is_below(end, flow->heap_end) ? flow->heap_end : end;
 		flow->has_heap = true;
 	}
-	if (note->bytes > 0 && note->kind != RING_STORED) /* of what is stored already nobody has anything to take back */
+	if (note->bytes > 0 && note->kind != RING_STORED) /* a message that is stored already cannot be taken back */
 		flow_list_receiving(&peer->flows, flow);
 }
 
-/* Nobody wants it, nor any other message of the channel: it counts as consumed. */
+/* It is not wanted, nor any other message of the channel: it counts as consumed. */
 static void drop(struct shm *shm, struct peer *peer, const struct ring_note *note)
 {
 	struct flow *flow = flows_find(&peer->flows, note->channel);
@@ -122,7 +120,7 @@ static enum esp_status offer(struct shm *shm, struct peer *peer, const struct ri
 		.revoked = view_at(peer->view, layout_revoked(shm->layout, shm->lane, shm->self, note->channel)),
 	};
 	enum esp_status status = shm->user->offer(shm->context, peer->number, &message);
-	/* Only now, so that nothing is kept of channels that nobody knows. */
+	/* Only now, so that nothing is kept of channels that are unknown. */
 	struct flow *flow = status == ESP_OK ? flows_get(&peer->flows, note->channel) : NULL;
 
 	if (!flow) {
@@ -170,7 +168,7 @@ static enum esp_status take_credit(struct shm *shm, struct peer *peer, const str
 	return shm->user->credit(shm->context, peer->number, &message);
 }
 
-/* ESP_PENDING: nobody wants it. Anything but that and ESP_OK: the peer is lost. */
+/* ESP_PENDING: it is not wanted. Anything but that and ESP_OK: the peer is lost. */
 static enum esp_status take(struct shm *shm, struct peer *peer, const struct ring_note *note)
 {
 	if (!is_sound(shm, peer, note))
@@ -203,7 +201,7 @@ void peer_receive(struct shm *shm, struct peer *peer)
 				return;
 		}
 		enum esp_status status = take(shm, peer, &note);
-		/* The status of a user that failed by itself is nobody's fault. */
+		/* A user that failed by itself is no fault of the peer. */
 		if (shm_has_ended(shm))
 			return;
 		if (status != ESP_OK && status != ESP_PENDING) {

@@ -1,6 +1,4 @@
-/*
- * shm_settle.c - what becomes of what we left: consumed by the peer, or taken back.
- */
+/* shm_settle.c - the end of messages that we left: consumed by the peer, or taken back. */
 #include <sched.h>
 #include <stdlib.h>
 
@@ -70,7 +68,7 @@ void peer_settle(struct shm *shm, struct peer *peer)
 {
 	for (struct flow **at = &peer->flows.sending; *at;) {
 		struct flow *flow = *at;
-		/* What the peer did before, reading our memory included, is over. */
+		/* All that the peer did before, reading our memory included, is over. */
 		uint64_t value = atomic_load_explicit(flow->counter, memory_order_acquire);
 		bool all;
 
@@ -151,10 +149,7 @@ static void revoke(struct shm *shm, struct peer *peer, uint16_t channel)
 #define STORING_MOST (20 * NS_PER_MS)
 #define STORING_LONG NS_PER_S
 
-/*
- * What the peer was about to store when we revoked it: is it still not all there? What it begins later it sees to be
- * revoked.
- */
+/* Is the store that the peer had begun when we revoked it still not complete? Later stores see that it is revoked. */
 static bool is_storing(struct peer *peer, uint64_t most_ns)
 {
 	uint32_t before = atomic_load(peer->storing);
@@ -208,7 +203,7 @@ void peer_revoke_heap(struct shm *shm, struct peer *peer)
 	}
 }
 
-/* Those in the heap, or all. Nobody is told. */
+/* Drops the messages in the heap, or all, without sent(). */
 static void drop_parcels(struct shm *shm, struct flow *flow, bool all)
 {
 	struct parcel *parcel = flow->first;

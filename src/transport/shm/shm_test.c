@@ -261,7 +261,7 @@ static void slots_are_few(void)
 
 	CHECK_U64(a->segment->layout.slots, SLOTS);
 	send_some(rig, B, 0, 0, PLENTY + 3);
-	/* What needs no slot is not kept waiting, until it stands behind something that does. */
+	/* A message that needs no slot is not kept waiting, until it stands behind one that does. */
 	rig_send(a, C, (struct transport_message){.is_credit = true});
 	rig_send(a, C, (struct transport_message){.index = 0, .bytes = 100, .data = memory});
 	send_some(rig, C, 0, 1, 2);
@@ -282,7 +282,7 @@ static void slots_are_few(void)
 	CHECK(a->user.sent[B] == PLENTY + 3 && a->user.sent[C] == 2);
 	CHECK(inbox(rig, B, A, 0)->count == PLENTY + 3 && inbox(rig, C, A, 0)->count == 4);
 	CHECK(rig->ranks[C].user.credits[A] == 1);
-	CHECK_U64(a->shm->slots.taken, PLENTY); /* nobody has consumed anything */
+	CHECK_U64(a->shm->slots.taken, PLENTY); /* no message was consumed */
 
 	inbox(rig, B, A, 0)->consumed = PLENTY + 2;
 	rig_run(rig);
@@ -317,7 +317,7 @@ static void brief_is_whole(void)
 	CHECK_U64(shm_stats(a->shm).copied_bytes, (PLENTY + 3) * 100); /* contents in such slots are not shared */
 	shm_forget(rig->ranks[B].shm, 2);
 	CHECK(!rig->ranks[B].shm->peers[A].flows.receiving);
-	/* And where nobody wants it. */
+	/* And where they are not wanted. */
 	rig->ranks[B].user.answer = ESP_PENDING;
 	send_some(rig, B, 3, 0, 2);
 	rig_run(rig);
@@ -516,7 +516,7 @@ static void sleeps(void)
 	CHECK(!rig_is_readable(b->shm, 0));
 	CHECK(!shm_doze(b->shm)); /* there is something to receive */
 
-	/* Nobody is woken for a copy that was consumed, unless it waits for slots. */
+	/* No peer is woken for a copy that was consumed, unless it waits for slots. */
 	CHECK(shm_doze(a->shm));
 	CHECK(shm_poll(b->shm) > 0);
 	inbox(rig, B, A, 1)->consumed = 1;
@@ -546,7 +546,7 @@ static void sleeps(void)
 	CHECK(!rig_is_readable(b->shm, 0));
 	CHECK(shm_doze(b->shm));
 	shm_nudge(a->shm, B);
-	shm_nudge(a->shm, A); /* nobody is there */
+	shm_nudge(a->shm, A); /* no other rank is there */
 	CHECK(rig_is_readable(b->shm, 0));
 	shm_rouse(b->shm);
 

@@ -3,12 +3,11 @@
  *
  *     shm_traffic_test [--seed FIRST] [--count N]
  *
- * Every rank sends so many messages to every other on every channel, within a window that moves
- * when messages are acknowledged, lowest number first or in any order; from its own memory or from the
- * segment, now and then the same to both. It consumes what it gets when it likes, in any order
- * within the window. Whoever has nothing to do sleeps; one that is not woken ends the test.
- * When a rank is through it forgets the channels, at once and not when the others are; then
- * all begin anew, with the same channel numbers. Memory is overwritten as soon as it is given back.
+ * Every rank sends so many messages to every other on every channel, within a window that moves when messages are
+ * acknowledged, lowest number first or in any order; from its own memory or from the segment, now and then the same to
+ * both. It consumes what it gets when it likes, in any order within the window. A rank that has nothing to do sleeps;
+ * one that is not woken ends the test. When a rank is through it forgets the channels, at once and not when the others
+ * are; then all begin anew, with the same channel numbers. Memory is overwritten as soon as it is given back.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -51,7 +50,7 @@ struct rank {
 	struct segment_view *views[RANKS];
 	struct shm *shm;
 	struct link links[RANKS][CHANNELS];
-	struct loan *twin[RANKS][CHANNELS]; /* what the other peer got, and this one gets too */
+	struct loan *twin[RANKS][CHANNELS]; /* memory that the other peer got, and this one gets too */
 	bool ready[RANKS];
 	uint32_t on_loan;
 	uint64_t contents;
@@ -450,8 +449,8 @@ static void run_seed(uint64_t seed, uint64_t *sleeps, uint64_t *messages)
 /* ---- to and fro ---- */
 
 /*
- * One message goes back and forth, and whoever waits sleeps at once: the wake that is missed
- * if a flag is raised just when nobody looks is looked for here.
+ * One message goes back and forth, and the waiting side sleeps at once: this looks for a wake that is missed if a flag
+ * is raised just when the other side does not check it.
  */
 struct player {
 	struct segment *segment;
