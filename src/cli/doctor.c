@@ -39,10 +39,9 @@ static int run(int argc, char **argv)
 	const struct options_usage usage = {
 		"doctor",
 		"",
-		"Looks at what a job would meet on this host: network interfaces, names, ports, firewall, TCP's limits, "
-	    "cores,\n"
-		"memory, limits of the process, clock. Started as the ranks of a job it also tries the way from each host to\n"
-		"each other one, and finds firewalls, missing routes, MTU black holes and clocks that differ:\n\n"
+		"Looks at what a job would meet on this host: network interfaces, names, ports, firewall, TCP's limits,\n"
+		"cores, memory, limits of the process, clock. Started as the ranks of a job it also tries the way from\n"
+		"each host to each other one, and finds firewalls, missing routes, MTU black holes and clocks that differ:\n\n"
 		"  espalier doctor\n"
 		"  espalier run --hosts a,b,c -- espalier doctor\n\n"
 		"Each line is OK, WARN or FAIL, and says what to do. Returns 1 if there is a FAIL.",

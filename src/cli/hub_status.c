@@ -74,9 +74,8 @@ static int run(int argc, char **argv)
 		COMMAND,
 		"",
 		"Asks the hubs that you run on this machine for their jobs: workers, versions, rates, memory, and what limits\n"
-		"them. 'lane': a thread of the hub has no time left (more --lanes, or another hub); 'memory': no further job "
-	    "has\n"
-		"room; 'link or workers': neither, so the network or the workers set the pace.",
+		"them. 'lane': a thread of the hub has no time left (more --lanes, or another hub); 'memory': no further job\n"
+		"has room; 'link or workers': neither, so the network or the workers set the pace.",
 		options,
 		0,
 		0};

@@ -115,9 +115,8 @@ static int parse(struct given *given, int *argc, char **argv)
 	const struct options_usage usage = {
 		COMMAND,
 		"--collective NAME",
-		"Runs a collective in virtual time, by each mechanism: Espalier's own plans, run by its own executor, on a "
-	    "modelled\n"
-		"network. Speedups are relative to the mechanism server.\n\n"
+		"Runs a collective in virtual time, by each mechanism: Espalier's own plans, run by its own executor, on a\n"
+		"modelled network. Speedups are relative to the mechanism server.\n\n"
 		"  espalier sim run --collective allreduce --bytes 100M --workers 64 --racks 8 --gbps 25 --oversubscribe 4\n"
 		"  espalier sim run --collective allreduce --workers 16 --mechanism ring --trace ring.json\n\n"
 		"mechanisms: server, aggregation, multicast, multicast+aggregation, flat, ring, ring-whole, ring+multicast,\n"

@@ -121,9 +121,8 @@ static int parse(struct given *given, int *argc, char **argv)
 		COMMAND,
 		"[FILE]",
 		plan_about(
-			"Runs a plan in virtual time: the plan of FILE (- is the standard input), or one that is made here, by "
-	        "the\n"
-			"executor that jobs have, on a modelled network. Each group is a rack.\n\n"
+			"Runs a plan in virtual time: the plan of FILE (- is the standard input), or one that is made here, by\n"
+			"the executor that jobs have, on a modelled network. Each group is a rack.\n\n"
 			"  espalier plan make ring --nodes 8 --bytes 100M | espalier sim plan - --gbps 25 --trace ring.json\n"
 			"  espalier sim plan --planner two-level --nodes 64 --racks 8 --bytes 100M --oversubscribe 4",
 			about),

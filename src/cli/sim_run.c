@@ -42,9 +42,8 @@ static int parse(struct given *given, int *argc, char **argv)
 	const struct options_usage usage = {
 		COMMAND,
 		"",
-		"Runs iterations of training in virtual time and says how long one takes: Espalier's own plans, run by its "
-	    "own\n"
-		"executor, on a modelled network with modelled computing. Speedups are relative to the mechanism server.\n"
+		"Runs iterations of training in virtual time and says how long one takes: Espalier's own plans, run by its\n"
+		"own executor, on a modelled network with modelled computing. Speedups are relative to the mechanism server.\n"
 		"espalier sim run --collective NAME --help is about a collective alone.\n\n"
 		"  espalier sim run --model vgg-16 --workers 32 --gbps 10\n"
 		"  espalier sim run --model resnet-200 --mechanism ring --compute 2 --trace ring.json\n"

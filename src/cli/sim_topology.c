@@ -53,9 +53,8 @@ static int run(int argc, char **argv)
 	const struct options_usage usage = {
 		COMMAND,
 		"[FILE]",
-		"Prints a topology to begin with, made of a few numbers; or, with FILE, reads that one and prints it as it "
-	    "was\n"
-		"understood.\n\n"
+		"Prints a topology to begin with, made of a few numbers; or, with FILE, reads that one and prints it as it\n"
+		"was understood.\n\n"
 		"  espalier sim topology --hosts 64 --racks 8 --gbps 25 --oversubscribe 4 > hall.topology",
 		options,
 		0,

@@ -567,7 +567,7 @@ static enum esp_status open_all(struct rank *context, const struct rank_options 
 	if (status == ESP_OK)
 		status = rank_meet(context, failure);
 	if (status == ESP_OK && comm_open_small(context->world) != ESP_OK)
-		status = failure_set(failure, ESP_ENOMEM, -1, "no memory for a board");
+		status = failure_set(failure, ESP_ENOMEM, -1, "no memory for the small path");
 	if (status == ESP_OK) /* from here on silence is noticed */
 		status = membership_begin(context, failure);
 	if (status == ESP_OK) /* no rank leaves before all are here */

@@ -571,7 +571,7 @@ enum esp_status comm_settle(struct comm *group, struct failure *failure)
 	if (status != ESP_OK)
 		return status;
 	settle_small(group, (uint32_t)all[0]);
-	const char *lacks = can && open_small(group) != ESP_OK ? "no memory for a board" : NULL;
+	const char *lacks = can && open_small(group) != ESP_OK ? "no memory for the small path" : NULL;
 	if (!lacks && !placement_settle(group, (struct placement_word){all[1], all[2]}))
 		lacks = "no memory for the hosts of its ranks";
 	if (!lacks)
