@@ -39,9 +39,9 @@ static int parse(struct given *given, int *argc, char **argv)
 	const struct options_usage usage = {
 		COMMAND,
 		"FILE",
-		"Makes a topology of what is known already, without probing: FILE has lines 'host rack', or 'host row/rack';\n"
-		"or it is Slurm's topology.conf, or what kubectl get nodes -o json prints; - is the standard input. The result\n"
-		"is for ESP_TOPOLOGY, espalier run --topology and espalier sim run --topology.\n\n"
+		"Makes a topology of what is known already, without probing: FILE has lines 'host rack', or 'host row/rack',\n"
+		"or it is Slurm's topology.conf, or what kubectl get nodes -o json prints; - is the standard input. The\n"
+		"result is for ESP_TOPOLOGY, espalier run --topology and espalier sim run --topology.\n\n"
 		"  espalier topology racks.txt --rate 25gbit --oversubscribe 4 > topology.txt\n"
 		"  espalier topology topology.conf --rate 100gbit --uplink 400gbit --out topology.txt\n"
 		"  kubectl get nodes -o json | espalier topology - --rate 10gbit\n\n"

@@ -18,7 +18,7 @@
 #include "rank/join/joiner.h"
 #include "rank/member/grow_parent.h"
 #include "rank/member/membership.h"
-#include "rank/member/shrink.h"
+#include "rank/member/past_verdict.h"
 #include "rank/observe/dump.h"
 #include "rank/observe/join_status.h"
 #include "rank/observe/recorder.h"
@@ -188,8 +188,7 @@ static enum esp_status find_launch(struct rank *context, const struct rank_optio
 	log_write(&context->log, LOG_LEVEL_INFO, LOG_JOIN, "%s", launch_describe(launch, text));
 	if (find_doors())
 		log_write(&context->log, LOG_LEVEL_WARN, LOG_JOIN,
-		          "ESP_DOOR is not used, as %s says already that this is rank %u of %u: a process that waits "
-		          "at a join address has no rank yet, and is started without a launcher",
+		          "ESP_DOOR is not used, as %s says already that this is rank %u of %u: joiners need no launcher",
 		          launch->rank_source, launch->rank, launch->size);
 	if (launch->rank == 0) /* one rank is enough to say it */
 		conf_check_environment(complain, &context->log);
@@ -241,8 +240,7 @@ static enum esp_status find_key(struct rank *context, const struct rank_options 
 		if (status != ESP_OK)
 			pass(failure, &err);
 		else if (policy == KEY_OPEN_INSECURE)
-			log_write(&context->log, LOG_LEVEL_WARN, LOG_JOIN,
-			          "this job has no key: any process on the network can join it");
+			log_write(&context->log, LOG_LEVEL_WARN, LOG_JOIN, "no key: any process on the network can join this job");
 		context->join.key_in_announcement = status == ESP_OK && policy == KEY_POSTED;
 	}
 	if (status == ESP_OK)
@@ -328,14 +326,13 @@ static enum esp_status open_rails(struct rank *context, struct failure *failure)
 static void tell_how(struct rank *context)
 {
 	char text[JOIN_TEXT];
+	bool is_by_rail = context->lanes == context->rails.count && context->lanes > 1;
+	const char *why = is_by_rail ? "as there are interfaces" : "as there are cores for each rank";
 
 	log_write(&context->log, LOG_LEVEL_INFO, LOG_JOIN, "%s", join_describe(&context->join, &context->roster, text));
 	log_write(&context->log, LOG_LEVEL_INFO, LOG_NET,
 	          "%u lane%s (%s), %u rank%s reached through shared memory, %u through TCP; transport is %s",
-	          context->lanes, context->lanes == 1 ? "" : "s",
-	          context->conf.lanes                                            ? "as set"
-	          : context->lanes == context->rails.count && context->lanes > 1 ? "as there are interfaces"
-	                                                                         : "as there are cores for each rank",
+	          context->lanes, context->lanes == 1 ? "" : "s", context->conf.lanes ? "as set" : why,
 	          context->near.local_count - 1, context->near.local_count == 2 ? "" : "s",
 	          context->size - context->near.local_count, rank_setting(context, "transport"));
 }
@@ -579,10 +576,7 @@ static enum esp_status open_all(struct rank *context, const struct rank_options 
 
 static void rank_free(struct rank *context)
 {
-	/*
-	 * Drivers send requests to the control, and the control leaves messages for them: first driving stops, then
-	 * writing.
-	 */
+	/* First driving stops, then writing: drivers send requests to the control, which leaves messages for them. */
 	progress_stop(&context->progress);
 	join_status_close(context);
 	if (context->mod.status_server)
@@ -605,7 +599,7 @@ static void rank_free(struct rank *context)
 		segment_view_close(context->near.views[i]);
 	segment_close(context->near.segment);
 	presence_fini(&context->member.presence);
-	shrink_forget_past(context);
+	past_verdict_forget_all(context);
 	recorder_close(context->mod.recorder);
 	roster_fini(&context->roster);
 	failover_close(context);

@@ -18,6 +18,7 @@
 #include "rank/comm/retune.h"
 #include "rank/comm/work.h"
 #include "rank/member/membership.h"
+#include "rank/member/past_verdict.h"
 #include "rank/member/shrink.h"
 #include "rank/observe/recorder.h"
 #include "rank/placement.h"
@@ -354,7 +355,7 @@ enum esp_status comm_open(struct rank *context, uint16_t channel, const uint32_t
 	pthread_mutex_lock(&context->lock);
 	group->next = context->comms.list;
 	context->comms.list = group;
-	shrink_forget_name(context, channel, ranks[0]);
+	past_verdict_forget(context, channel, ranks[0]);
 	/* A rank that died before, or while it was opened, does not come back. */
 	uint32_t dead = NO_RANK;
 	for (uint32_t i = 0; i < size; i++)

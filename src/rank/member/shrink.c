@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "rank/member/agreement.h"
+#include "rank/member/past_verdict.h"
 
-#define PAST_KEPT 64u /* verdicts about groups that were freed */
-#define WAYS 32u      /* in which groups that are after the same channel part */
+#define WAYS 32u /* in which groups that are after the same channel part */
 
 /* A message whose pieces are coming. */
 struct inbox {
@@ -26,14 +26,6 @@ struct shrink {
 	struct comm *result;   /* NULL: we do not go on                 */
 	bool is_taken;          /* the caller has it                     */
 	uint32_t waits_for;     /* a rank, or NO_RANK                    */
-};
-
-/* How a group that is no more was agreed upon. */
-struct past_verdict {
-	struct past_verdict *next;
-	uint32_t channel, first, size;
-	struct verdict_terms terms;
-	uint8_t maps[]; /* members, those of them that stayed behind, and those that have left */
 };
 
 /* ---- sending ---- */
@@ -329,31 +321,6 @@ static bool gather(struct inbox *inbox, uint32_t size, const struct control_msg 
 	return inbox->got == whole;
 }
 
-/* Of a group of this size that is no more: what was decided, as a message. Its length; 0: nothing is known. */
-static size_t find_past(struct rank *context, const struct control_msg *msg, uint32_t size, uint8_t **out_bytes)
-{
-	size_t n = 0;
-
-	pthread_mutex_lock(&context->lock);
-	const struct past_verdict *past = context->comms.past;
-	while (past && (past->channel != msg->channel || past->first != msg->first || past->size != size))
-		past = past->next;
-	*out_bytes = past ? malloc(verdict_msg_most(past->size)) : NULL;
-	if (*out_bytes) {
-		size_t map = verdict_map_bytes(past->size);
-		struct verdict_msg answer = {.type = VERDICT_DECIDED,
-		                             .size = past->size,
-		                             .terms = past->terms,
-		                             .members = past->maps,
-		                             .behind = past->maps + map,
-		                             .left = past->maps + 2 * map};
-
-		n = verdict_msg_encode(&answer, *out_bytes);
-	}
-	pthread_mutex_unlock(&context->lock);
-	return n;
-}
-
 /*
  * A rank waits for us to agree with it about a group that we do not have: it was freed here. Every group is opened on
  * all its members before any of them can use it, so there is none that we only do not have yet.
@@ -366,7 +333,7 @@ static void answer_late(struct rank *context, uint32_t peer, const struct contro
 
 	if (msg->piece.at != 0 || !verdict_msg_asks(msg->piece.bytes, (size_t)piece, &answer.size))
 		return;
-	size_t n = find_past(context, msg, answer.size, &bytes);
+	size_t n = past_verdict_find(context, msg->channel, msg->first, answer.size, &bytes);
 	if (n > 0)
 		send_pieces(context, peer, msg->channel, msg->first, bytes, n);
 	else
@@ -625,48 +592,6 @@ enum esp_status comm_shrink(struct comm *group, int64_t deadline_ns, struct comm
 
 /* ---- the end ---- */
 
-/* With the lock held. */
-static void keep_last(struct rank *context)
-{
-	uint32_t count = 0;
-
-	for (struct past_verdict **at = &context->comms.past; *at;) {
-		struct past_verdict *old = *at;
-
-		if (count++ < PAST_KEPT) {
-			at = &old->next;
-			continue;
-		}
-		*at = old->next;
-		free(old);
-	}
-}
-
-static void remember(struct rank *context, const struct shrink *shrink)
-{
-	const struct comm *group = shrink->group;
-	size_t map = verdict_map_bytes(group->size);
-	struct past_verdict *past = calloc(1, sizeof(*past) + 3 * map);
-
-	if (!past)
-		return;
-	past->channel = group->channel;
-	past->first = group->ranks[0];
-	past->size = group->size;
-	past->terms = shrink->agreement.accepted;
-	memcpy(past->maps, shrink->agreement.accepted_members, map);
-	memcpy(past->maps + map, shrink->agreement.behind, map);
-	for (uint32_t i = 0; i < group->size; i++) {
-		if (agreement_has_left(&shrink->agreement, i))
-			verdict_set_bit(past->maps + 2 * map, i);
-	}
-	pthread_mutex_lock(&context->lock);
-	past->next = context->comms.past;
-	context->comms.past = past;
-	keep_last(context);
-	pthread_mutex_unlock(&context->lock);
-}
-
 void shrink_fini(struct comm *group, bool is_closing)
 {
 	struct rank *context = group->context;
@@ -690,33 +615,7 @@ void shrink_fini(struct comm *group, bool is_closing)
 	context->comms.shrinking -= !shrink->is_decided;
 	pthread_mutex_unlock(&context->lock);
 	if (shrink->is_decided)
-		remember(context, shrink);
+		past_verdict_keep(group, &shrink->agreement);
 	release(shrink);
 	group->change.shrink = NULL;
-}
-
-void shrink_forget_name(struct rank *context, uint32_t channel, uint32_t first)
-{
-	struct past_verdict **at = &context->comms.past;
-
-	while (*at) {
-		struct past_verdict *old = *at;
-
-		if (old->channel != channel || old->first != first) {
-			at = &old->next;
-			continue;
-		}
-		*at = old->next;
-		free(old);
-	}
-}
-
-void shrink_forget_past(struct rank *context)
-{
-	while (context->comms.past) {
-		struct past_verdict *next = context->comms.past->next;
-
-		free(context->comms.past);
-		context->comms.past = next;
-	}
 }

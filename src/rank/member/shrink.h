@@ -43,9 +43,5 @@ void shrink_fini(struct comm *group, bool is_closing);
 void shrink_hear(struct rank *context);
 void shrink_piece(struct rank *context, uint32_t peer, const struct control_msg *msg);
 uint64_t shrink_turn(struct rank *context, uint64_t now_ns);
-/* With context->lock held: a group of that name is opened, and verdicts about earlier ones are not about it. */
-void shrink_forget_name(struct rank *context, uint32_t channel, uint32_t first);
-/* When the context is closed. */
-void shrink_forget_past(struct rank *context);
 
 #endif
