@@ -106,14 +106,14 @@ enum esp_status esp_fini(struct esp_context *context)
 enum esp_status esp_door(struct esp_context *context, char *text, size_t size)
 {
 	struct failure failure = FAILURE_NONE;
-	char door[GROW_DOOR_TEXT];
+	char door[JOIN_ADDRESS_TEXT];
 	enum esp_status status = api_check_context(__func__, context);
 
 	if (status == ESP_OK)
 		status = api_check_out(__func__, text, "text");
 	if (status != ESP_OK)
 		return status;
-	if (rank_door(api_context(context), door, &failure) != ESP_OK)
+	if (rank_join_address(api_context(context), door, &failure) != ESP_OK)
 		return api_refuse(__func__, api_context(context), &failure);
 	if (strlen(door) >= size)
 		return api_refuse_with(__func__, ESP_ELIMIT, "the text has %zu bytes, and %zu are needed", size,

@@ -68,7 +68,7 @@ static const char *reason_text(const struct reason *reason, char text[REASON_TEX
 {
 	bool is_latency = reason->kind == SURVEY_LATENCY;
 	double within = is_latency ? reason->within * 1e6 : 8e-6 / reason->within,
-		   across = is_latency ? reason->across * 1e6 : 8e-6 / reason->across;
+	       across = is_latency ? reason->across * 1e6 : 8e-6 / reason->across;
 
 	if (!reason->is_known)
 		snprintf(text, REASON_TEXT, "found by a rank that has died since");

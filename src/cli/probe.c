@@ -263,7 +263,7 @@ static bool warn_of_file(const char *path, const char *then)
 static bool warn_of_outputs(const struct probe_options *options, const char *then)
 {
 	bool save = warn_of_file(options->save_matrix, then), out = warn_of_file(options->out, then),
-		 html = warn_of_file(options->html, then);
+	     html = warn_of_file(options->html, then);
 
 	return save || out || html;
 }

@@ -60,7 +60,7 @@ static bool read_call(const json_t *event, uint32_t size, int64_t *start_ns, str
 	const json_t *args = json_object_get(event, "args");
 	const char *key = json_string_value(json_object_get(args, "key"));
 	json_int_t number = json_integer_value(json_object_get(args, "number")),
-			   bytes = json_integer_value(json_object_get(args, "bytes"));
+	           bytes = json_integer_value(json_object_get(args, "bytes"));
 	int64_t from_ns, to_ns;
 	if (!is_reduction(event) || json_object_get(args, "status") ||
 	    json_integer_value(json_object_get(args, "members")) != size || number < 0 || bytes <= 0 ||

@@ -46,7 +46,7 @@ struct op *op_reply(const struct exec *exec, struct op *op)
 	uintptr_t out = (uintptr_t)run->instance->call.out, page = (uintptr_t)1 << shift;
 	uintptr_t end = out + chunks_output_bytes(&run->instance->call.plan->chunks, exec->config.node);
 	uintptr_t from = (out + run->piece.out_at) / page * page,
-			  to = (out + run->piece.out_at + run->piece.bytes + page - 1) / page * page;
+	          to = (out + run->piece.out_at + run->piece.bytes + page - 1) / page * page;
 	return run->instance->call.owns_ends || (from >= out && to <= end) ? next : NULL;
 }
 

@@ -173,7 +173,7 @@ static void dropped(void)
 	struct lane *lane = lane_of(4, 1, NULL);
 	void *port = lane_port(lane, 0);
 	struct transport_message message = {.channel = 3, .index = 77, .ack = 99},
-							 credit = {.is_credit = true, .channel = 3, .ack = 5};
+	                         credit = {.is_credit = true, .channel = 3, .ack = 5};
 	struct lane_failure failure;
 
 	for (unsigned round = 0; round < 4; round++) {

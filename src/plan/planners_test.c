@@ -146,9 +146,9 @@ static void costs_of_extra_nodes(void)
 
 		for (uint32_t servers = 1; servers <= 3; servers++) {
 			struct plan_report central = served_cost("central", n, 0, servers),
-							   both = served_cost("switch", n, 0, servers);
+			                   both = served_cost("switch", n, 0, servers);
 			struct plan_report sum = served_cost("switch-sum", n, 0, servers),
-							   copy = served_cost("switch-copy", n, 0, servers);
+			                   copy = served_cost("switch-copy", n, 0, servers);
 
 			CHECK(central.rounds == 2 && both.rounds == 4 && sum.rounds == 3 && copy.rounds == 3);
 			CHECK_U64(central.wire_bytes, 2 * n * s);

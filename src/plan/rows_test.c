@@ -54,7 +54,7 @@ static uint32_t test_share(const struct planner *planner, enum plan_collective c
 	CHECK(plan_rows_open(first, &rows, &err) == ESP_OK);
 	for (int i = 0; i < 8; i++) {
 		uint64_t bytes = 1 + rng_below(rng, 100000),
-				 chunks = i < 6 ? first->chunks.equal_pieces : 1 + rng_below(rng, 20);
+		         chunks = i < 6 ? first->chunks.equal_pieces : 1 + rng_below(rng, 20);
 		uint32_t nodes = workers + (i == 5);
 		struct plan *plan = open_plan(planner, collective, nodes, bytes, chunks),
 					*computed = open_plan(planner, collective, nodes, bytes, chunks);

@@ -98,7 +98,7 @@ static enum esp_status find_key(struct rank *context, const struct rank_options 
                                 struct failure *failure);
 
 /* NULL: this process is no joiner. */
-static const char *find_doors(void)
+static const char *find_join_addresses(void)
 {
 	const char *text = conf_environment(NULL, "ESP_DOOR");
 
@@ -106,25 +106,25 @@ static const char *find_doors(void)
 }
 
 /* A joiner, which becomes a rank when it is let in. */
-static enum esp_status wait_at_door(struct rank *context, const struct rank_options *options, struct failure *failure)
+static enum esp_status wait_as_joiner(struct rank *context, const struct rank_options *options, struct failure *failure)
 {
 	struct launch *launch = &context->join.launch;
-	struct join_addresses doors;
+	struct join_addresses addresses;
 	struct error err;
 	const char *job = options->job ? options->job : conf_environment(NULL, "ESP_JOB");
 
-	if (join_addresses_parse(find_doors(), &doors, &err) != ESP_OK)
+	if (join_addresses_parse(find_join_addresses(), &addresses, &err) != ESP_OK)
 		return pass(failure, &err);
 	snprintf(launch->job, sizeof(launch->job), "%s", job ? job : "");
 	context->size = launch->size = 2; /* at least: it is not alone */
-	enum esp_status status = find_key(context, options, join_addresses_are_loopback(&doors), failure);
+	enum esp_status status = find_key(context, options, join_addresses_are_loopback(&addresses), failure);
 	if (status != ESP_OK)
 		return status;
 	join_prepare(&context->join, &context->conf);
 	host_info_describe(&context->join.info);
 	context->join.log = &context->log;
 	context->join.deadline_ns = clock_now_ns() + context->conf.join_seconds * NS_PER_S;
-	if (join_addresses_wait(&doors, &context->join, &context->joining.joiner, &err) != ESP_OK)
+	if (join_addresses_wait(&addresses, &context->join, &context->joining.joiner, &err) != ESP_OK)
 		return pass(failure, &err);
 	context->joining.is_joiner = true;
 	launch->rank_source = launch->size_source = launch->leader_source = "ESP_DOOR";
@@ -163,8 +163,8 @@ static enum esp_status find_launch(struct rank *context, const struct rank_optio
 	if (options->gather && arguments.rank >= arguments.size)
 		return failure_set(failure, ESP_EINVAL, -1, "there is no rank %lld of %lld: they are counted from 0",
 		                   (long long)arguments.rank, (long long)arguments.size);
-	if (arguments.size < 0 && find_doors() && !launch_is_told(conf_environment, NULL))
-		return wait_at_door(context, options, failure);
+	if (arguments.size < 0 && find_join_addresses() && !launch_is_told(conf_environment, NULL))
+		return wait_as_joiner(context, options, failure);
 	if (arguments.size < 0 && !launch_is_told(conf_environment, NULL)) {
 		arguments.rank = 0;
 		arguments.size = 1;
@@ -186,7 +186,7 @@ static enum esp_status find_launch(struct rank *context, const struct rank_optio
 	context->log.rank = (int32_t)launch->rank;
 	rank_log_open(context, options->log != NULL);
 	log_write(&context->log, LOG_LEVEL_INFO, LOG_JOIN, "%s", launch_describe(launch, text));
-	if (find_doors())
+	if (find_join_addresses())
 		log_write(&context->log, LOG_LEVEL_WARN, LOG_JOIN,
 		          "ESP_DOOR is not used, as %s says already that this is rank %u of %u: joiners need no launcher",
 		          launch->rank_source, launch->rank, launch->size);
@@ -271,12 +271,12 @@ static enum esp_status find_neighbours(struct rank *context, struct failure *fai
 	context->fates.of_ns = calloc(size, sizeof(*context->fates.of_ns));
 	context->opening.has_met = calloc(size, sizeof(*context->opening.has_met));
 	context->opening.has_reached = calloc(size, sizeof(*context->opening.has_reached));
-	context->opening.has_shelved = calloc(size, sizeof(*context->opening.has_shelved));
+	context->opening.has_exchanged = calloc(size, sizeof(*context->opening.has_exchanged));
 	context->fates.is_clueless = calloc(size, sizeof(*context->fates.is_clueless));
 	context->member.connect_heard = calloc(size, sizeof(*context->member.connect_heard));
 	if (!context->near.is_local || !context->near.local_of || !context->near.rank_of || !context->near.views ||
 	    !context->fates.of || !context->fates.of_ns || !context->opening.has_met || !context->opening.has_reached ||
-	    !context->opening.has_shelved || !context->fates.is_clueless || !context->member.connect_heard)
+	    !context->opening.has_exchanged || !context->fates.is_clueless || !context->member.connect_heard)
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory for %u ranks", size);
 	for (uint32_t i = 0; i < size; i++) {
 		context->near.local_of[i] = NO_RANK;
@@ -474,7 +474,7 @@ static void close_status_server(void *argument)
 	context->mod.status_server = NULL;
 }
 
-static enum esp_status open_steward(struct rank *context, const struct rank *heir_of, int *local_fd,
+static enum esp_status open_control(struct rank *context, const struct rank *heir_of, int *local_fd,
                                     struct failure *failure)
 {
 	struct error err;
@@ -559,7 +559,7 @@ static enum esp_status open_all(struct rank *context, const struct rank_options 
 		context->mod.dump->take = rank_account;
 		dump_open(context);
 		context->mod.tracer = tracer_open(context);
-		status = open_steward(context, options->heir_of, local_fd, failure);
+		status = open_control(context, options->heir_of, local_fd, failure);
 	}
 	if (status == ESP_OK)
 		status = rank_meet(context, failure);
@@ -613,7 +613,7 @@ static void rank_free(struct rank *context)
 	free(context->fates.of_ns);
 	free(context->opening.has_met);
 	free(context->opening.has_reached);
-	free(context->opening.has_shelved);
+	free(context->opening.has_exchanged);
 	free(context->fates.is_clueless);
 	free(context->member.connect_heard);
 	flood_filter_free(&context->member.flood_filter);

@@ -18,7 +18,7 @@ struct rank_options {
 	void *idle_context;
 	/* the context whose key, settings, log and idle work it has, in the next start of its job; NULL: none */
 	const struct rank *heir_of;
-	/* until rank_forget_elder(), or until opening fails; NULL: it does not grow out of a group */
+	/* until rank_forget_grow_parent(), or until opening fails; NULL: it does not grow out of a group */
 	const struct grow_parent *grow_parent;
 	uint64_t patience_ns;          /* to join; 0: the setting join_seconds */
 	/* the most that rank_word_ns() is; 0: as ever. For tests that must hold on a slow machine, too */

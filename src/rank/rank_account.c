@@ -359,7 +359,7 @@ static enum esp_status take_account(struct rank *context, const struct account_w
 {
 	pthread_mutex_lock(&context->lock);
 	uint32_t calls = count_under_way(context) + 64, groups = count_groups(context) + 16,
-			 gone = context->fates.gone + 16;
+	         gone = context->fates.gone + 16;
 	pthread_mutex_unlock(&context->lock);
 	out->calls = calloc((size_t)calls + RING_RECORDS, sizeof(*out->calls));
 	out->groups = calloc(groups, sizeof(*out->groups));

@@ -44,7 +44,7 @@ static enum esp_status name_first_gone(const struct rank *context, struct failur
 {
 	char who[RANK_TEXT];
 	uint32_t dead = find_fate(context, FATE_DEAD), silent = find_fate(context, FATE_SILENT),
-			 left = find_fate(context, FATE_LEFT);
+	         left = find_fate(context, FATE_LEFT);
 	uint32_t rank = dead != NO_RANK ? dead : silent != NO_RANK ? silent : left;
 
 	if (rank == left)
@@ -66,8 +66,8 @@ static bool is_missing(const struct rank *context, uint32_t rank)
 	bool is_waited_for =
 		rank != context->rank && context->near.local_self == 0 && context->near.local_of[rank] != NO_RANK;
 
-	return context->fates.of[rank] == FATE_HERE &&
-	       ((is_expected && !context->opening.has_met[rank]) || (is_waited_for && !context->opening.has_shelved[rank]));
+	return context->fates.of[rank] == FATE_HERE && ((is_expected && !context->opening.has_met[rank]) ||
+	                                                (is_waited_for && !context->opening.has_exchanged[rank]));
 }
 
 /*

@@ -160,12 +160,12 @@ static void on_neighbour(void *argument, uint32_t peer, const int *fds, uint32_t
 	pthread_mutex_unlock(&context->lock);
 }
 
-static void on_shelved(void *argument, uint32_t peer)
+static void on_exchanged(void *argument, uint32_t peer)
 {
 	struct rank *context = argument;
 
 	pthread_mutex_lock(&context->lock);
-	context->opening.has_shelved[peer] = true;
+	context->opening.has_exchanged[peer] = true;
 	pthread_mutex_unlock(&context->lock);
 }
 
@@ -570,8 +570,8 @@ static void on_tick(void *argument, uint64_t now)
 
 static uint64_t on_turn(void *argument, uint64_t now)
 {
-	uint64_t dues[] = {membership_turn(argument, now), shrink_turn(argument, now), rank_look_at_elder(argument, now),
-	                   failover_turn(argument, now)};
+	uint64_t dues[] = {membership_turn(argument, now), shrink_turn(argument, now),
+	                   rank_check_grow_parent(argument, now), failover_turn(argument, now)};
 	uint64_t next = UINT64_MAX;
 
 	for (unsigned i = 0; i < sizeof(dues) / sizeof(dues[0]); i++)
@@ -605,7 +605,7 @@ static const struct control_rail_events rail_events = {
 
 static const struct control_fd_events fd_events = {
 	.neighbour = on_neighbour,
-	.left = on_shelved,
+	.left = on_exchanged,
 };
 
 static const struct control_peer_events peer_events = {
@@ -619,7 +619,7 @@ static const struct control_peer_events peer_events = {
 };
 
 static const struct control_joiner_events joiner_events = {
-	.lost = grow_parent_newcomers_lost,
+	.lost = grow_parent_joiners_lost,
 	.explain = on_joiner_refused,
 };
 

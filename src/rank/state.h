@@ -107,7 +107,7 @@ struct rank_opening {
 	uint32_t neighbours_missing, controls_missing;
 	bool *has_met;          /* by rank: a control connection with it stands                       */
 	bool *has_reached;      /* by rank: this rank has dialled it, and it answered                  */
-	bool *has_shelved;      /* by rank: its descriptors are here, if this is the first rank of the host */
+	bool *has_exchanged;      /* by rank: its descriptors are here, if this is the first rank of the host */
 	struct unreachable_list unreached;
 	bool have_all_met;
 	bool found_ended;       /* the rank of `failure`: nothing listens where it should              */

@@ -124,7 +124,7 @@ static void run_seed(uint64_t seed)
 static void test_untouched(void)
 {
 	struct share_flow here = {.hops = 2, .link = {0, 1}}, there = {.hops = 2, .link = {2, 3}},
-					  more = {.hops = 2, .link = {0, 4}};
+	                  more = {.hops = 2, .link = {0, 4}};
 	struct share share;
 
 	CHECK(share_init(&share, 5, NULL) == ESP_OK);

@@ -252,7 +252,7 @@ static void test_bytes(uint64_t seed)
 	rng_init(&rng, seed);
 	for (int round = 0; round < 30; round++) {
 		uint32_t w = 2u << rng_below(&rng, 2), servers = 1 + (uint32_t)rng_below(&rng, 3),
-				 iterations = 1 + (uint32_t)rng_below(&rng, 3);
+		         iterations = 1 + (uint32_t)rng_below(&rng, 3);
 		double slowest = 0, forward = 0;
 
 		random_load(&toy, &rng, w);

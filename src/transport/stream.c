@@ -252,7 +252,7 @@ static uint32_t total_bytes(const struct stream_writer *writer)
 }
 
 unsigned stream_pending(struct stream_writer *writer, const struct transport_user *user, void *context, uint32_t peer,
-                        struct stream_bytes out[STREAM_STRETCHES])
+                        struct stream_bytes out[STREAM_SPANS])
 {
 	unsigned count = 0;
 

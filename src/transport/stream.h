@@ -59,13 +59,13 @@ struct stream_writer {
 };
 
 /* The bytes that are next on the wire, as so many spans; 0: nothing to send. */
-#define STREAM_STRETCHES 3u
+#define STREAM_SPANS 3u
 struct stream_bytes {
 	const void *at; /* NULL for data without memory behind it */
 	uint32_t bytes;
 };
 unsigned stream_pending(struct stream_writer *writer, const struct transport_user *user, void *context, uint32_t peer,
-                        struct stream_bytes out[STREAM_STRETCHES]);
+                        struct stream_bytes out[STREAM_SPANS]);
 
 /* The same of a message none of which has left, put together at out, if there is room for all of it. */
 enum stream_whole {

@@ -138,7 +138,7 @@ static const struct transport_user table = {.next = user_next,
 static bool move(struct stream_writer *writer, struct user *from, struct stream_reader *reader, struct user *to,
                  uint32_t most)
 {
-	struct stream_bytes pending[STREAM_STRETCHES];
+	struct stream_bytes pending[STREAM_SPANS];
 
 	if (stream_pending(writer, &table, from, 1, pending) == 0)
 		return false;
@@ -200,7 +200,7 @@ static void cut_anywhere(struct rng *rng)
 static uint32_t flatten(struct rng *rng, struct user *from, bool checked, uint8_t *out)
 {
 	struct stream_writer writer = {.checked = checked};
-	struct stream_bytes pending[STREAM_STRETCHES];
+	struct stream_bytes pending[STREAM_SPANS];
 	uint32_t bytes = 0;
 
 	for (;;) {
@@ -325,7 +325,7 @@ static void corrupt_data(void)
 	struct user from = {.to_send = 2}, to = {0}; /* the second message has a body */
 	struct stream_writer writer = {.checked = true};
 	struct stream_reader reader = {0};
-	struct stream_bytes pending[STREAM_STRETCHES];
+	struct stream_bytes pending[STREAM_SPANS];
 
 	while (to.begun < 2)
 		CHECK(move(&writer, &from, &reader, &to, BODY));
@@ -348,12 +348,12 @@ static void filled_up(void)
 	struct user from = {.to_send = 50}, to = {0};
 	struct stream_writer writer = {0};
 	struct stream_reader reader = {0};
-	struct stream_bytes pending[STREAM_STRETCHES];
+	struct stream_bytes pending[STREAM_SPANS];
 	uint64_t moved = 0, fillings = 0;
 
 	while (stream_pending(&writer, &table, &from, 1, pending) > 0) {
 		bool begins = writer.done == 0,
-			 fills = pending[0].at != writer.header + writer.done && pending[0].at != from.body + to.have;
+		     fills = pending[0].at != writer.header + writer.done && pending[0].at != from.body + to.have;
 
 		CHECK(!begins || moved % FRAME_STEP == 0);
 		CHECK(stream_is_between(&reader) == (begins || fills));
@@ -388,7 +388,7 @@ static void in_step(void)
 		struct user from = {.to_send = 5, .extra = LARGE, .offset = offset}, to = {.extra = LARGE, .offset = offset};
 		struct stream_writer writer = {0};
 		struct stream_reader reader = {0};
-		struct stream_bytes pending[STREAM_STRETCHES];
+		struct stream_bytes pending[STREAM_SPANS];
 
 		for (uint64_t moved = 0; stream_pending(&writer, &table, &from, 1, pending) > 0; moved++) {
 			if (pending[0].at == from.body + offset + to.have && reader.body_left > 0 && reader.shift_left == 0)
@@ -450,7 +450,7 @@ static void forgotten(struct rng *rng)
 	/* Pulled, and not begun: it is gone. */
 	struct user from = {.to_send = 2};
 	struct stream_writer writer = {0};
-	struct stream_bytes pending[STREAM_STRETCHES];
+	struct stream_bytes pending[STREAM_SPANS];
 	CHECK(stream_pending(&writer, &table, &from, 1, pending) > 0);
 	CHECK(stream_writer_forget(&writer, 99) && writer.busy);
 	CHECK(stream_writer_forget(&writer, writer.message.channel) && !writer.busy);

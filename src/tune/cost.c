@@ -163,7 +163,7 @@ static bool walk_init(struct walk *walk, const struct tune_network *network)
 	walk->messages = calloc(network->nodes, sizeof(*walk->messages));
 	walk->of_chunk = calloc(network->nodes, sizeof(*walk->of_chunk));
 	bool has_bytes = !network->topology && network->seconds_per_byte,
-		 has_latency = !network->topology && network->latency;
+	     has_latency = !network->topology && network->latency;
 	if (has_bytes)
 		walk->byte_means = row_means(network->seconds_per_byte, network->nodes);
 	if (has_latency)

@@ -154,7 +154,7 @@ static void judge_time(struct tuner *tuner, const struct tune_sample *sample, ui
 	}
 	wide wide_now = (wide)time * COST_BYTES / most;
 	uint64_t now = wide_now > UINT64_MAX / 1000 ? UINT64_MAX / 1000 : (uint64_t)wide_now,
-			 known = tuner->scale + tuner->scale / 100;
+	         known = tuner->scale + tuner->scale / 100;
 	/* The best that was seen, but it may become worse in time. */
 	tuner->scale = tuner->scale == 0 || now < known ? now : known;
 	tuner->distrust -= tuner->distrust > 0;

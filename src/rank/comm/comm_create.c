@@ -80,7 +80,7 @@ static int compare_cores(const void *a, const void *b, void *context)
 	const struct comm *group = context;
 	const struct roster *roster = &group->context->roster;
 	uint32_t one = *(const uint32_t *)a, other = *(const uint32_t *)b, rank = group->ranks[one],
-			 other_rank = group->ranks[other];
+	         other_rank = group->ranks[other];
 	uint64_t set = roster->nodes[rank].core_set, other_set = roster->nodes[other_rank].core_set;
 	uint32_t turn = turn_of(roster, rank), other_turn = turn_of(roster, other_rank);
 
@@ -208,7 +208,7 @@ static enum esp_status open_small(struct comm *group)
 	enum esp_status status =
 		queue ? shm_small_open(context->near.segment, group->channel, group->mark, group->small.bytes, group->rank,
 	                           group->size, views, &group->small.shm)
-			  : ESP_ENOMEM;
+		      : ESP_ENOMEM;
 	free(views);
 	if (status != ESP_OK) {
 		free(queue);

@@ -185,7 +185,7 @@ static void drop_letter(struct p2p *letters, struct p2p_msg *letter)
 static uint64_t next_piece(const struct work *work)
 {
 	uint64_t left = work->note.count - work->msg.moved_bytes,
-			 most = piece_chunks(work->group) * work->group->net.layout.chunk_bytes;
+	         most = piece_chunks(work->group) * work->group->net.layout.chunk_bytes;
 
 	return left < most ? left : most;
 }

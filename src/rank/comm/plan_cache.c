@@ -185,7 +185,7 @@ static uint64_t part_around_ring(uint64_t share)
 static uint64_t choose_part_of_share(const struct layout *layout, const struct planner *planner, uint64_t share)
 {
 	bool is_ring = planner == &planner_ring,
-		 has_levels = planner == &planner_two_level || planner == &planner_three_level;
+	     has_levels = planner == &planner_two_level || planner == &planner_three_level;
 	uint64_t part = is_ring ? part_around_ring(share) : share / LEVEL_CHUNKS;
 
 	if (layout->one_machine || !(is_ring || (has_levels && layout->topology)) || share <= RING_CHUNK_LEAST)

@@ -157,7 +157,7 @@ static void add_flow(struct comm *group, uint32_t member, const struct flow *sin
 	struct tune_node *own = &retune->sum[group->rank], *other = &retune->sum[member];
 	uint64_t rate = rate_of(since, stats), rtt_ns = (uint64_t)stats->rtt_us * NS_PER_US;
 	uint64_t share = since->network_us < time_us ? since->network_us * 1000 / time_us : 1000,
-			 busy = since->acked_bytes * share;
+	         busy = since->acked_bytes * share;
 
 	own->sent_bytes += since->acked_bytes;
 	own->send_rate += rate;

@@ -45,7 +45,7 @@ static void write_address(const struct sockaddr_storage *name, struct address *o
 	}
 }
 
-enum esp_status rank_door(const struct rank *context, char text[GROW_DOOR_TEXT], struct failure *failure)
+enum esp_status rank_join_address(const struct rank *context, char text[JOIN_ADDRESS_TEXT], struct failure *failure)
 {
 	struct sockaddr_storage name = {0};
 	struct address address;
@@ -76,7 +76,7 @@ static int listen_at_free(const struct conf *conf, struct sockaddr_storage *name
  * Opens the listener where all can join. It listens from now on: no other process can take the port, and ranks that
  * come before the leader is ready wait. Returns 0, or errno.
  */
-static int find_place(const struct rank *context, int *out_fd, char text[GROW_DOOR_TEXT])
+static int find_place(const struct rank *context, int *out_fd, char text[JOIN_ADDRESS_TEXT])
 {
 	struct sockaddr_storage name = {0};
 	struct address address;
@@ -103,7 +103,7 @@ struct offer {
 	uint64_t port;    /* the only one that it may listen on; 0: there are others */
 	uint64_t is_full; /* it has as many groups as there can be */
 	uint64_t why;     /* the first member's: it has no place to join, by errno; 0: it has */
-	char place[GROW_DOOR_TEXT]; /* and where that is */
+	char place[JOIN_ADDRESS_TEXT]; /* and where that is */
 };
 
 struct invitation {
@@ -200,7 +200,7 @@ static uint32_t count_joiners(const struct comm *group, uint32_t most, uint64_t 
 	struct rank *context = group->context;
 	struct control *control = context->control;
 	struct joiners_cmd ask = {.what = JOINERS_ASK},
-					   promise = {.what = JOINERS_PROMISE, .channel = group->channel, .most = most};
+	                   promise = {.what = JOINERS_PROMISE, .channel = group->channel, .most = most};
 	uint64_t until = clock_now_ns() + patience_ns;
 
 	if (control_joiners(control) == 0 || !tell_joiners(context, &ask))
@@ -294,7 +294,7 @@ static enum esp_status join_again(struct comm *group, const struct offer *all, c
 {
 	struct rank *context = group->context;
 	uint32_t first = 0, own = 0, joiners = share_out(group, all, grow->most, &first, &own),
-			 size = group->size + joiners;
+	         size = group->size + joiners;
 
 	/* before joiners are invited: they would all join jobs of different sizes */
 	for (uint32_t i = 0; i < group->size; i++) {

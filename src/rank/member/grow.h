@@ -4,10 +4,11 @@
 
 #include "rank/comm/comm.h"
 
-#define GROW_DOOR_TEXT ADDRESS_TEXT
+#define JOIN_ADDRESS_TEXT ADDRESS_TEXT
 
 /* This rank's join address, as joiners have it in ESP_DOOR. */
-ESP_CHECKED enum esp_status rank_door(const struct rank *context, char text[GROW_DOOR_TEXT], struct failure *failure);
+ESP_CHECKED enum esp_status rank_join_address(const struct rank *context, char text[JOIN_ADDRESS_TEXT],
+                                              struct failure *failure);
 
 struct grow_options {
 	uint32_t most;       /* joiners; 0: all */

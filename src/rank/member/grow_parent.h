@@ -22,7 +22,7 @@ struct grow_parent {
  */
 bool grow_parent_has_failed(void *parent, int32_t *out_culprit, struct error *why);
 /* From now on the parent of this context may fail, or be freed. */
-void rank_forget_elder(struct rank *context);
+void rank_forget_grow_parent(struct rank *context);
 /*
  * With the lock of the group's context held: a member says that the group does not grow. The first message counts, of
  * the last turn.
@@ -32,7 +32,7 @@ void grow_parent_hear_off(struct comm *group, const struct control_msg *off);
  * Joiners that the group of this channel has let in at this rank's join address are gone. For the events of the
  * control.
  */
-void grow_parent_newcomers_lost(void *argument, uint32_t channel, uint32_t count, const char *why);
+void grow_parent_joiners_lost(void *argument, uint32_t channel, uint32_t count, const char *why);
 /* How many, so far. */
 uint32_t grow_parent_lost(struct comm *group);
 /*
@@ -41,7 +41,7 @@ uint32_t grow_parent_lost(struct comm *group);
  */
 void grow_parent_call_off(const struct grow_parent *parent, const struct failure *failure);
 /* For the control's thread: has the parent failed? Then so does opening. Returns when to look again. */
-uint64_t rank_look_at_elder(struct rank *context, uint64_t now_ns);
+uint64_t rank_check_grow_parent(struct rank *context, uint64_t now_ns);
 
 /* The last barrier of all ranks of a job that grows: ESP_OK: all of them know that they are in. See grow_vote.h. */
 ESP_CHECKED enum esp_status rank_enter(struct rank *rank, uint64_t patience_ns, struct failure *failure);

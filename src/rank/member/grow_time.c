@@ -71,7 +71,7 @@ static uint64_t grace(const struct grow_time *time)
 uint64_t grow_time_left(const struct grow_time *time, enum grow_part part, uint64_t now_ns)
 {
 	uint64_t end = end_of(time, part), left = end > now_ns ? end - now_ns : 0,
-			 least_ns = part == GROW_JOIN ? 0 : grace(time);
+	         least_ns = part == GROW_JOIN ? 0 : grace(time);
 
 	left = left > least_ns ? left : least_ns;
 	return left > 0 ? left : 1;

@@ -62,7 +62,7 @@ static void call_off(struct rank *grown, const struct failure *failure)
 
 	if (!grown)
 		return;
-	rank_forget_elder(grown);
+	rank_forget_grow_parent(grown);
 	clip(why, sizeof(why), "the job lets no ranks in now: %s", failure->text);
 	comm_fail(grown->entry, ESP_EABORTED, -1, why, true);
 	comm_fail(grown->world, ESP_EABORTED, -1, why, true);
@@ -112,7 +112,7 @@ void grow_end_name_lost(struct failure *failure, int32_t lost)
 
 static void mark_grown(struct comm *group, struct rank *grown)
 {
-	rank_forget_elder(grown);
+	rank_forget_grow_parent(grown);
 	pthread_mutex_lock(&group->context->lock);
 	group->change.has_grown = true;
 	pthread_mutex_unlock(&group->context->lock);
@@ -176,7 +176,7 @@ static bool name_self(const struct comm *group, struct failure *failure)
 }
 
 /* Joiners are named by their new numbers, which others may have in the old job. */
-static void name_newcomer(const struct comm *group, struct failure *failure)
+static void name_joiner(const struct comm *group, struct failure *failure)
 {
 	const struct failure before = *failure;
 
@@ -190,7 +190,7 @@ static struct vote vote_against(const struct grow_parent *parent, struct failure
 {
 	bool is_own = name_self(parent->group, failure);
 
-	name_newcomer(parent->group, failure);
+	name_joiner(parent->group, failure);
 	struct vote vote = {
 		.status = failure->status,
 		.culprit = rank_before(parent->group, failure->rank),
@@ -219,7 +219,7 @@ enum esp_status grow_end(const struct grow_parent *parent, struct rank *grown, c
 	free(all);
 	if (status == ESP_OK) {
 		status = rank_enter(grown, grow_time_left(time, GROW_ENTER, clock_now_ns()), &voting);
-		name_newcomer(group, &voting);
+		name_joiner(group, &voting);
 		voting.rank = rank_before(group, voting.rank);
 		*failure = voting;
 		if (status == ESP_OK)

@@ -162,7 +162,7 @@ static uint64_t last_sign(void *argument, uint32_t rank)
 {
 	struct rank *context = argument;
 	uint64_t now = clock_now_ns(), word = control_last_sign(context->control, rank, now),
-			 data = last_data(context, rank, now);
+	         data = last_data(context, rank, now);
 
 	return word > data ? word : data;
 }

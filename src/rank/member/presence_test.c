@@ -248,7 +248,7 @@ static void tells_bad_news_first(void)
 	struct presence presence;
 	struct owner owner = {.listener = 3};
 	struct control_msg dead = message(CONTROL_DEAD, 1, 5), silent = message(CONTROL_SILENT, 4, 6),
-					   left = message(CONTROL_LEFT, 1, 1);
+	                   left = message(CONTROL_LEFT, 1, 1);
 
 	CHECK(presence_init(&presence, 0, 8, NS_PER_S, 1, &events, &owner) == ESP_OK);
 	CHECK(presence_message(&presence, 1, &dead, 2));

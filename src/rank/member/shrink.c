@@ -149,7 +149,7 @@ static void tell_news(struct shrink *shrink)
 	}
 	for (uint32_t i = 0; i < presence->accusation_count; i++) {
 		uint32_t about = place_of(group, presence->accusations[i].about),
-				 by = place_of(group, presence->accusations[i].by);
+		         by = place_of(group, presence->accusations[i].by);
 
 		/* A rank that is not in the group has no say in it, but its accusation may be true: others are asked sooner. */
 		if (about < group->size)
@@ -288,7 +288,7 @@ uint64_t shrink_turn(struct rank *context, uint64_t now)
 		if (has_news)
 			tell_news(group->change.shrink);
 		uint64_t due = agreement_turn(&group->change.shrink->agreement, now),
-				 reason = comm_look_for_verdict(group, now);
+		         reason = comm_look_for_verdict(group, now);
 
 		next = due < next ? due : next;
 		next = reason < next ? reason : next;

@@ -34,7 +34,7 @@ struct layout {
 	uint64_t lanes_at, lane_bytes;
 	uint64_t replies_at, taken_at, consumed_at, revoked_at; /* within a lane, whose rings come first */
 
-	uint64_t boards_at, small_shm_bytes; /* per channel */
+	uint64_t cells_at, small_shm_bytes; /* per channel */
 	uint64_t cell_bytes;
 
 	uint64_t slots_at, slot_bytes; /* from one to the next */
@@ -107,7 +107,7 @@ static inline uint64_t layout_revoked(const struct layout *layout, uint32_t lane
 
 static inline uint64_t layout_small(const struct layout *layout, uint16_t channel, uint32_t cell)
 {
-	return layout->boards_at + channel * layout->small_shm_bytes + cell * layout->cell_bytes;
+	return layout->cells_at + channel * layout->small_shm_bytes + cell * layout->cell_bytes;
 }
 
 static inline uint64_t layout_slot(const struct layout *layout, uint32_t lane, uint32_t slot)

@@ -66,7 +66,7 @@ static void check_places(const struct segment_config *config, uint64_t page)
 	CHECK(layout_replies(&layout, lane, peer) + LAYOUT_RING * 8 <= layout_taken(&layout, lane, 0));
 	CHECK(layout_taken(&layout, lane, peer) + LAYOUT_LINE <= layout_consumed(&layout, lane, 0, 0));
 	CHECK(layout_consumed(&layout, lane, peer, UINT16_MAX) + 8 <= layout_revoked(&layout, lane, 0, 0));
-	CHECK(layout_revoked(&layout, lane, peer, UINT16_MAX) + 4 <= layout.boards_at);
+	CHECK(layout_revoked(&layout, lane, peer, UINT16_MAX) + 4 <= layout.cells_at);
 	CHECK(layout_revoked(&layout, 0, peer, UINT16_MAX) + 4 <= layout_lane(&layout, 1));
 	CHECK(layout_small(&layout, 7, 1) + config->small_shm_bytes <= layout_small(&layout, 8, 0));
 	CHECK(layout_small(&layout, UINT16_MAX, 1) + config->small_shm_bytes <= layout_slot(&layout, 0, 0));
@@ -273,7 +273,7 @@ static void no_segments(void)
 
 /* ---- small path ---- */
 
-static void boards(void)
+static void small_path(void)
 {
 	struct segment *own = open_as(0), *theirs = open_as(1);
 	struct segment_view *view = view_of(own, 1, theirs);
@@ -482,7 +482,7 @@ int main(void)
 	peers_store();
 	withdrawn();
 	no_segments();
-	boards();
+	small_path();
 	memory();
 	colours();
 	no_memory();

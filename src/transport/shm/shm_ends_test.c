@@ -91,7 +91,7 @@ static void stops_while_it_stores(enum storing storing)
 	rig_fill(memory, 3 * 4096, 1);
 	rig_send(a, B,
 	         (struct transport_message){
-				 .channel = 1, .index = 0, .bytes = 4096, .data = memory + 4096, .reply = memory + 4096});
+	             .channel = 1, .index = 0, .bytes = 4096, .data = memory + 4096, .reply = memory + 4096});
 	rig_run(rig);
 	uint8_t *late = inbox(rig, B, A, 1)->replies[0];
 	CHECK(late && inbox(rig, B, A, 1)->last.storing == b->shm->storing);

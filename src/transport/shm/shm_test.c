@@ -69,7 +69,7 @@ static void in_step(void)
 		for (uint32_t to = B; to <= C; to++)
 			rig_send(a, to,
 			         (struct transport_message){
-						 .channel = 3, .index = i, .bytes = bytes, .data = data + i / 2, .content = i + 1});
+			             .channel = 3, .index = i, .bytes = bytes, .data = data + i / 2, .content = i + 1});
 		rig_run(rig);
 		for (uint32_t to = B; to <= C; to++) {
 			struct rig_inbox *in = inbox(rig, to, A, 3);
@@ -96,7 +96,7 @@ static void offered(void)
 	for (uint32_t i = 0; i < 2; i++)
 		rig_send(a, B,
 		         (struct transport_message){
-					 .channel = 1, .index = i, .bytes = 250, .data = memory + 100 + i * 250, .cookie = &cookies[i]});
+		             .channel = 1, .index = i, .bytes = 250, .data = memory + 100 + i * 250, .cookie = &cookies[i]});
 	rig_run(rig);
 	struct rig_inbox *in = inbox(rig, B, A, 1);
 	CHECK_U64(in->count, 2);

@@ -48,7 +48,7 @@ bool conn_has_work(const struct conn *conn)
 
 /* Data that is handed to the kernel at once: small messages put together, or parts of others. */
 struct gather {
-	struct iovec parts[STREAM_STRETCHES * CONN_GATHER];
+	struct iovec parts[STREAM_SPANS * CONN_GATHER];
 	uint32_t part_count;
 	uint32_t bytes;
 	uint32_t of_message[CONN_GATHER]; /* bytes of each, in the order of the ring */
@@ -87,15 +87,15 @@ static void gather_small(struct gather *gather, struct conn *conn)
 }
 
 /* Adds the next span of a message; false: it goes in only in part, and ends the batch. */
-static bool gather_stretch(struct gather *gather, const struct stream_bytes *stretch)
+static bool gather_span(struct gather *gather, const struct stream_bytes *span)
 {
-	uint32_t bytes = least(stretch->bytes, stretch->at ? CONN_SEND_MOST : sizeof(zeros));
+	uint32_t bytes = least(span->bytes, span->at ? CONN_SEND_MOST : sizeof(zeros));
 
 	gather->parts[gather->part_count++] =
-		(struct iovec){(void *)(uintptr_t)(stretch->at ? stretch->at : zeros), bytes};
+		(struct iovec){(void *)(uintptr_t)(span->at ? span->at : zeros), bytes};
 	gather->of_message[gather->message_count] += bytes;
 	gather->bytes += bytes;
-	return bytes == stretch->bytes;
+	return bytes == span->bytes;
 }
 
 /* Pulls further messages until there are enough for one call, or none is left. */
@@ -105,19 +105,19 @@ static void gather_rest(struct gather *gather, struct conn *conn)
 
 	while (whole && gather->message_count < CONN_GATHER && gather->bytes < CONN_SEND_BYTES) {
 		uint32_t at = (conn->writer_first + gather->message_count) % CONN_GATHER;
-		struct stream_bytes stretches[STREAM_STRETCHES];
+		struct stream_bytes spans[STREAM_SPANS];
 
 		if (gather->message_count >= conn->writer_count && !conn->wants)
 			return;
 		unsigned count =
-			stream_pending(&conn->writers[at], conn->user, conn->context, conn->number, stretches);
+			stream_pending(&conn->writers[at], conn->user, conn->context, conn->number, spans);
 		if (count == 0) {
 			conn->wants = false;
 			return;
 		}
 		gather->of_message[gather->message_count] = 0;
 		for (unsigned i = 0; whole && i < count; i++)
-			whole = gather_stretch(gather, &stretches[i]);
+			whole = gather_span(gather, &spans[i]);
 		gather->message_count++;
 		if (conn->writer_count < gather->message_count)
 			conn->writer_count = gather->message_count;
@@ -239,7 +239,7 @@ static enum esp_status write_greeting(struct conn *conn)
 static enum esp_status write_again(struct conn *conn)
 {
 	const void *at = NULL;
-	size_t bytes = keep_stretch(&conn->keep, conn->sent_to, &at);
+	size_t bytes = keep_span(&conn->keep, conn->sent_to, &at);
 	struct iovec part = {(void *)(uintptr_t)at, bytes < CONN_SEND_BYTES ? bytes : CONN_SEND_BYTES};
 	uint32_t sent;
 	enum esp_status status = write_parts(conn, &part, 1, part.iov_len, &sent);

@@ -24,7 +24,7 @@ bool keep_add(struct keep *keep, const struct iovec *parts, size_t bytes);
 /* Bytes before `to`, which is not beyond the end, are not needed any more. */
 void keep_trim(struct keep *keep, uint64_t to);
 /* The bytes from `from` on, as far as they lie together; 0: that is the end. */
-size_t keep_stretch(const struct keep *keep, uint64_t from, const void **out_at);
+size_t keep_span(const struct keep *keep, uint64_t from, const void **out_at);
 void keep_fini(struct keep *keep);
 
 #endif

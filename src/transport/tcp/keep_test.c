@@ -19,7 +19,7 @@ static void check_all(const struct keep *keep)
 	const void *at;
 	size_t have;
 
-	while ((have = keep_stretch(keep, place, &at)) > 0) {
+	while ((have = keep_span(keep, place, &at)) > 0) {
 		for (size_t i = 0; i < have; i++)
 			CHECK_U64(((const uint8_t *)at)[i], byte_at(place + i));
 		place += have;
@@ -38,7 +38,7 @@ static void holds_what_was_added(struct rng *rng)
 		stream[i] = byte_at(i);
 	while (end < STREAM) {
 		size_t bytes = rng_below(rng, STREAM - end < 30000 ? STREAM - end + 1 : 30000),
-			   split = rng_below(rng, bytes + 1);
+		       split = rng_below(rng, bytes + 1);
 		struct iovec parts[3] = {
 			{stream + end, split}, {stream + end + split, 0}, {stream + end + split, STREAM - end - split}};
 
