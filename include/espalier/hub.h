@@ -67,11 +67,7 @@ struct esp_hub_tensor {
 	size_t struct_size;
 	const char *name;   /* differs between the tensors of a job */
 	uint64_t count;     /* elements; 0 is fine                  */
-	/*
-	 * The first weights. Worker 0's are taken for all; the others' memory gets them, unless it is NULL. NULL on worker
-	 * 0: zeros.
-	 */
-	enum esp_type type;
+	enum esp_type type; /* ESP_F32                              */
 	uint32_t group;     /* parameter group, from 0: tensors of a group share the values of the optimizer */
 	/*
 	 * The first weights. Worker 0's are taken for all; the others' memory gets them, unless it is NULL. NULL on worker

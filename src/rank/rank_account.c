@@ -98,7 +98,7 @@ static void add_work(const struct work *work, struct account *out, uint32_t capa
 	struct record record;
 
 	call_record_work(work, &record);
-	/* for its letter, or for the receiver */
+	/* for its message, or for the receiver */
 	if (work->kind != WORK_CALL && work->end.is_waiting && work->msg.peer < group->size) {
 		record.waits_for = group->ranks[work->msg.peer];
 		record.since_ns = work->time.started_ns;

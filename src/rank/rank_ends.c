@@ -297,10 +297,7 @@ void rank_end_work(struct rank *context)
 	pthread_mutex_unlock(&context->lock);
 }
 
-/*
- * The ranks that are still here do not seem to need data that we have sent: most likely they do not come to esp_fini()
- * at all.
- */
+/* The ranks that are still here may not need data that we have sent: most likely they never call esp_fini(). */
 static void tell_given_up(struct rank *context, uint32_t missing)
 {
 	char who[RANK_TEXT], others[32] = "";

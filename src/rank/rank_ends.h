@@ -6,7 +6,7 @@
 
 #include "rank/state.h"
 
-/* Connects to the ranks of this host, and to those that word is passed on by. */
+/* Connects to the ranks of this host, and to the neighbours that pass messages on. */
 ESP_CHECKED enum esp_status rank_meet(struct rank *context, struct failure *failure);
 
 /*
@@ -27,7 +27,7 @@ uint64_t rank_farewell_ns(const struct rank *context, uint64_t now_ns);
 
 /* Is there a group that works, and so other ranks that may need data that we have sent? */
 bool rank_is_needed(struct rank *context);
-/* Says good-bye and waits until all have, or for so long. */
+/* Says goodbye and waits until all have, or for so long. */
 void rank_leave(struct rank *context, uint64_t patience_ns);
 /*
  * After that: has the world failed because its last calls did not fit, and has no caller heard of it? ESP_EMISMATCH

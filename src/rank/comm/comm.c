@@ -230,7 +230,7 @@ static void look_after_queues(struct comm *group)
 	pthread_mutex_unlock(&group->context->lock);
 }
 
-/* A call has been posted, and its caller waits for it at once, or is expected to. */
+/* A call has been pinned, and its caller waits for it at once, or is expected to. */
 static void await_waiter(struct comm *group, enum drive_by help)
 {
 	if (help != BY_CALLER_SOON)

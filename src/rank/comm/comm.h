@@ -7,7 +7,7 @@
  * path, where one call at a time is under way.
  *
  * The lock is held for moments, never while a peer is waited for. A thread that waits at the small path holds the small
- * path instead, by shm_small_held, which is set under the lock: other threads leave their small calls in the queue
+ * path instead, by small.is_held, which is set under the lock: other threads leave their small calls in the queue
  * then, and go on with all else.
  */
 #ifndef RANK_COMM_COMM_H
@@ -19,8 +19,8 @@
 ESP_CHECKED enum esp_status comm_open(struct rank *context, uint16_t channel, const uint32_t *ranks, uint32_t size,
                                        struct comm **out, struct failure *failure);
 /*
- * The small, if the members share this host and their memory is known: small_shm_bytes is then as much as this rank has
- * room for, to be agreed upon with the others. ESP_ENOMEM.
+ * The small path, if the members share this host and their memory is known: small_shm_bytes is then as much as this
+ * rank has room for, to be agreed upon with the others. ESP_ENOMEM.
  */
 ESP_CHECKED enum esp_status comm_open_small(struct comm *group);
 /*
@@ -167,7 +167,7 @@ static inline enum esp_status comm_status(const struct comm *group, enum esp_sta
  * failure, and that news is under way to us too.
  */
 void comm_shrinks(struct comm *group, uint32_t rank);
-/* If nothing more was heard in time, it fails for what was. Returns when to look again. The control's thread alone. */
+/* If nothing more was heard in time, it fails for what was. Returns when to look again. The control thread alone. */
 uint64_t comm_look_for_verdict(struct comm *group, uint64_t now_ns);
 /* Nothing more was heard. */
 void comm_pass_verdict(struct comm *group);

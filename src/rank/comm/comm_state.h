@@ -71,7 +71,7 @@ struct p2p {
 	uint64_t ages;                /* of receives                                             */
 	struct tag_queue sends;            /* that have not ended, by number                          */
 	uint64_t numbers;             /* of messages sent from here */
-	struct p2p_queue ready;    /* receives with a letter, whose next piece is to be asked for */
+	struct p2p_queue ready;    /* receives with a message, whose next piece is to be asked for */
 	struct p2p_queue asked;    /* sends whose next piece was asked for, in order          */
 	uint32_t receiving;           /* pieces that were asked for and have not come            */
 };

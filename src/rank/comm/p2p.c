@@ -13,7 +13,7 @@
 #include "rank/comm/work.h"
 
 /*
- * Chunks of a letter that are asked for at a time, and how many pieces at most: all receives take half of what may be
+ * Chunks of a message that are asked for at a time, and how many pieces at most: all receives take half of what may be
  * in flight.
  */
 static uint32_t piece_chunks(const struct comm *group)
@@ -128,7 +128,7 @@ static struct work *find_send(struct p2p *letters, uint64_t number)
 	return work_at(tag_queue_find(&letters->sends, key_of(number, 0)));
 }
 
-/* The receive that has waited longest of those that this letter is for: from its sender, or from any rank. */
+/* The receive that has waited longest of those that match this message: from its sender, or from any rank. */
 static struct work *find_receive(struct p2p *letters, const struct call_note *note)
 {
 	struct work *named = work_at(tag_queue_find(&letters->receives, key_of(note->key, note->root)));
@@ -137,7 +137,7 @@ static struct work *find_receive(struct p2p *letters, const struct call_note *no
 	return !named || (any && any->msg.age < named->msg.age) ? any : named;
 }
 
-/* The first letter that came for this receive. */
+/* The first message that came for this receive. */
 static struct p2p_msg *find_letter(struct p2p *letters, const struct work *receive)
 {
 	bool is_any = receive->msg.peer == UINT32_MAX;
@@ -181,7 +181,7 @@ static void drop_letter(struct p2p *letters, struct p2p_msg *letter)
 
 /* ---- carrying ---- */
 
-/* Of every letter, the same on both ends. */
+/* Bytes of the next piece, the same on both ends. */
 static uint64_t next_piece(const struct work *work)
 {
 	uint64_t left = work->note.count - work->msg.moved_bytes,
@@ -303,7 +303,7 @@ static void hand_over(struct work *send, struct work *receive, struct outcome *o
 	out->status = ESP_OK;
 }
 
-/* A receive and a letter that belong together; the receive is in no list. */
+/* A receive and a message that match; the receive is in no list. */
 static void match(struct comm *group, struct work *receive, const struct call_note *note, struct outcome *out)
 {
 	bool is_own = note->root == group->rank;
@@ -502,7 +502,7 @@ enum esp_status p2p_start(struct work *work, struct failure *failure)
 
 /* ---- giving up ---- */
 
-/* Takes the news of our own letter back: false: it has been taken. */
+/* Takes back the announcement of a message to ourselves: false: a receive has taken it. */
 static bool take_back(struct p2p *letters, const struct call_note *note)
 {
 	struct tag_queue_key key = key_of(note->key, note->root);

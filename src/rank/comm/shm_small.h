@@ -39,7 +39,7 @@ struct shm_small_limits {
 	uint64_t bytes, redundant_bytes;
 };
 
-/* Rounds that this call takes on a small: 1 or 2, the same on all ranks; 0: not for small paths. */
+/* Rounds that this call takes on the small path: 1 or 2, the same on all ranks; 0: it does not go there. */
 unsigned shm_small_rounds(const struct call *call, uint32_t size, const struct shm_small_limits *limits);
 
 /* A call on the small path; the caller's storage. */

@@ -262,7 +262,7 @@ static void goes_on_without_who_has_left(void)
 	agreement_fini(&member.agreement);
 }
 
-/* Its leader has, so it asks the next one, and says why; and takes no word of its own departure from others. */
+/* Its leader has left, so it asks the next one, and says why; it does not believe others that it has left itself. */
 static void tells_the_next_leader_who_has_left(void)
 {
 	uint8_t members = 0x1e, left = 0x09;

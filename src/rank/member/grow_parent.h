@@ -40,7 +40,7 @@ uint32_t grow_parent_lost(struct comm *group);
  * already why the group does not grow, they are told.
  */
 void grow_parent_call_off(const struct grow_parent *parent, const struct failure *failure);
-/* For the control's thread: has the parent failed? Then so does opening. Returns when to look again. */
+/* For the control thread: has the parent failed? Then so does opening. Returns when to look again. */
 uint64_t rank_check_grow_parent(struct rank *context, uint64_t now_ns);
 
 /* The last barrier of all ranks of a job that grows: ESP_OK: all of them know that they are in. See grow_vote.h. */

@@ -23,11 +23,11 @@ void membership_exit(struct rank *context);
 void membership_part(struct rank *context, uint32_t peer);
 
 /*
- * For the control's thread: has anything come from this rank within the interval, on any connection? Then it is there.
+ * For the control thread: has anything come from this rank within the interval, on any connection? Then it is there.
  */
 bool membership_hears(struct rank *context, uint32_t peer);
 
-/* For the control's thread: its events. */
+/* For the control thread: its events. */
 void membership_opened(void *argument, uint32_t peer, bool dialled);
 bool membership_doubts(void *argument, uint32_t peer);
 void membership_closed(void *argument, uint32_t peer, const struct error *why);

@@ -376,7 +376,7 @@ void presence_connected(struct presence *presence, uint32_t rank, uint64_t now)
 	presence->is_seen = true;
 	presence_heard(presence, rank, now);
 	tell_news(presence, rank);
-	if (presence->is_leaving) { /* word of that went around before, and this connection may end before it comes there */
+	if (presence->is_leaving) { /* the news went around before, and this connection may end before it comes there */
 		struct control_msg msg = farewell(presence);
 
 		presence->events->send(presence->context, rank, &msg);
@@ -404,7 +404,7 @@ static void on_beat(struct presence *presence, uint32_t from, bool is_last, uint
 	struct member *member = &presence->all[from];
 
 	if (!is_last && !member->is_before && !member->is_next)
-		tell_news(presence, from); /* word did not go this way until now */
+		tell_news(presence, from); /* news did not go this way until now */
 	member->is_before = !is_last;
 	if (!is_last)
 		send_beat(presence, from, CONTROL_ECHO, false, now);
@@ -485,8 +485,8 @@ static void forgive_delay(struct presence *presence, uint64_t late_ns, uint64_t 
 }
 
 /*
- * Of one without a word for too long: if something else comes from it, it has as much time again. Returns when that is
- * over.
+ * A rank without a heartbeat for too long: if something else comes from it, it has as much time again. Returns when
+ * that is over.
  */
 static uint64_t silent_at(struct presence *presence, uint32_t rank, uint64_t now, bool *out_has_signs)
 {

@@ -69,15 +69,15 @@ struct presence_events {
 };
 
 struct member {
-	uint8_t fate;       /* enum fate                                             */
-	bool is_next;       /* we beat it                                            */
-	bool is_before;     /* it beats us                                           */
+	uint8_t fate;       /* enum fate */
+	bool is_next;       /* we send it heartbeats */
+	bool is_before;     /* it sends us heartbeats */
 	bool lingers;       /* it has left, and waits for us to leave too           */
 	bool is_accused_by_us;
-	bool is_excluded;   /* by what was agreed upon: its word counts no more      */
+	bool is_excluded;   /* by agreement: its messages count no more */
 	bool is_settled;    /* all ranks that are here have agreed: none has to hear of it */
 	uint64_t heard_ns;  /* last sign of life, or when we began to listen         */
-	uint64_t told_ns;   /* when it was last told that we are here, by a beat or an echo */
+	uint64_t told_ns;   /* when it was last told that we are here, by a heartbeat or an echo */
 	char how[PRESENCE_HOW];
 	uint32_t by;
 	struct call_note last_call; /* of the world, if it has left and said so */
@@ -132,11 +132,11 @@ void presence_pardon(struct presence *presence, uint32_t rank, uint64_t now_ns);
  */
 void presence_exclude(struct presence *presence, uint32_t rank, bool by_all, uint64_t now_ns);
 /*
- * We leave in good order: word of that goes around, the first time. why: "", or PRESENCE_CLUELESS. last_call: of the
+ * We leave in good order: the news goes around, the first time. why: "", or PRESENCE_CLUELESS. last_call: of the
  * world, with sequence 0 if there was none.
  */
 void presence_leave(struct presence *presence, const char *why, const struct call_note *last_call);
-/* And straight to this rank, which may see a connection of ours end before that word comes. */
+/* And straight to this rank, which may see a connection of ours end before that news comes. */
 void presence_say_goodbye(struct presence *presence, uint32_t rank);
 
 /* Does all that is due. Returns the time of the next call. */
@@ -148,7 +148,7 @@ static inline bool presence_is_gone(const struct presence *presence, uint32_t ra
 }
 /* How many are not gone, ourselves included. */
 uint32_t presence_count(const struct presence *presence);
-/* Does word go this way? */
+/* Does news go this way? */
 bool presence_is_neighbour(const struct presence *presence, uint32_t rank);
 bool presence_is_accused(const struct presence *presence, uint32_t rank);
 

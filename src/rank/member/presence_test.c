@@ -12,7 +12,7 @@ struct owner {
 	uint32_t accused, fates;
 	uint64_t sign_ns;      /* when other data has come */
 	uint32_t signs_wanted; /* how often that was asked for */
-	uint32_t listener;     /* whose mail is kept: the first messages */
+	uint32_t listener;     /* the rank whose messages are kept: the first ones */
 	struct control_msg mail[8];
 	uint32_t mail_count;
 };
@@ -184,7 +184,7 @@ static void hear_accusation(struct presence *presence, uint32_t by, uint32_t abo
 	CHECK(presence_message(presence, by, &silent, 2));
 }
 
-/* The messages to the listener from then on are all that is in its mail. */
+/* The messages to the listener from then on are kept. */
 static void leave(struct presence *presence, struct owner *owner)
 {
 	presence_leave(presence, "", &(struct call_note){0});
@@ -296,7 +296,7 @@ static bool is_given_up(const struct presence *presence)
 static void accuses_in_time(void)
 {
 	struct presence presence;
-	struct owner owner = {.sign_ns = NS_PER_S}; /* as old as the last word: it says nothing */
+	struct owner owner = {.sign_ns = NS_PER_S}; /* as old as the last heartbeat: it says nothing */
 
 	begin_pair(&presence, &owner, NS_PER_S);
 	listen_until(&presence, NS_PER_S, NS_PER_S + 874 * MS);
@@ -327,7 +327,7 @@ static void believes_data(void)
 	presence_fini(&presence);
 }
 
-/* If data ends, silence counts from its end; if it comes for ever, and no word, it is what was sent before a stop. */
+/* If data ends, silence counts from its end; if it comes for ever without a heartbeat, it was sent before a stop. */
 static void believes_data_for_a_while(void)
 {
 	struct presence presence;
