@@ -229,8 +229,12 @@ def _host(view: _memory.View, name: str) -> _memory.View:
     return view
 
 
+# Memory that does not say its type, or has no name for it: its elements are of the tensor's type.
+_RAW = (None, type_number("bytes"), type_number("u8"), type_number("u16"))
+
+
 def _fitting(view: _memory.View, declared: _Declared, name: str) -> _memory.View:
-    if view.bytes != declared.bytes or view.type not in (declared.type, None, type_number("bytes"), type_number("u16")):
+    if view.bytes != declared.bytes or view.type not in (declared.type, *_RAW):
         raise InvalidError(
             f"the memory of tensor {declared.name}'s {name} has {view.bytes} bytes of type {_type_name(view.type)}; "
             f"{declared.bytes} bytes of type {_type_name(declared.type)} were declared"

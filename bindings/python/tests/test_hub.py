@@ -1,0 +1,129 @@
+"""Workers of a parameter hub, over anything that has memory."""
+
+from __future__ import annotations
+
+import array
+import gc
+import threading
+
+import pytest
+from conftest import raise_first
+
+import espalier
+from espalier.hub import Tensor, connect
+
+
+def floats(count, value=0.0):
+    return array.array("f", [value] * count)
+
+
+def test_rounds(hub_server):
+    def work(arguments):
+        worker = arguments["worker"]
+        with connect(**arguments) as hub:
+            assert (hub.worker, hub.workers) == (worker, 3)
+            big, small = floats(20_000, 5 if worker == 0 else 0), floats(3)
+            hub.init([Tensor("big", big), Tensor("small", small, group=1)])
+            assert big[0] == big[-1] == 5
+            for _ in range(4):
+                works = [hub.start_pushpull("big", floats(20_000, worker), big), hub.start_push(1, floats(3, worker))]
+                for one in works:
+                    one.wait()
+                    assert one.done() and one.exception() is None
+            assert hub.set(1, "lr=0.5") == 4
+            assert hub.optimizer(1).startswith("sgd lr=0.5 ") and hub.optimizer().startswith("sgd lr=1 ")
+            hub.pushpull("small", floats(3, 3 * worker), small)
+            assert hub.stats()["calls"] >= 9 and hub.stats()["pushed_bytes"] >= 4 * (80_000 + 12)
+            return big.tolist(), small.tolist()
+
+    for big, small in raise_first(hub_server.run(3, "sgd lr=1", work)):
+        assert set(big) == {5 - 4.0} and set(small) == {-4 - 1.5}
+
+
+def test_types_of_memory(hub_server):
+    numpy = pytest.importorskip("numpy")
+
+    def work(arguments):
+        with connect(**arguments) as hub:
+            weights = numpy.zeros((2, 3), "f4")
+            hub.init([Tensor("w", weights)])
+            hub.pushpull("w", bytes(24), weights)  # bytes are elements of the tensor's type
+            for bad in (numpy.zeros(6, "f8"), numpy.zeros(5, "f4"), numpy.zeros((3, 4), "f4")[:, :2]):
+                with pytest.raises(espalier.InvalidError):
+                    hub.pushpull("w", bad, weights)
+            with pytest.raises(espalier.InvalidError, match="no tensor 'v'"):
+                hub.push("v", weights)
+            with pytest.raises(espalier.InvalidError, match="read-only"):
+                hub.pull("w", bytes(24))
+            hub.pushpull(0, numpy.ones(6, "f4"), weights)
+            return weights.tolist()
+
+    assert raise_first(hub_server.run(2, "sgd lr=1", work)) == [[[-1.0] * 3] * 2] * 2
+
+
+def test_refused_types(hub_server):
+    def work(arguments):
+        with connect(**arguments) as hub:
+            hub.init([Tensor("w", array.array("d", [0]))])
+
+    assert all(isinstance(one, espalier.UnsupportedError) and "f64" in str(one) for one in hub_server.run(2, "sgd lr=1", work))
+
+
+def test_workers_differ(hub_server):
+    def work(arguments):
+        with connect(**arguments) as hub:
+            w = floats(4)
+            hub.init([Tensor("w", w)])
+            if arguments["worker"] == 1:
+                hub.set(0, "lr=0.25")
+            hub.pushpull("w", w, w)
+
+    for failure in hub_server.run(2, "sgd lr=1", work):
+        assert isinstance(failure, espalier.MismatchError) and "worker 1" in str(failure) and "lr=0.25" in str(failure), failure
+
+
+def test_closed_while_others_wait(hub_server):
+    """A thread that waits for work comes back when another closes the hub; the memory of dropped work lives until then."""
+
+    def work(arguments):
+        hub = connect(**arguments)
+        w = floats(100_000)
+        hub.init([Tensor("w", w)])
+        if arguments["worker"] == 1:
+            return hub.close()
+        failure = []
+
+        def wait(one):
+            try:
+                one.wait()
+            except espalier.EspalierError as wrong:
+                failure.append(wrong)
+
+        waiting = threading.Thread(target=wait, args=(hub.start_push("w", floats(100_000)),))
+        waiting.start()
+        try:
+            hub.start_push("w", floats(100_000))  # nothing refers to its work or memory
+        except espalier.PeerError:
+            pass  # the other worker is gone already
+        gc.collect()
+        hub.close()
+        waiting.join()
+        assert failure and not hub.is_open
+        with pytest.raises(espalier.StateError):
+            hub.push("w", w)
+        return failure[0]
+
+    raised, left = hub_server.run(2, "sgd lr=1", work)
+    assert left is None and isinstance(raised, (espalier.PeerError, espalier.StateError, espalier.AbortedError)), raised
+
+
+def test_no_ticket(hub_server, monkeypatch):
+    monkeypatch.delenv("ESP_HUB_TICKET", raising=False)
+    with pytest.raises(espalier.InvalidError, match="ESP_HUB_TICKET"):
+        connect()
+    with pytest.raises(espalier.InvalidError, match="together"):
+        connect(worker=1)
+    with pytest.raises(espalier.InvalidError, match="counted from 0"):
+        connect(worker=2, workers=2)
+    with pytest.raises(espalier.MismatchError, match="created for 2 workers"):
+        connect(hub_server.create(2, "sgd lr=1"), worker=0, workers=1)
