@@ -28,6 +28,7 @@ parser.add_argument("--width", type=int, default=256, help="of the last layers: 
 options = parser.parse_args()
 
 torch.set_num_threads(1)
+torch.manual_seed(0)
 
 
 def batch(count, source):
