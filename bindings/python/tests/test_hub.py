@@ -117,6 +117,25 @@ def test_closed_while_others_wait(hub_server):
     assert left is None and isinstance(raised, (espalier.PeerError, espalier.StateError, espalier.AbortedError)), raised
 
 
+def test_left_after_a_change(hub_server):
+    """A change of values is no call that the other workers need: its worker leaves in order."""
+
+    def work(arguments):
+        with connect(**arguments) as hub:
+            hub.init([Tensor("w", floats(4))])
+            if arguments["worker"] == 0:
+                for step in range(8):
+                    hub.set(0, f"lr=0.{step + 1}")
+            else:
+                left.wait(60)
+                hub.pull("w", floats(4))
+        left.set()
+
+    for _ in range(20):
+        left = threading.Event()
+        raise_first(hub_server.run(2, "sgd lr=1", work))
+
+
 def test_no_ticket(hub_server, monkeypatch):
     monkeypatch.delenv("ESP_HUB_TICKET", raising=False)
     with pytest.raises(espalier.InvalidError, match="ESP_HUB_TICKET"):
