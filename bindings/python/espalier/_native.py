@@ -210,6 +210,8 @@ class HubCall(Sized):
         ("gradient", c_void_p),
         ("weights", c_void_p),
         ("deadline_ns", c_int64),
+        ("state", c_uint32),
+        ("rounds", c_uint32),
     ]
 
 
@@ -232,7 +234,7 @@ ELINK, ECORRUPT = -20, -21
 EPEER, ETIMEOUT, EMISMATCH, EEXCLUDED, EQUORUM = -30, -31, -32, -33, -34
 EJOB, EABORTED = -40, -41
 
-HUB_PUSH, HUB_PULL, HUB_PUSHPULL = 1, 2, 3
+HUB_PUSH, HUB_PULL, HUB_PUSHPULL, HUB_READ_STATE, HUB_WRITE_STATE = 1, 2, 3, 4, 5
 KEYED = 1
 HOST, CUDA, ROCM = 0, 1, 2
 ANY_RANK = 0xFFFFFFFF

@@ -34,8 +34,100 @@ static void test_refused(void)
 	check_refused(2, HUB_HYPER, 0, 0, OPTIMIZER_BYTES - 1, "63 bytes where 64");
 	check_refused(2, HUB_WEIGHTS, 0, 0, 256, "worker 2 sent a frame of kind 6");
 	check_refused(2, HUB_DONE, 0, 0, 0, "kind 7");
+	check_refused(2, HUB_ARRAY, 0, 0, 0, "kind 8");
+	check_refused(2, HUB_WRITE + HUB_ARRAYS, 0, 0, 0, "kind 15");
 	check_refused(2, 0, 0, 0, 0, "kind 0");
 	check_refused(2, 255, 0, 0, 0, "kind 255");
+}
+
+/* ---- the optimizer's state ---- */
+
+static const struct optimizer heavy_sgd = {.kind = OPTIMIZER_SGD, .lr = 0.5, .momentum = 0.5};
+
+static void check_array_refused(uint32_t worker, uint8_t kind, uint32_t chunk, uint32_t bytes, const char *words)
+{
+	struct rig rig;
+
+	rig_open(&rig, WORKERS, &heavy_sgd);
+	set_all(&rig, 10);
+	CHECK(begin(&rig, worker, kind, chunk, 0, bytes) == ESP_ECORRUPT);
+	check_trouble(&rig, ESP_ECORRUPT, worker, words);
+	rig_close(&rig);
+}
+
+static void test_arrays_refused(void)
+{
+	check_array_refused(1, HUB_READ + 2, 0, 0, "worker 1 sent a read of array 2 of the optimizer, which has 2");
+	check_array_refused(0, HUB_WRITE + 2, 0, 256, "worker 0 sent a write of array 2");
+	check_array_refused(1, HUB_READ + 1, 0, 256, "worker 1 sent a read of 256 bytes where 0 were expected");
+	check_array_refused(0, HUB_WRITE + 1, 1, 256, "worker 0 sent a write of 256 bytes where 144 were expected");
+	check_array_refused(0, HUB_WRITE + 1, CHUNKS, 256, "worker 0 sent a write of chunk 4, which lane 0 does not have");
+	check_array_refused(1, HUB_WRITE + 1, 0, 256, "worker 1 wrote array 1 of the optimizer's state of chunk 0");
+	check_array_refused(0, HUB_WRITE, 0, 256, "worker 0 wrote array 0");
+}
+
+/* Before the first weights, and after a round. */
+static void test_write_out_of_turn(void)
+{
+	struct rig rig;
+
+	rig_open(&rig, 1, &heavy_sgd);
+	CHECK(begin(&rig, 0, HUB_WRITE + 1, 0, 0, 256) == ESP_ECORRUPT);
+	check_trouble(&rig, ESP_ECORRUPT, 0, "worker 0 wrote array 1");
+	rig_close(&rig);
+	rig_open(&rig, 1, &heavy_sgd);
+	set_all(&rig, 10);
+	send(&rig, 0, HUB_PUSH, 0, 0, 1);
+	answer(&rig, 0, HUB_DONE, 0, 1);
+	CHECK(begin(&rig, 0, HUB_WRITE + 1, 0, 0, 256) == ESP_ECORRUPT);
+	check_trouble(&rig, ESP_ECORRUPT, 0, "at version 1");
+	rig_close(&rig);
+}
+
+/* No worker reads an array while worker 0 writes it. */
+static void test_read_and_write(void)
+{
+	struct rig rig;
+
+	rig_open(&rig, 2, &heavy_sgd);
+	set_all(&rig, 10);
+	CHECK(begin(&rig, 0, HUB_WRITE + 1, 0, 7, 256) == ESP_OK);
+	CHECK(begin(&rig, 1, HUB_READ + 1, 0, 0, 0) == ESP_EMISMATCH);
+	check_trouble(&rig, ESP_EMISMATCH, 1, "read and written by two workers");
+	rig_close(&rig);
+	rig_open(&rig, 2, &heavy_sgd);
+	set_all(&rig, 10);
+	CHECK(begin(&rig, 1, HUB_READ + 1, 0, 0, 0) == ESP_OK);
+	finish(&rig, 1, HUB_READ + 1, NULL, 0);
+	struct transport_message message = answer(&rig, 1, HUB_ARRAY, 0, 0);
+	CHECK(begin(&rig, 0, HUB_WRITE + 1, 0, 7, 256) == ESP_EMISMATCH);
+	check_trouble(&rig, ESP_EMISMATCH, 0, "read and written by two workers");
+	CHECK(((const float *)message.data)[0] == 0);
+	rig_close(&rig);
+}
+
+/* Momentum goes on where it was, and an answer that is under way holds up the update of what it lends. */
+static void test_state(void)
+{
+	struct rig rig;
+
+	rig_open(&rig, 1, &heavy_sgd);
+	set_all(&rig, 10);
+	send(&rig, 0, HUB_WRITE + 1, 0, 3, 8);
+	answer(&rig, 0, HUB_DONE, 0, 0);
+	send(&rig, 0, HUB_PUSHPULL, 0, 0, 2);
+	weights(&rig, 0, 0, 1, 7); /* 10 - (8 / 2 + 2) / 2 */
+	CHECK(begin(&rig, 0, HUB_READ + 1, 0, 1, 0) == ESP_OK);
+	finish(&rig, 0, HUB_READ + 1, NULL, 0);
+	struct transport_message message = answer(&rig, 0, HUB_ARRAY, 0, 1);
+	for (uint32_t i = 0; i < ELEMENTS && i < 64; i++)
+		CHECK(((const float *)message.data)[i] == 6);
+	send(&rig, 0, HUB_PUSHPULL, 0, 1, 2);
+	CHECK(!has_answer(&rig, 0) && ((const float *)message.data)[0] == 6);
+	user->sent(rig.lane, 0, HUB_ARRAY, message.cookie);
+	weights(&rig, 0, 0, 2, 4.5f); /* 7 - (6 / 2 + 2) / 2 */
+	check_calm(&rig);
+	rig_close(&rig);
 }
 
 /* A chunk of another lane. */
@@ -347,6 +439,10 @@ int main(int argc, char **argv)
 	uint64_t seed = test_seed(argc, argv, 1);
 
 	test_refused();
+	test_arrays_refused();
+	test_write_out_of_turn();
+	test_read_and_write();
+	test_state();
 	test_lane();
 	test_second_request();
 	test_index();

@@ -144,6 +144,15 @@ enum esp_status hub_op_start(struct hub_link *link, const struct hub_op_call *ca
 	return ESP_OK;
 }
 
+bool hub_link_has_pushed(struct hub_link *link, uint32_t tensor)
+{
+	assert(link->is_declared && tensor < link->layout.tensors);
+	pthread_mutex_lock(&link->lock);
+	bool has = link->next_version[tensor] > 0;
+	pthread_mutex_unlock(&link->lock);
+	return has;
+}
+
 /* The next version of the group's tensors that this worker pushes for; false: the group has none. */
 static bool version_of_group(const struct hub_link *link, uint16_t group, uint64_t *out)
 {
