@@ -23,7 +23,7 @@ from . import _memory, _native, errors
 from ._calls import nanoseconds, setting_lines
 from ._handle import Handle
 from ._native import lib
-from ._types import type_number
+from ._types import TYPE_BYTES, type_number
 from .errors import InvalidError, UnsupportedError
 from .work import Flight, Work
 
@@ -176,10 +176,36 @@ class Hub(Handle):
         """pushpull() in the background. The memory of both is the library's until the work has ended."""
         return self._start(_native.HUB_PUSHPULL, tensor, gradient, weights, timeout)
 
-    def _start(self, kind: int, tensor: Union[int, str], gradient: Any, weights: Any, timeout: Optional[float]) -> Work[None]:
+    def start_read_state(
+        self, tensor: Union[int, str], state: int, out: Any, timeout: Optional[float] = None
+    ) -> Work[None]:
+        """The optimizer's state of a tensor into float32 memory, in the background.
+
+        state: 1, 2: the arrays that the optimizer keeps (momentum; Adam's first and second moments); 0: the weights in float32, the
+        masters of float16 and bfloat16. Between rounds, to be of one version.
+        """
+        return self._start(_native.HUB_READ_STATE, tensor, None, out, timeout, state)
+
+    def start_write_state(
+        self, tensor: Union[int, str], state: int, data: Any, rounds: int, timeout: Optional[float] = None
+    ) -> Work[None]:
+        """The optimizer's state of a tensor from float32 memory, in the background: by worker 0, before its first push of the tensor.
+
+        rounds: how many lie before, in another job. State 0 is written of float16 and bfloat16 only, and rounds to the first weights.
+        """
+        if not 0 <= rounds < 2**32:
+            raise InvalidError(f"{rounds} rounds lie before: 0 to 4294967295 are possible")
+        return self._start(_native.HUB_WRITE_STATE, tensor, data, None, timeout, state, rounds)
+
+    def _start(
+        self, kind: int, tensor: Union[int, str], gradient: Any, weights: Any, timeout: Optional[float], state: int = 0, rounds: int = 0
+    ) -> Work[None]:
         self._sweep()
         number, declared = self._find(tensor)
-        call = _native.HubCall(kind=kind, tensor=number, deadline_ns=nanoseconds(timeout))
+        if kind in (_native.HUB_READ_STATE, _native.HUB_WRITE_STATE):
+            f32 = type_number("f32")
+            declared = _Declared(declared.name, f32, declared.bytes // TYPE_BYTES[declared.type] * TYPE_BYTES[f32])
+        call = _native.HubCall(kind=kind, tensor=number, deadline_ns=nanoseconds(timeout), state=state, rounds=rounds)
         held = []
         for name, thing in (("gradient", gradient), ("weights", weights)):
             if thing is not None:

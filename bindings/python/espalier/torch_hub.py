@@ -13,13 +13,17 @@ from . import _memory, errors, hub
 from .group import Group
 from .work import Work
 
-_TYPES = (torch.float32,)
+_TYPES = (torch.float32, torch.float16, torch.bfloat16)
 # By kind of optimizer: what PyTorch calls the values that the hub has, with PyTorch's defaults.
 _DEFAULTS: dict[str, dict[str, Any]] = {
     "sgd": {"lr": None, "momentum": 0.0, "dampening": 0.0, "weight_decay": 0.0, "nesterov": False},
     "adam": {"lr": 1e-3, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0.0},
     "adamw": {"lr": 1e-3, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 1e-2},
 }
+# What PyTorch calls the arrays that the hub's optimizers keep, from state 1 on.
+_STATES = {"sgd": ("momentum_buffer",), "adam": ("exp_avg", "exp_avg_sq"), "adamw": ("exp_avg", "exp_avg_sq")}
+# Of parameters of 16 bits: the weights in float32 (state 0).
+_MASTER = "master"
 
 
 def _parse(text: str) -> tuple[str, dict[str, Any]]:
@@ -106,8 +110,9 @@ class HubOptimizer(torch.optim.Optimizer):
     When it is made, all workers get worker 0's weights. Each gradient is pushed as soon as backward() has it, and new weights
     come into the parameter's own memory while backward() still works on others; step() pushes what is left and waits.
 
-    params: as of any optimizer. Parameters are float32, dense, contiguous, in the memory of the host; those that do not require a
-    gradient are not given to the hub.
+    params: as of any optimizer. Parameters are dense, contiguous, in the memory of the host, and of float32, float16 or bfloat16: the hub
+    keeps float32 masters of the latter two, and sums and steps in float32. Parameters that do not require a gradient are not given to
+    the hub.
     optimizer: "sgd lr=0.1 momentum=0.9 weight_decay=1e-4 nesterov=yes", "adam lr=1e-3 beta1=0.9 beta2=0.999", "adamw ...": of the kind
     that the job was created with. None: the job's own values.
     ticket, worker, workers, settings: as of `espalier.hub.connect()`.
@@ -129,7 +134,9 @@ class HubOptimizer(torch.optim.Optimizer):
     and a step in which only some workers use a parameter takes the mean over all.
 
     *Clipping* by torch.nn.utils.clip_grad_norm_() needs overlap=False, and is of each worker's own gradient, not of the mean.
-    *GradScaler* is refused when it steps: workers could disagree on a step to skip. Train in float32.
+    *GradScaler* is refused when it steps: workers could disagree on a step to skip. Train in float32 or bfloat16.
+    *State.* state_dict() has the optimizer's state as torch.optim's SGD, Adam and AdamW have it, read from the hub, and load_state_dict() takes
+    either's. It is called by all workers with the same state, before the first step of a job, which may have another number of workers.
     *Buffers* (BatchNorm's statistics) stay local; average_buffers() makes means of them.
     """
 
@@ -158,6 +165,9 @@ class HubOptimizer(torch.optim.Optimizer):
         self._is_declared = False
         # Parameter groups of which gradients were pushed in this step.
         self._begun: set[int] = set()
+        # Steps of the job that the state was loaded from, by parameter; and those of this job.
+        self._before = [0] * len(self._slots)
+        self._steps = 0
         self._zeros: dict[torch.dtype, torch.Tensor] = {}
         self._hooks: list[Any] = []
         self.hub = hub.connect(ticket, worker=worker, workers=workers, settings=settings)
@@ -188,6 +198,7 @@ class HubOptimizer(torch.optim.Optimizer):
             unknown = set(group) - set(defaults) - {"params"}
             if unknown:
                 raise errors.UnsupportedError(f"a parameter group has {', '.join(sorted(unknown))}: the hub's {self._kind} has {', '.join(defaults)}")
+        self._has_momentum = float(_parse(self.hub.optimizer(self._slots[0].group))[1].get("momentum", 1)) != 0
         super().__init__(groups, defaults)
         self._is_declared = True
         for slot in self._slots:
@@ -280,7 +291,7 @@ class HubOptimizer(torch.optim.Optimizer):
         """Pushes the gradients that are left, and waits until all parameters have new weights."""
         if grad_scaler is not None:
             raise errors.UnsupportedError(
-                "HubOptimizer takes no GradScaler: workers could disagree on a step to skip. Train in float32, without one"
+                "HubOptimizer takes no GradScaler: workers could disagree on a step to skip. Train in float32 or bfloat16, without one"
             )
         loss = None
         if closure is not None:
@@ -310,6 +321,7 @@ class HubOptimizer(torch.optim.Optimizer):
                 failure = failure or wrong
         if failure is not None:
             raise failure
+        self._steps += 1
 
     def pull(self) -> None:
         """The hub's weights into the parameters, which have them already unless the program has written there."""
@@ -322,6 +334,84 @@ class HubOptimizer(torch.optim.Optimizer):
             slot.version = slot.param._version
         for work in works:
             work.wait()
+
+    # ---- the state ----
+
+    def _states_of(self, slot: _Slot) -> dict[int, str]:
+        """By number of the hub: what PyTorch calls the arrays that the optimizer keeps of a parameter."""
+        names = () if self._kind == "sgd" and not self._has_momentum else _STATES[self._kind]
+        master = {} if slot.param.dtype == torch.float32 else {0: _MASTER}
+        return {**master, **dict(enumerate(names, 1))}
+
+    def state_dict(self) -> dict[str, Any]:
+        """The optimizer's state as torch.optim has it, read from the hub between two steps; each worker may, by itself."""
+        if self._begun:
+            raise errors.StateError("state_dict() between backward() and step(): gradients are on their way to the hub")
+        works = []
+        for slot in self._slots:
+            steps = self._before[slot.number] + self._steps
+            state: dict[str, Any] = {}
+            if steps > 0:  # before, there is none
+                if self._kind != "sgd":
+                    state["step"] = torch.tensor(float(steps))
+                for number, name in self._states_of(slot).items():
+                    state[name] = torch.empty(slot.param.shape, dtype=torch.float32)
+                    works.append(self.hub.start_read_state(slot.number, number, state[name]))
+            if state:
+                state["hub_steps"] = steps
+                self.state[slot.param] = state
+        try:
+            for work in works:
+                work.wait()
+            made: dict[str, Any] = super().state_dict()
+            return made
+        finally:
+            self.state.clear()
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Goes on where another job has ended, or an optimizer of torch.optim of the same kind. All workers call it, before the first step.
+
+        Weights are not in it: load them into the model before HubOptimizer is made.
+        """
+        if self._steps > 0 or self._begun:
+            raise errors.StateError("load_state_dict() after gradients were pushed: load before the first step")
+        groups = state_dict["param_groups"]
+        if [len(group["params"]) for group in groups] != [len(group["params"]) for group in self.param_groups]:
+            raise errors.InvalidError("the state is of other parameter groups than the optimizer's")
+        for number, group in enumerate(groups):
+            missing = set(_DEFAULTS[self._kind]) - set(group)
+            if missing:
+                raise errors.MismatchError(f"parameter group {number} of the state has no {', '.join(sorted(missing))}: it is not of {self._kind}")
+        numbers = {id(param): number for group, saved in zip(self.param_groups, groups) for param, number in zip(group["params"], saved["params"])}
+        loads = [self._check_state(slot, state_dict["state"].get(numbers[id(slot.param)], {})) for slot in self._slots]
+        if self.hub.worker == 0:
+            works = []
+            for slot, (steps, arrays) in zip(self._slots, loads):
+                works += [self.hub.start_write_state(slot.number, number, array, steps) for number, array in arrays.items()]
+            for work in works:
+                work.wait()
+        self._before = [steps for steps, _ in loads]
+        for group, saved in zip(self.param_groups, groups):
+            group.update({name: value for name, value in saved.items() if name != "params"})
+
+    def _check_state(self, slot: _Slot, state: Mapping[str, Any]) -> tuple[int, dict[int, torch.Tensor]]:
+        """Steps that lie before, and what is to be written by number of the hub."""
+        if not state or (self._kind == "sgd" and state.get("momentum_buffer") is None and _MASTER not in state):
+            return int(state.get("hub_steps", 0)), {}
+        steps = int(state.get("hub_steps", state.get("step", 1)))
+        arrays = {}
+        for number, name in self._states_of(slot).items():
+            array = state.get(name)
+            if array is None and name == _MASTER:
+                continue  # of torch.optim: the weights are all that there is
+            if array is None or array.shape != slot.param.shape:
+                raise errors.MismatchError(f"the state of {slot.name} has no {name} of that shape: it is not of {self._kind}, or of another model")
+            arrays[number] = array.detach().to(device="cpu", dtype=torch.float32).contiguous()
+            if number == 0 and not torch.equal(arrays[0].to(slot.param.dtype), slot.param.detach()):
+                raise errors.MismatchError(
+                    f"the master weights of {slot.name} do not round to its weights: load the model's state before HubOptimizer is made"
+                )
+        return steps, arrays
 
     # ---- beside the parameters ----
 

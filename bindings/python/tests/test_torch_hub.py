@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import pathlib
 import re
 import subprocess
@@ -312,6 +313,152 @@ def test_workers_differ(hub_server):
 
     for failure in hub_server.run(3, "sgd lr=0.1", work):
         assert isinstance(failure, espalier.MismatchError) and re.search(r"worker 1\b.*lr=0\.0333", str(failure)), failure
+
+
+def trained(arguments, model, noise, steps, state=None, options=None):
+    """Losses go by worker's noise; the state is loaded before, and what training ends with comes back."""
+    with training(arguments, model) as optimizer:
+        if state is not None:
+            optimizer.load_state_dict(state)
+        for _ in range(steps):
+            optimizer.zero_grad()
+            loss_of(model, noise).backward()
+            optimizer.step()
+        return flat(model.parameters()), optimizer.state_dict()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_state_into_other_workers(hub_server, kind):
+    """A job of two workers goes on with three, as if it had always been one; and with torch.optim, and back."""
+    text, reference_class, values = KINDS[kind]
+    base = {"lr": 0.05 if reference_class is torch.optim.SGD else 0.01}
+
+    def begin(arguments):
+        model = make_model(0)
+        weights, state = trained(arguments, model, noise_of(7), 5)  # the same gradients on all workers
+        return copy.deepcopy(model.state_dict()), state
+
+    def go_on(arguments):
+        model = make_model(0)
+        model.load_state_dict(weights)
+        return trained(arguments, model, noise_of(8), 5, state)[0]
+
+    reference = make_model(0)
+    optimizer = reference_class(reference.parameters(), **base, **values)
+
+    def step_reference(noise):
+        for _ in range(5):
+            optimizer.zero_grad()
+            loss_of(reference, noise).backward()
+            optimizer.step()
+
+    step_reference(noise_of(7))
+    for weights, state in raise_first(hub_server.run(2, text, begin)):
+        for number, expected in optimizer.state_dict()["state"].items():
+            for name, value in expected.items():
+                assert torch.allclose(torch.as_tensor(state["state"][number][name]), torch.as_tensor(value), rtol=1e-4, atol=1e-6), name
+    resumed = reference_class(make_model(0).parameters(), **base, **values)
+    resumed.load_state_dict(state)  # torch takes the hub's
+    found = raise_first(hub_server.run(3, text, go_on))
+    state, weights = optimizer.state_dict(), reference.state_dict()
+    state, weights = copy.deepcopy(state), copy.deepcopy(weights)
+    found += raise_first(hub_server.run(1, text, go_on))  # and the hub takes torch's
+    step_reference(noise_of(8))
+    for one in found:
+        assert torch.allclose(one, flat(reference.parameters()), rtol=1e-4, atol=1e-5), (one - flat(reference.parameters())).abs().max()
+
+
+def test_state_refused(hub_server):
+    def work(arguments):
+        model, noise = make_model(0), noise_of(0)
+        with training(arguments, model) as optimizer:
+            fresh = optimizer.state_dict()
+            assert fresh["state"] == {}
+            optimizer.load_state_dict(fresh)
+            adam = torch.optim.Adam(model.parameters())
+            with pytest.raises(espalier.MismatchError, match="not of sgd"):
+                optimizer.load_state_dict(adam.state_dict())
+            with pytest.raises(espalier.InvalidError, match="other parameter groups"):
+                optimizer.load_state_dict(torch.optim.SGD(make_model(0)[0].parameters(), lr=1).state_dict())
+            loss_of(model, noise).backward()
+            with pytest.raises(espalier.StateError, match="state_dict"):
+                optimizer.state_dict()
+            optimizer.step()
+            with pytest.raises(espalier.StateError, match="before the first step"):
+                optimizer.load_state_dict(fresh)
+            bad = optimizer.state_dict()
+            assert set(bad["state"][0]) == {"momentum_buffer", "hub_steps"}
+            return bad
+
+    (state,) = raise_first(hub_server.run(1, "sgd lr=0.1 momentum=0.9", work))
+    state["state"][0]["momentum_buffer"] = torch.ones(3)
+    for failure in hub_server.run(1, "sgd lr=0.1 momentum=0.9", lambda arguments: trained(arguments, make_model(0), noise_of(0), 1, state)):
+        assert isinstance(failure, espalier.MismatchError) and "momentum_buffer" in str(failure)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+def test_halves_over_masters(hub_server, dtype):
+    """Weights and gradients of 16 bits: float32 masters step, and weights are the masters rounded. The state carries masters on."""
+    text = "adam lr=0.01"
+
+    def step(params, gradients, worker, optimizer):
+        for param, gradient in zip(params, gradients):
+            param.grad = None
+            (param * gradient.to(dtype)).sum().backward()
+        optimizer.step()
+        return [param.detach().clone() for param in params]
+
+    noise = torch.Generator().manual_seed(5)
+    shapes, steps = [(70, 130), (9,), ()], 6
+    firsts = [torch.randn(shape, generator=noise).to(dtype) for shape in shapes]
+    given = [[[torch.randn(shape, generator=noise) for shape in shapes] for _ in range(3)] for _ in range(steps)]
+
+    def work(arguments):
+        worker = arguments["worker"]
+        params = [torch.nn.Parameter(first.clone() if weights is None else weights[number].clone()) for number, first in enumerate(firsts)]
+        with training(arguments, params) as optimizer:
+            if state is not None:
+                optimizer.load_state_dict(state)
+            found = [step(params, given[at][worker], worker, optimizer) for at in range(begin, begin + steps // 2)]
+            return found, optimizer.state_dict()
+
+    begin, state, weights = 0, None, None
+    found = [raise_first(hub_server.run(3, text, work))]
+    begin, state, weights = steps // 2, found[0][1][1], found[0][1][0][-1]
+    found.append(raise_first(hub_server.run(3, text, work)))
+    masters = [torch.nn.Parameter(first.float()) for first in firsts]
+    reference = torch.optim.Adam(masters, lr=0.01)
+    for at in range(steps):
+        for number, master in enumerate(masters):
+            master.grad = sum(given[at][worker][number].to(dtype).float() for worker in range(3)) / 3
+        reference.step()
+        half = found[at // (steps // 2)]
+        for worker in range(3):
+            for number, master in enumerate(masters):
+                one = half[worker][0][at % (steps // 2)][number]
+                assert one.dtype == dtype and torch.equal(one, half[0][0][at % (steps // 2)][number])
+                # A master that lies beside the middle of two halves may round to the other one.
+                assert torch.allclose(one.float(), master.detach(), rtol=2**-7 if dtype == torch.bfloat16 else 2**-10, atol=1e-6)
+    for number, master in enumerate(masters):
+        assert torch.allclose(found[1][0][1]["state"][number]["master"], master.detach(), rtol=1e-5, atol=1e-6)
+
+
+def test_masters_of_other_weights(hub_server):
+    def work(arguments):
+        param = torch.nn.Parameter(torch.ones(4, dtype=torch.bfloat16) * arguments["factor"])
+        del arguments["factor"]
+        with training(arguments, [param]) as optimizer:
+            if state is not None:
+                optimizer.load_state_dict(state)
+            param.sum().backward()
+            optimizer.step()
+            return optimizer.state_dict()
+
+    state = None
+    (state,) = raise_first(hub_server.run(1, "sgd lr=0.1", lambda arguments: work({**arguments, "factor": 1})))
+    assert "master" in state["state"][0] and "momentum_buffer" not in state["state"][0]
+    (failure,) = hub_server.run(1, "sgd lr=0.1", lambda arguments: work({**arguments, "factor": 2}))
+    assert isinstance(failure, espalier.MismatchError) and "do not round" in str(failure), failure
 
 
 DIES = textwrap.dedent(
