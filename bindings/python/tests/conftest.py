@@ -99,7 +99,7 @@ class HubServer:
         self._key = str(folder / "hub.key")
         self._jobs = 0
         with open(folder / "hub.log", "w") as log:
-            self._process = subprocess.Popen([command, "hub", "--listen", self._address, "--key-file", self._key], stderr=log)
+            self._process = subprocess.Popen([command, "hub", "--listen", self._address, "--key-file", self._key, "--jobs", "1000"], stderr=log)
 
     def create(self, workers: int, optimizer: str) -> str:
         """The ticket of a new job."""
