@@ -15,6 +15,7 @@
 #include "base/conf.h"
 #include "base/cores.h"
 #include "base/number.h"
+#include "cli/bench_hub.h"
 #include "cli/cli.h"
 #include "cli/run.h"
 #include "rank/join/launch.h"
@@ -266,6 +267,9 @@ static int take_part(const struct bench_options *options, const struct typed *ty
 
 static int run(int argc, char **argv)
 {
+	if (argc > 1 && strcmp(argv[1], "hub") == 0)
+		return cli_bench_hub(argc - 1, argv + 1);
+
 	struct bench_options options;
 	struct typed typed = {argc, calloc((size_t)argc + 1, sizeof(*argv))};
 
