@@ -1,11 +1,12 @@
 """Trains a small convolutional network through a parameter hub, on data that it makes itself.
 
     espalier hub --listen 127.0.0.1:7700 --key-file hub.key &
-    espalier hub create resnet --hub 127.0.0.1:7700 --key-file hub.key --workers 4 --optimizer "sgd lr=0.1 momentum=0.9" \\
-        --ticket-file resnet.ticket
+    espalier hub create resnet --hub 127.0.0.1:7700 --key-file hub.key --workers 4 \\
+        --optimizer "sgd lr=0.1 momentum=0.9" --ticket-file resnet.ticket
     ESP_HUB_TICKET=resnet.ticket espalier run -n 4 -- /usr/bin/python3 examples/hub/train.py
 
-Every worker has its own part of the data. The hub averages the gradients and runs the optimizer, so all end with equal weights.
+Every worker has its own part of the data. The hub averages the gradients and runs the optimizer, so all end with equal
+weights.
 """
 
 import argparse
@@ -56,7 +57,9 @@ model = torch.nn.Sequential(
     torch.nn.Conv2d(8, 16, 3, padding=1), torch.nn.ReLU(), torch.nn.MaxPool2d(2),
     torch.nn.Flatten(), torch.nn.Linear(16 * 16, width), torch.nn.ReLU(), torch.nn.Linear(width, 4),
 )  # fmt: skip
-optimizer = espalier.torch.HubOptimizer(model.parameters())  # with the job's own values; worker 0's weights are everybody's now
+optimizer = espalier.torch.HubOptimizer(
+    model.parameters()
+)  # with the job's own values; worker 0's weights are everybody's now
 worker, workers = optimizer.hub.worker, optimizer.hub.workers
 schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=0.05, total_steps=options.steps, cycle_momentum=False)
 source = torch.Generator().manual_seed(1000 + worker)
@@ -80,6 +83,12 @@ with torch.no_grad():
 digest = digest_of(model)
 optimizer.pull()  # no worker steps any more: what the hub has is what all of them should have
 is_equal = digest_of(model) == digest
-print(f"worker {worker} of {workers}: {rate:.1f} steps/s, {100 * right:.0f} % right, weights {digest}, {'equal to' if is_equal else 'NOT equal to'} the hub's", flush=True)
+print(
+    (
+        f"worker {worker} of {workers}: {rate:.1f} steps/s, {100 * right:.0f} % right, weights {digest},"
+        f" {'equal to' if is_equal else 'NOT equal to'} the hub's"
+    ),
+    flush=True,
+)
 optimizer.close()
 raise SystemExit(not is_equal)

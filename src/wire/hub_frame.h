@@ -28,7 +28,8 @@ enum hub_frame_kind {
 	HUB_ARRAY = 8,    /* of HUB_READ */
 	/* requests for array a of the optimizer, in float32: 0 is the master weights, the others are its states */
 	HUB_READ = 9,     /* HUB_READ + a: no data; answered by HUB_ARRAY of the version that the chunk has */
-	HUB_WRITE = 12,   /* HUB_WRITE + a: worker 0, before its first push; `ack` rounds lie before version 0. Answered by HUB_DONE */
+	/* HUB_WRITE + a: worker 0, before its first push; `ack` rounds lie before version 0. Answered by HUB_DONE */
+	HUB_WRITE = 12,
 };
 #define HUB_ARRAYS 3
 #define HUB_FRAME_KINDS 15

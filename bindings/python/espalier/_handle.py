@@ -11,7 +11,7 @@ from .work import Flight, Watcher
 
 
 class Handle:
-    """Counts the threads that are in the library with the handle, and keeps the memory of calls until they have ended."""
+    """Counts the threads that are in the library with it, and keeps the memory of calls until they have ended."""
 
     _left_text = "the job has been left"
 

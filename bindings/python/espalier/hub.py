@@ -1,8 +1,9 @@
-"""Training through a parameter hub: workers push gradients, the hub sums them, runs the optimizer and answers with new weights.
+"""Training through a parameter hub: workers push gradients, the hub sums them, runs the optimizer and answers with new
+weights.
 
     import espalier, numpy
 
-    with espalier.hub.connect() as hub:               # the ticket of ESP_HUB_TICKET; worker and workers from the launcher
+    with espalier.hub.connect() as hub:             # the ticket of ESP_HUB_TICKET; worker and workers from the launcher
         weights = numpy.zeros(1_000, dtype="f4")
         hub.init([espalier.hub.Tensor("weights", weights)])
         for step in range(100):
@@ -111,7 +112,9 @@ class Hub(Handle):
     def __enter__(self) -> Hub:
         return self
 
-    def __exit__(self, kind: Optional[type[BaseException]], value: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+    def __exit__(
+        self, kind: Optional[type[BaseException]], value: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
         self.close()
 
     def _dropped(self, flight: Flight) -> None:
@@ -127,14 +130,19 @@ class Hub(Handle):
     # ---- the model ----
 
     def init(self, tensors: Sequence[Tensor]) -> None:
-        """Declares the model. Called once, by all workers; returns when all have come and have worker 0's first weights."""
+        """Declares the model. Called once, by all workers; returns when all have come and have worker 0's first
+        weights.
+        """
         rows = (_native.HubTensor * len(tensors))()
         views = []
         declared = []
         for row, tensor in zip(rows, tensors):
             view = _host(_memory.view(tensor.weights, True, tensor.type), tensor.name)
             if view.type is None:
-                raise InvalidError(f"the elements of tensor {tensor.name} are of no type that can be computed with; say what they are with type=")
+                raise InvalidError(
+                    f"the elements of tensor {tensor.name} are of no type that can be computed with; say what they are"
+                    " with type="
+                )
             row.struct_size = ctypes.sizeof(_native.HubTensor)
             row.name, row.count, row.type = tensor.name.encode(), view.count, view.type
             row.group, row.weights = tensor.group, view.address or None
@@ -172,7 +180,9 @@ class Hub(Handle):
         """pull() in the background."""
         return self._start(_native.HUB_PULL, tensor, None, weights, timeout)
 
-    def start_pushpull(self, tensor: Union[int, str], gradient: Any, weights: Any, timeout: Optional[float] = None) -> Work[None]:
+    def start_pushpull(
+        self, tensor: Union[int, str], gradient: Any, weights: Any, timeout: Optional[float] = None
+    ) -> Work[None]:
         """pushpull() in the background. The memory of both is the library's until the work has ended."""
         return self._start(_native.HUB_PUSHPULL, tensor, gradient, weights, timeout)
 
@@ -181,24 +191,33 @@ class Hub(Handle):
     ) -> Work[None]:
         """The optimizer's state of a tensor into float32 memory, in the background.
 
-        state: 1, 2: the arrays that the optimizer keeps (momentum; Adam's first and second moments); 0: the weights in float32, the
-        masters of float16 and bfloat16. Between rounds, to be of one version.
+        state: 1, 2: the arrays that the optimizer keeps (momentum; Adam's first and second moments); 0: the weights in
+        float32, the masters of float16 and bfloat16. Between rounds, to be of one version.
         """
         return self._start(_native.HUB_READ_STATE, tensor, None, out, timeout, state)
 
     def start_write_state(
         self, tensor: Union[int, str], state: int, data: Any, rounds: int, timeout: Optional[float] = None
     ) -> Work[None]:
-        """The optimizer's state of a tensor from float32 memory, in the background: by worker 0, before its first push of the tensor.
+        """The optimizer's state of a tensor from float32 memory, in the background: by worker 0, before its first push
+        of the tensor.
 
-        rounds: how many lie before, in another job. State 0 is written of float16 and bfloat16 only, and rounds to the first weights.
+        rounds: how many lie before, in another job. State 0 is written of float16 and bfloat16 only, and rounds to the
+        first weights.
         """
         if not 0 <= rounds < 2**32:
             raise InvalidError(f"{rounds} rounds lie before: 0 to 4294967295 are possible")
         return self._start(_native.HUB_WRITE_STATE, tensor, data, None, timeout, state, rounds)
 
     def _start(
-        self, kind: int, tensor: Union[int, str], gradient: Any, weights: Any, timeout: Optional[float], state: int = 0, rounds: int = 0
+        self,
+        kind: int,
+        tensor: Union[int, str],
+        gradient: Any,
+        weights: Any,
+        timeout: Optional[float],
+        state: int = 0,
+        rounds: int = 0,
     ) -> Work[None]:
         self._sweep()
         number, declared = self._find(tensor)
@@ -227,9 +246,9 @@ class Hub(Handle):
     def set(self, group: int, values: str) -> int:
         """Other values of a parameter group's optimizer, "lr=0.05 weight_decay=1e-4"; those that are not named stay.
 
-        They hold for gradients that are pushed after this call; the result is the version of the group's tensors from which they do.
-        All workers make the same changes before they push for that version; if they differ the job fails, and the error names worker
-        and value.
+        They hold for gradients that are pushed after this call; the result is the version of the group's tensors from
+        which they do. All workers make the same changes before they push for that version; if they differ the job
+        fails, and the error names worker and value.
         """
         version = ctypes.c_uint64()
         errors.check(self._call(lib.esp_hub_set, group, values.encode(), version))

@@ -31,7 +31,9 @@ def _parse(text: str) -> tuple[str, dict[str, Any]]:
     words = text.split()
     kind = words[0] if words else ""
     if kind == "avg":
-        raise errors.UnsupportedError("the job has the optimizer avg, which makes means and no steps: create it with sgd, adam or adamw")
+        raise errors.UnsupportedError(
+            "the job has the optimizer avg, which makes means and no steps: create it with sgd, adam or adamw"
+        )
     if kind not in _DEFAULTS:
         raise errors.InvalidError(f"optimizer: the first word is {kind!r}: {', '.join(_DEFAULTS)} is expected")
     values = dict(_DEFAULTS[kind])
@@ -91,52 +93,65 @@ class _Slot:
 def _check_parameter(param: torch.Tensor, number: int) -> None:
     name = f"parameter {number} (shape {tuple(param.shape)})"
     if param.dtype not in _TYPES:
-        raise errors.UnsupportedError(f"{name} is of type {param.dtype}: HubOptimizer takes {', '.join(map(str, _TYPES))}")
+        raise errors.UnsupportedError(
+            f"{name} is of type {param.dtype}: HubOptimizer takes {', '.join(map(str, _TYPES))}"
+        )
     if param.layout != torch.strided:
         raise errors.UnsupportedError(f"{name} is sparse: HubOptimizer takes dense parameters")
     if param.device.type != "cpu":
-        raise errors.UnsupportedError(f"{name} is on {param.device}: HubOptimizer takes parameters in the memory of the host")
+        raise errors.UnsupportedError(
+            f"{name} is on {param.device}: HubOptimizer takes parameters in the memory of the host"
+        )
     if not param.is_contiguous():
-        raise errors.UnsupportedError(f"{name} is not contiguous: give it the memory format torch.contiguous_format first")
+        raise errors.UnsupportedError(
+            f"{name} is not contiguous: give it the memory format torch.contiguous_format first"
+        )
 
 
 class HubOptimizer(torch.optim.Optimizer):
-    """An optimizer that runs in a parameter hub: the hub averages the workers' gradients, steps, and answers with the weights.
+    """An optimizer that runs in a parameter hub: the hub averages the workers' gradients, steps, and answers with the
+    weights.
 
         optimizer = espalier.torch.HubOptimizer(model.parameters(), "sgd lr=0.1 momentum=0.9")
         ...
         optimizer.zero_grad(); loss.backward(); optimizer.step()
 
-    When it is made, all workers get worker 0's weights. Each gradient is pushed as soon as backward() has it, and new weights
-    come into the parameter's own memory while backward() still works on others; step() pushes what is left and waits.
+    When it is made, all workers get worker 0's weights. Each gradient is pushed as soon as backward() has it, and new
+    weights come into the parameter's own memory while backward() still works on others; step() pushes what is left and
+    waits.
 
-    params: as of any optimizer. Parameters are dense, contiguous, in the memory of the host, and of float32, float16 or bfloat16: the hub
-    keeps float32 masters of the latter two, and sums and steps in float32. Parameters that do not require a gradient are not given to
-    the hub.
-    optimizer: "sgd lr=0.1 momentum=0.9 weight_decay=1e-4 nesterov=yes", "adam lr=1e-3 beta1=0.9 beta2=0.999", "adamw ...": of the kind
-    that the job was created with. None: the job's own values.
+    params: as of any optimizer. Parameters are dense, contiguous, in the memory of the host, and of float32, float16 or
+    bfloat16: the hub keeps float32 masters of the latter two, and sums and steps in float32. Parameters that do not
+    require a gradient are not given to the hub.
+    optimizer: "sgd lr=0.1 momentum=0.9 weight_decay=1e-4 nesterov=yes", "adam lr=1e-3 beta1=0.9 beta2=0.999", "adamw
+    ...": of the kind that the job was created with. None: the job's own values.
     ticket, worker, workers, settings: as of `espalier.hub.connect()`.
-    overlap: False: backward() sends nothing and step() does all. Needed where gradients are changed before step() (clipping), and where
-    weights are used after their gradient was computed (a retained graph, recomputation from detached weights); torch raises an error
-    where the latter is done with overlap.
+    overlap: False: backward() sends nothing and step() does all. Needed where gradients are changed before step()
+    (clipping), and where weights are used after their gradient was computed (a retained graph, recomputation from
+    detached weights); torch raises an error where the latter is done with overlap.
     accumulate: so many backward() make one step(); gradients are summed, as always in PyTorch.
 
-    *Memory.* A gradient belongs to the hub from backward() (without overlap: from step()) until step() returns: until then it is neither
-    written nor zeroed. After step() it is the program's. Weights are not written by the program at all: load them into the model before
-    this is made.
+    *Memory.* A gradient belongs to the hub from backward() (without overlap: from step()) until step() returns: until
+    then it is neither written nor zeroed. After step() it is the program's. Weights are not written by the program at
+    all: load them into the model before this is made.
 
-    *Values.* param_groups has lr, momentum, betas ... as torch.optim's optimizers, and schedulers work. Values that have changed are told
-    to the hub before the next gradient of the group, and hold from the version that `held_from` names. All workers make the same
-    changes: if they differ, step() raises an error that names worker and value. A change between backward() and step() is refused with
-    overlap, as gradients are on their way.
+    *Values.* param_groups has lr, momentum, betas ... as torch.optim's optimizers, and schedulers work. Values that
+    have changed are told to the hub before the next gradient of the group, and hold from the version that `held_from`
+    names. All workers make the same changes: if they differ, step() raises an error that names worker and value. A
+    change between backward() and step() is refused with overlap, as gradients are on their way.
 
-    *Parameters without a gradient* in a step count as a gradient of zeros: momentum and weight decay move them (torch.optim skips them),
-    and a step in which only some workers use a parameter takes the mean over all.
+    *Parameters without a gradient* in a step count as a gradient of zeros: momentum and weight decay move them
+    (torch.optim skips them), and a step in which only some workers use a parameter takes the mean over all.
 
-    *Clipping* by torch.nn.utils.clip_grad_norm_() needs overlap=False, and is of each worker's own gradient, not of the mean.
+    *Clipping* by torch.nn.utils.clip_grad_norm_() needs overlap=False, and is of each worker's own gradient, not of the
+    mean.
+
     *GradScaler* is refused when it steps: workers could disagree on a step to skip. Train in float32 or bfloat16.
-    *State.* state_dict() has the optimizer's state as torch.optim's SGD, Adam and AdamW have it, read from the hub, and load_state_dict() takes
-    either's. It is called by all workers with the same state, before the first step of a job, which may have another number of workers.
+
+    *State.* state_dict() has the optimizer's state as torch.optim's SGD, Adam and AdamW have it, read from the hub, and
+    load_state_dict() takes either's. It is called by all workers with the same state, before the first step of a job,
+    which may have another number of workers.
+
     *Buffers* (BatchNorm's statistics) stay local; average_buffers() makes means of them.
     """
 
@@ -192,12 +207,21 @@ class HubOptimizer(torch.optim.Optimizer):
         """By parameter group: the version of its tensors (a step is a version) from which its values hold."""
         if given is not None:
             if given[0] != self._kind:
-                raise errors.MismatchError(f"the job was created with the optimizer {self._kind}, and this is {given[0]}: their values may differ, the kind may not")
-            defaults = {name: default if value is None else value for (name, value), default in zip(given[1].items(), defaults.values())}
+                raise errors.MismatchError(
+                    f"the job was created with the optimizer {self._kind}, and this is {given[0]}: their values may"
+                    " differ, the kind may not"
+                )
+            defaults = {
+                name: default if value is None else value
+                for (name, value), default in zip(given[1].items(), defaults.values())
+            }
         for group in groups:
             unknown = set(group) - set(defaults) - {"params"}
             if unknown:
-                raise errors.UnsupportedError(f"a parameter group has {', '.join(sorted(unknown))}: the hub's {self._kind} has {', '.join(defaults)}")
+                raise errors.UnsupportedError(
+                    f"a parameter group has {', '.join(sorted(unknown))}: the hub's {self._kind} has"
+                    f" {', '.join(defaults)}"
+                )
         self._has_momentum = float(_parse(self.hub.optimizer(self._slots[0].group))[1].get("momentum", 1)) != 0
         super().__init__(groups, defaults)
         self._is_declared = True
@@ -209,7 +233,9 @@ class HubOptimizer(torch.optim.Optimizer):
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         if self._is_declared:
-            raise errors.UnsupportedError("a hub's model is declared once: give all parameter groups when HubOptimizer is made")
+            raise errors.UnsupportedError(
+                "a hub's model is declared once: give all parameter groups when HubOptimizer is made"
+            )
         super().add_param_group(param_group)
 
     # ---- values ----
@@ -227,8 +253,8 @@ class HubOptimizer(torch.optim.Optimizer):
         changed = [name for name, value in words.items() if self._sent[number][name] != value]
         if changed:
             raise errors.StateError(
-                f"{', '.join(changed)} of parameter group {number} changed between backward() and step(), when gradients were on their way: change it "
-                "after step(), or make HubOptimizer with overlap=False"
+                f"{', '.join(changed)} of parameter group {number} changed between backward() and step(), when"
+                " gradients were on their way: change it after step(), or make HubOptimizer with overlap=False"
             )
 
     # ---- gradients ----
@@ -240,7 +266,8 @@ class HubOptimizer(torch.optim.Optimizer):
         slot.passes += 1
         if slot.work is not None:
             raise errors.StateError(
-                f"backward() has written another gradient of {slot.name} before step(), while the first was on its way: use accumulate=, no_sync() or overlap=False"
+                f"backward() has written another gradient of {slot.name} before step(), while the first was on its way:"
+                " use accumulate=, no_sync() or overlap=False"
             )
         if slot.passes >= self._accumulate:
             self._push(slot)
@@ -248,10 +275,13 @@ class HubOptimizer(torch.optim.Optimizer):
     def _push(self, slot: _Slot) -> None:
         param, grad = slot.param, slot.param.grad
         if not param.requires_grad:
-            raise errors.StateError(f"{slot.name} does not require a gradient any more: the hub has it; make another HubOptimizer")
+            raise errors.StateError(
+                f"{slot.name} does not require a gradient any more: the hub has it; make another HubOptimizer"
+            )
         if param._version != slot.version or (param.numel() > 0 and param.data_ptr() != slot.view.address):
             raise errors.StateError(
-                f"{slot.name} was written by the program: weights are the hub's. Load weights into the model before HubOptimizer is made"
+                f"{slot.name} was written by the program: weights are the hub's. Load weights into the model before"
+                " HubOptimizer is made"
             )
         if grad is not None:
             _check_gradient(slot, grad)
@@ -291,7 +321,8 @@ class HubOptimizer(torch.optim.Optimizer):
         """Pushes the gradients that are left, and waits until all parameters have new weights."""
         if grad_scaler is not None:
             raise errors.UnsupportedError(
-                "HubOptimizer takes no GradScaler: workers could disagree on a step to skip. Train in float32 or bfloat16, without one"
+                "HubOptimizer takes no GradScaler: workers could disagree on a step to skip. Train in float32 or"
+                " bfloat16, without one"
             )
         loss = None
         if closure is not None:
@@ -344,7 +375,7 @@ class HubOptimizer(torch.optim.Optimizer):
         return {**master, **dict(enumerate(names, 1))}
 
     def state_dict(self) -> dict[str, Any]:
-        """The optimizer's state as torch.optim has it, read from the hub between two steps; each worker may, by itself."""
+        """The optimizer's state as torch.optim has it, read from the hub; between two steps, by any worker."""
         if self._begun:
             raise errors.StateError("state_dict() between backward() and step(): gradients are on their way to the hub")
         works = []
@@ -369,7 +400,8 @@ class HubOptimizer(torch.optim.Optimizer):
             self.state.clear()
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Goes on where another job has ended, or an optimizer of torch.optim of the same kind. All workers call it, before the first step.
+        """Goes on where another job has ended, or an optimizer of torch.optim of the same kind. All workers call it,
+        before the first step.
 
         Weights are not in it: load them into the model before HubOptimizer is made.
         """
@@ -381,13 +413,22 @@ class HubOptimizer(torch.optim.Optimizer):
         for number, group in enumerate(groups):
             missing = set(_DEFAULTS[self._kind]) - set(group)
             if missing:
-                raise errors.MismatchError(f"parameter group {number} of the state has no {', '.join(sorted(missing))}: it is not of {self._kind}")
-        numbers = {id(param): number for group, saved in zip(self.param_groups, groups) for param, number in zip(group["params"], saved["params"])}
+                raise errors.MismatchError(
+                    f"parameter group {number} of the state has no {', '.join(sorted(missing))}: it is not of"
+                    f" {self._kind}"
+                )
+        numbers = {
+            id(param): number
+            for group, saved in zip(self.param_groups, groups)
+            for param, number in zip(group["params"], saved["params"])
+        }
         loads = [self._check_state(slot, state_dict["state"].get(numbers[id(slot.param)], {})) for slot in self._slots]
         if self.hub.worker == 0:
             works = []
             for slot, (steps, arrays) in zip(self._slots, loads):
-                works += [self.hub.start_write_state(slot.number, number, array, steps) for number, array in arrays.items()]
+                works += [
+                    self.hub.start_write_state(slot.number, number, array, steps) for number, array in arrays.items()
+                ]
             for work in works:
                 work.wait()
         self._before = [steps for steps, _ in loads]
@@ -405,24 +446,33 @@ class HubOptimizer(torch.optim.Optimizer):
             if array is None and name == _MASTER:
                 continue  # of torch.optim: the weights are all that there is
             if array is None or array.shape != slot.param.shape:
-                raise errors.MismatchError(f"the state of {slot.name} has no {name} of that shape: it is not of {self._kind}, or of another model")
+                raise errors.MismatchError(
+                    f"the state of {slot.name} has no {name} of that shape: it is not of {self._kind}, or of another"
+                    " model"
+                )
             arrays[number] = array.detach().to(device="cpu", dtype=torch.float32).contiguous()
             if number == 0 and not torch.equal(arrays[0].to(slot.param.dtype), slot.param.detach()):
                 raise errors.MismatchError(
-                    f"the master weights of {slot.name} do not round to its weights: load the model's state before HubOptimizer is made"
+                    f"the master weights of {slot.name} do not round to its weights: load the model's state before"
+                    " HubOptimizer is made"
                 )
         return steps, arrays
 
     # ---- beside the parameters ----
 
     def average_buffers(self, module: torch.nn.Module, group: Optional[Group] = None) -> None:
-        """Means over all workers of a module's floating-point buffers (BatchNorm's statistics), which are local otherwise.
+        """Means over all workers of a module's floating-point buffers (BatchNorm's statistics), which are local
+        otherwise.
 
-        All workers call it. group: an espalier.Group of the workers; None: the default process group of torch.distributed.
+        All workers call it. group: an espalier.Group of the workers; None: the default process group of
+        torch.distributed.
         """
         buffers = [buffer for buffer in module.buffers() if buffer.is_floating_point()]
         if group is None and not dist.is_initialized():
-            raise errors.UnsupportedError("buffers stay local: a hub has no means without steps. Give an espalier.Group, or call init_process_group() first")
+            raise errors.UnsupportedError(
+                "buffers stay local: a hub has no means without steps. Give an espalier.Group, or call"
+                " init_process_group() first"
+            )
         allreduce: Any = dist.all_reduce  # typed in some versions of torch only
         for buffer in buffers:
             if group is not None:
@@ -448,7 +498,10 @@ def _groups(params: Any) -> list[dict[str, Any]]:
         raise errors.InvalidError("params is empty: there is nothing to train")
     if not isinstance(found[0], dict):
         found = [{"params": found}]
-    return [{**group, "params": [group["params"]] if isinstance(group["params"], torch.Tensor) else list(group["params"])} for group in found]
+    return [
+        {**group, "params": [group["params"]] if isinstance(group["params"], torch.Tensor) else list(group["params"])}
+        for group in found
+    ]
 
 
 def _make_slots(groups: list[dict[str, Any]]) -> list[_Slot]:
@@ -458,7 +511,10 @@ def _make_slots(groups: list[dict[str, Any]]) -> list[_Slot]:
             if not isinstance(param, torch.Tensor) or not param.requires_grad:
                 continue
             if not param.is_leaf:
-                raise errors.InvalidError(f"parameter {len(slots)} (shape {tuple(param.shape)}) is computed from others: optimizers take leaves")
+                raise errors.InvalidError(
+                    f"parameter {len(slots)} (shape {tuple(param.shape)}) is computed from others: optimizers take"
+                    " leaves"
+                )
             _check_parameter(param, len(slots))
             slots.append(_Slot(len(slots), number, param))
     return slots
@@ -499,14 +555,19 @@ def _bump(param: torch.Tensor) -> None:
 
 def _check_gradient(slot: _Slot, grad: torch.Tensor) -> None:
     if grad.layout != torch.strided:
-        raise errors.UnsupportedError(f"the gradient of {slot.name} is sparse: HubOptimizer takes dense gradients (Embedding(sparse=False))")
+        raise errors.UnsupportedError(
+            f"the gradient of {slot.name} is sparse: HubOptimizer takes dense gradients (Embedding(sparse=False))"
+        )
     if grad.dtype != slot.param.dtype:
-        raise errors.UnsupportedError(f"the gradient of {slot.name} is of type {grad.dtype}, and the parameter of type {slot.param.dtype}")
+        raise errors.UnsupportedError(
+            f"the gradient of {slot.name} is of type {grad.dtype}, and the parameter of type {slot.param.dtype}"
+        )
 
 
 def _check_unchanged(slot: _Slot) -> None:
     """The gradient that backward() has pushed is still there as it was."""
     if slot.grad is not None and (slot.param.grad is not slot.grad or slot.grad._version != slot.grad_version):
         raise errors.StateError(
-            f"the gradient of {slot.name} was changed after backward() had pushed it: clipping and scaling need HubOptimizer(overlap=False)"
+            f"the gradient of {slot.name} was changed after backward() had pushed it: clipping and scaling need"
+            " HubOptimizer(overlap=False)"
         )

@@ -66,7 +66,9 @@ def test_refused_types(hub_server):
         with connect(**arguments) as hub:
             hub.init([Tensor("w", array.array("d", [0]))])
 
-    assert all(isinstance(one, espalier.UnsupportedError) and "f64" in str(one) for one in hub_server.run(2, "sgd lr=1", work))
+    assert all(
+        isinstance(one, espalier.UnsupportedError) and "f64" in str(one) for one in hub_server.run(2, "sgd lr=1", work)
+    )
 
 
 def test_workers_differ(hub_server):
@@ -79,11 +81,13 @@ def test_workers_differ(hub_server):
             hub.pushpull("w", w, w)
 
     for failure in hub_server.run(2, "sgd lr=1", work):
-        assert isinstance(failure, espalier.MismatchError) and "worker 1" in str(failure) and "lr=0.25" in str(failure), failure
+        assert (
+            isinstance(failure, espalier.MismatchError) and "worker 1" in str(failure) and "lr=0.25" in str(failure)
+        ), failure
 
 
 def test_closed_while_others_wait(hub_server):
-    """A thread that waits for work comes back when another closes the hub; the memory of dropped work lives until then."""
+    """A thread that waits for work comes back when another closes the hub; memory of dropped work lives so long."""
 
     def work(arguments):
         hub = connect(**arguments)

@@ -31,7 +31,9 @@ KINDS = {
 
 def make_model(seed=1):
     """Each worker has a generator of its own: the global one is shared by threads."""
-    model = torch.nn.Sequential(torch.nn.Linear(20, 40), torch.nn.Tanh(), torch.nn.Linear(40, 30), torch.nn.Tanh(), torch.nn.Linear(30, 5))
+    model = torch.nn.Sequential(
+        torch.nn.Linear(20, 40), torch.nn.Tanh(), torch.nn.Linear(40, 30), torch.nn.Tanh(), torch.nn.Linear(30, 5)
+    )
     noise = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for param in model.parameters():
@@ -63,7 +65,9 @@ def flat(tensors):
 
 def training(arguments, model, **options):
     """An optimizer that is closed at the end, so that no other worker waits for one that has failed."""
-    return contextlib.closing(HubOptimizer(model if isinstance(model, list) else model.parameters(), **arguments, **options))
+    return contextlib.closing(
+        HubOptimizer(model if isinstance(model, list) else model.parameters(), **arguments, **options)
+    )
 
 
 @pytest.mark.parametrize("overlap", [True, False])
@@ -105,7 +109,7 @@ def test_every_step_beside_torch(hub_server, kind, overlap):
 
 
 def test_accumulation_and_unused(hub_server):
-    """Sums of several backward(), with accumulate= and with no_sync(); a parameter without gradients counts as zeros."""
+    """Sums of several backward(), by accumulate= and no_sync(); a parameter without gradients counts as zeros."""
 
     def work(arguments):
         model, noise = make_model(0), noise_of(arguments["worker"])
@@ -221,8 +225,9 @@ def average_without_group(model, optimizer, noise):
 
 
 REFUSED = {
-    clip: "overlap=False", change_values: "lr of parameter group 0", accumulate_silently: "before step.*accumulate=", zero_early: "zero_grad",
-    forget_gradients: "overlap=False", scale: "GradScaler", write_weights: "weights are the hub's", move_weights: "weights are the hub's",
+    clip: "overlap=False", change_values: "lr of parameter group 0", accumulate_silently: "before step.*accumulate=",
+    zero_early: "zero_grad", forget_gradients: "overlap=False", scale: "GradScaler",
+    write_weights: "weights are the hub's", move_weights: "weights are the hub's",
     freeze: "does not require a gradient", add_group: "declared once", average_without_group: "stay local",
 }  # fmt: skip
 
@@ -236,7 +241,9 @@ def test_refused_by_name(hub_server, misuse):
             misuse(model, optimizer, noise)
 
     for failure in hub_server.run(1, "sgd lr=0.1", work):
-        assert isinstance(failure, (espalier.StateError, espalier.UnsupportedError)) and re.search(REFUSED[misuse], str(failure)), failure
+        assert isinstance(failure, (espalier.StateError, espalier.UnsupportedError)) and re.search(
+            REFUSED[misuse], str(failure)
+        ), failure
 
 
 def test_weights_that_are_needed_later(hub_server):
@@ -265,7 +272,12 @@ def test_refused_parameters():
     ):
         with pytest.raises(espalier.UnsupportedError, match=expected):
             HubOptimizer(params)
-    for optimizer, expected in (("avg", "avg"), ("sdg lr=1", "sdg"), ("sgd lr=1 beta1=0", "beta1"), ("adam lr=x", "lr=x")):
+    for optimizer, expected in (
+        ("avg", "avg"),
+        ("sdg lr=1", "sdg"),
+        ("sgd lr=1 beta1=0", "beta1"),
+        ("adam lr=x", "lr=x"),
+    ):
         with pytest.raises(espalier.EspalierError, match=expected):
             HubOptimizer([torch.nn.Parameter(torch.ones(2))], optimizer)
     with pytest.raises(espalier.InvalidError, match="empty"):
@@ -294,7 +306,9 @@ def test_values(hub_server):
             assert optimizer.hub.optimizer() == "sgd lr=0.5 momentum=0 dampening=0 weight_decay=0.25"
 
     raise_first(hub_server.run(2, "sgd lr=0.1 momentum=0.9", work))
-    for failure in hub_server.run(1, "sgd lr=0.1", lambda arguments: HubOptimizer(make_model(0).parameters(), "adam", **arguments)):
+    for failure in hub_server.run(
+        1, "sgd lr=0.1", lambda arguments: HubOptimizer(make_model(0).parameters(), "adam", **arguments)
+    ):
         assert isinstance(failure, espalier.MismatchError) and "sgd" in str(failure)
     bad = [{"params": make_model(0).parameters(), "amsgrad": True}]
     for failure in hub_server.run(1, "adam", lambda arguments: HubOptimizer(bad, **arguments)):
@@ -312,7 +326,9 @@ def test_workers_differ(hub_server):
                 optimizer.step()
 
     for failure in hub_server.run(3, "sgd lr=0.1", work):
-        assert isinstance(failure, espalier.MismatchError) and re.search(r"worker 1\b.*lr=0\.0333", str(failure)), failure
+        assert isinstance(failure, espalier.MismatchError) and re.search(
+            r"worker 1\b.*lr=0\.0333", str(failure)
+        ), failure
 
 
 def trained(arguments, model, noise, steps, state=None, options=None):
@@ -356,7 +372,9 @@ def test_state_into_other_workers(hub_server, kind):
     for weights, state in raise_first(hub_server.run(2, text, begin)):
         for number, expected in optimizer.state_dict()["state"].items():
             for name, value in expected.items():
-                assert torch.allclose(torch.as_tensor(state["state"][number][name]), torch.as_tensor(value), rtol=1e-4, atol=1e-6), name
+                assert torch.allclose(
+                    torch.as_tensor(state["state"][number][name]), torch.as_tensor(value), rtol=1e-4, atol=1e-6
+                ), name
     resumed = reference_class(make_model(0).parameters(), **base, **values)
     resumed.load_state_dict(state)  # torch takes the hub's
     found = raise_first(hub_server.run(3, text, go_on))
@@ -365,7 +383,9 @@ def test_state_into_other_workers(hub_server, kind):
     found += raise_first(hub_server.run(1, text, go_on))  # and the hub takes torch's
     step_reference(noise_of(8))
     for one in found:
-        assert torch.allclose(one, flat(reference.parameters()), rtol=1e-4, atol=1e-5), (one - flat(reference.parameters())).abs().max()
+        assert torch.allclose(one, flat(reference.parameters()), rtol=1e-4, atol=1e-5), (
+            (one - flat(reference.parameters())).abs().max()
+        )
 
 
 def test_state_refused(hub_server):
@@ -392,13 +412,17 @@ def test_state_refused(hub_server):
 
     (state,) = raise_first(hub_server.run(1, "sgd lr=0.1 momentum=0.9", work))
     state["state"][0]["momentum_buffer"] = torch.ones(3)
-    for failure in hub_server.run(1, "sgd lr=0.1 momentum=0.9", lambda arguments: trained(arguments, make_model(0), noise_of(0), 1, state)):
+    for failure in hub_server.run(
+        1, "sgd lr=0.1 momentum=0.9", lambda arguments: trained(arguments, make_model(0), noise_of(0), 1, state)
+    ):
         assert isinstance(failure, espalier.MismatchError) and "momentum_buffer" in str(failure)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
 def test_halves_over_masters(hub_server, dtype):
-    """Weights and gradients of 16 bits: float32 masters step, and weights are the masters rounded. The state carries masters on."""
+    """Weights and gradients of 16 bits: float32 masters step, and weights are the masters rounded. The state carries
+    masters on.
+    """
     text = "adam lr=0.01"
 
     def step(params, gradients, worker, optimizer):
@@ -415,7 +439,10 @@ def test_halves_over_masters(hub_server, dtype):
 
     def work(arguments):
         worker = arguments["worker"]
-        params = [torch.nn.Parameter(first.clone() if weights is None else weights[number].clone()) for number, first in enumerate(firsts)]
+        params = [
+            torch.nn.Parameter(first.clone() if weights is None else weights[number].clone())
+            for number, first in enumerate(firsts)
+        ]
         with training(arguments, params) as optimizer:
             if state is not None:
                 optimizer.load_state_dict(state)
@@ -438,7 +465,9 @@ def test_halves_over_masters(hub_server, dtype):
                 one = half[worker][0][at % (steps // 2)][number]
                 assert one.dtype == dtype and torch.equal(one, half[0][0][at % (steps // 2)][number])
                 # A master that lies beside the middle of two halves may round to the other one.
-                assert torch.allclose(one.float(), master.detach(), rtol=2**-7 if dtype == torch.bfloat16 else 2**-10, atol=1e-6)
+                assert torch.allclose(
+                    one.float(), master.detach(), rtol=2**-7 if dtype == torch.bfloat16 else 2**-10, atol=1e-6
+                )
     for number, master in enumerate(masters):
         assert torch.allclose(found[1][0][1]["state"][number]["master"], master.detach(), rtol=1e-5, atol=1e-6)
 
@@ -485,9 +514,12 @@ def test_worker_dies(hub_server, command, environment):
     ticket = hub_server.create(3, "sgd lr=0.01")
     done = subprocess.run(
         [command, "run", "-n", "3", "--grace", "30", "--", sys.executable, "-c", DIES],
-        env={**environment, "ESP_HUB_TICKET": ticket}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120,
+        env={**environment, "ESP_HUB_TICKET": ticket}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        timeout=120,
     )  # fmt: skip
-    assert done.returncode != 0 and len(re.findall(r"step 5: .*worker 1 on \S+ \(process \d+\)", done.stdout)) == 2, done.stdout
+    assert (
+        done.returncode != 0 and len(re.findall(r"step 5: .*worker 1 on \S+ \(process \d+\)", done.stdout)) == 2
+    ), done.stdout
 
 
 def test_example(hub_server, command, environment):
@@ -496,9 +528,13 @@ def test_example(hub_server, command, environment):
     ticket = hub_server.create(2, "sgd lr=0.1 momentum=0.9")
     done = subprocess.run(
         [command, "run", "-n", "2", "--", sys.executable, str(example), "--steps", "60"],
-        env={**environment, "PYTHONPATH": "", "ESP_HUB_TICKET": ticket}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120,
+        env={**environment, "PYTHONPATH": "", "ESP_HUB_TICKET": ticket}, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True, timeout=120,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
     losses = [float(loss) for loss in re.findall(r"loss (\d\.\d+)", done.stdout)]
     assert len(losses) == 3 and losses[-1] < 0.8 * losses[0], done.stdout
-    assert len(set(re.findall(r"weights (\w{12}), equal to the hub's", done.stdout))) == 1 and done.stdout.count("equal to the hub's") == 2, done.stdout
+    assert (
+        len(set(re.findall(r"weights (\w{12}), equal to the hub's", done.stdout))) == 1
+        and done.stdout.count("equal to the hub's") == 2
+    ), done.stdout
