@@ -319,7 +319,8 @@ class HubOptimizer(torch.optim.Optimizer):
 
     def step(self, closure: Optional[Callable[[], Any]] = None, *, grad_scaler: Any = None) -> Any:
         """Pushes the gradients that are left, and waits until all parameters have new weights."""
-        if grad_scaler is not None:
+        # How a GradScaler makes itself known differs from version to version of torch.
+        if grad_scaler is not None or any(getattr(self, name, None) is not None for name in ("grad_scale", "found_inf")):
             raise errors.UnsupportedError(
                 "HubOptimizer takes no GradScaler: workers could disagree on a step to skip. Train in float32 or"
                 " bfloat16, without one"

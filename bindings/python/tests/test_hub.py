@@ -121,6 +121,58 @@ def test_closed_while_others_wait(hub_server):
     assert left is None and isinstance(raised, (espalier.PeerError, espalier.StateError, espalier.AbortedError)), raised
 
 
+def test_state(hub_server):
+    """Momentum is written by worker 0, of rounds that lie before, and read by any."""
+
+    def work(arguments):
+        with connect(**arguments) as hub:
+            w, v, worker = floats(5, 10), floats(5), arguments["worker"]
+            hub.init([Tensor("w", w)])
+            if worker == 0:
+                hub.start_write_state("w", 1, floats(5, 8), rounds=3).wait()
+            else:
+                with pytest.raises(espalier.InvalidError, match="worker 0 does"):
+                    hub.start_write_state("w", 1, floats(5), rounds=3)
+            for bad, expected in ((2, "no state 2"), (2**32 - 1, "no state")):
+                with pytest.raises(espalier.InvalidError, match=expected):
+                    hub.start_read_state("w", bad, v)
+            with pytest.raises(espalier.InvalidError, match="12 bytes"):
+                hub.start_read_state("w", 1, floats(3))
+            if worker == 0:
+                with pytest.raises(espalier.InvalidError, match="type f32"):
+                    hub.start_write_state("w", 0, v, rounds=3)
+                with pytest.raises(espalier.InvalidError, match="rounds"):
+                    hub.start_write_state("w", 1, v, rounds=2**32)
+            hub.pushpull("w", floats(5, 2), w)
+            if worker == 0:
+                with pytest.raises(espalier.StateError, match="pushed already"):
+                    hub.start_write_state("w", 1, v, rounds=3)
+            hub.start_read_state(0, 1, v).wait()
+            assert w.tolist() == [7] * 5 and v.tolist() == [6] * 5  # 8 / 2 + 2; 10 - 6 / 2
+            hub.start_read_state(0, 0, v).wait()
+            assert v == w
+
+    raise_first(hub_server.run(2, "sgd lr=0.5 momentum=0.5", work))
+
+
+def test_halves(hub_server):
+    """Memory without a name for its type; gradients and weights have two bytes, and the hub adds in float32."""
+
+    def work(arguments):
+        with connect(**arguments) as hub:
+            w = array.array("H", [0x3F80] * 3)  # 1 in bfloat16
+            hub.init([Tensor("w", w, type="bf16")])
+            gradients = [0x4380, 0x3F80, 0xC380]  # 256, 1, -256: only float32 keeps the 1
+            hub.pushpull("w", array.array("H", [gradients[arguments["worker"]]] * 3), w)
+            masters = floats(3)
+            hub.start_read_state("w", 0, masters).wait()
+            assert hub.stats()["pushed_bytes"] == (12 if arguments["worker"] == 0 else 6)
+            return w.tolist(), masters.tolist()
+
+    for weights, masters in raise_first(hub_server.run(3, "sgd lr=0.75", work)):
+        assert weights == [0x3F40] * 3 and masters == [0.75] * 3
+
+
 def test_left_after_a_change(hub_server):
     """A change of values is no call that the other workers need: its worker leaves in order."""
 

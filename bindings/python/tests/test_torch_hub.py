@@ -11,7 +11,7 @@ import sys
 import textwrap
 
 import pytest
-from conftest import raise_first
+from conftest import free_port, raise_first
 
 torch = pytest.importorskip("torch")
 
@@ -198,6 +198,11 @@ def scale(model, optimizer, noise):
     optimizer.step(grad_scaler=object())
 
 
+def scale_by_attributes(model, optimizer, noise):
+    optimizer.grad_scale, optimizer.found_inf = torch.ones(1), torch.zeros(1)
+    optimizer.step()
+
+
 def write_weights(model, optimizer, noise):
     optimizer.step()
     model.load_state_dict(make_model(3).state_dict())
@@ -227,7 +232,7 @@ def average_without_group(model, optimizer, noise):
 REFUSED = {
     clip: "overlap=False", change_values: "lr of parameter group 0", accumulate_silently: "before step.*accumulate=",
     zero_early: "zero_grad", forget_gradients: "overlap=False", scale: "GradScaler",
-    write_weights: "weights are the hub's", move_weights: "weights are the hub's",
+    scale_by_attributes: "GradScaler", write_weights: "weights are the hub's", move_weights: "weights are the hub's",
     freeze: "does not require a gradient", add_group: "declared once", average_without_group: "stay local",
 }  # fmt: skip
 
@@ -470,6 +475,25 @@ def test_halves_over_masters(hub_server, dtype):
                 )
     for number, master in enumerate(masters):
         assert torch.allclose(found[1][0][1]["state"][number]["master"], master.detach(), rtol=1e-5, atol=1e-6)
+
+
+def test_average_buffers(hub_server):
+    """Statistics of BatchNorm are each worker's own, until they are averaged over an espalier.Group."""
+    leader = f"127.0.0.1:{free_port()}"
+
+    def work(arguments):
+        worker = arguments["worker"]
+        model = torch.nn.Sequential(torch.nn.Linear(20, 6), torch.nn.BatchNorm1d(6))
+        with espalier.init(worker, 2, leader=leader) as job, training(arguments, model) as optimizer:
+            loss_of(model, noise_of(worker)).backward()
+            optimizer.step()
+            own = model[1].running_mean.clone()
+            optimizer.average_buffers(model, job.world)
+            assert model[1].num_batches_tracked == 1
+            return own, model[1].running_mean.clone()
+
+    (first, mean), (second, other) = raise_first(hub_server.run(2, "sgd lr=0.1", work))
+    assert not torch.equal(first, second) and torch.equal(mean, other) and torch.allclose(mean, (first + second) / 2)
 
 
 def test_masters_of_other_weights(hub_server):
