@@ -516,6 +516,8 @@ def _make_slots(groups: list[dict[str, Any]]) -> list[_Slot]:
                     f"parameter {len(slots)} (shape {tuple(param.shape)}) is computed from others: optimizers take"
                     " leaves"
                 )
+            if any(slot.param is param for slot in slots):
+                raise errors.InvalidError(f"parameter {len(slots)} (shape {tuple(param.shape)}) is given twice")
             _check_parameter(param, len(slots))
             slots.append(_Slot(len(slots), number, param))
     return slots

@@ -285,6 +285,9 @@ def test_refused_parameters():
     ):
         with pytest.raises(espalier.EspalierError, match=expected):
             HubOptimizer([torch.nn.Parameter(torch.ones(2))], optimizer)
+    twice = torch.nn.Parameter(torch.ones(2))
+    with pytest.raises(espalier.InvalidError, match="given twice"):
+        HubOptimizer([{"params": [twice]}, {"params": [twice]}])
     with pytest.raises(espalier.InvalidError, match="empty"):
         HubOptimizer([])
 
