@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import os
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Mapping, Optional, Sequence, Union
@@ -70,6 +71,7 @@ class Hub(Handle):
 
     def __init__(self, handle: int) -> None:
         super().__init__(handle)
+        self._process = os.getpid()
         self._tensors: list[_Declared] = []
         self._numbers: dict[str, int] = {}
         _open[self] = None
@@ -90,7 +92,14 @@ class Hub(Handle):
         return count
 
     def close(self) -> None:
-        """Leaves the job. Calls that are under way end with an error, and fail the job for the other workers."""
+        """Leaves the job. Calls that are under way end with an error, and fail the job for the other workers.
+
+        In a child made by fork() nothing happens: the job has its parent.
+        """
+        if os.getpid() != self._process:  # the parent is in the job; its threads, which are awaited below, are not here
+            self._pointer = None
+            _open.pop(self, None)
+            return
         with self._lock:
             handle, self._pointer = self._pointer, None
             if handle is None:

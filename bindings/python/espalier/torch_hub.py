@@ -507,6 +507,7 @@ def _groups(params: Any) -> list[dict[str, Any]]:
 
 def _make_slots(groups: list[dict[str, Any]]) -> list[_Slot]:
     slots: list[_Slot] = []
+    seen: set[int] = set()
     for number, group in enumerate(groups):
         for param in group["params"]:
             if not isinstance(param, torch.Tensor) or not param.requires_grad:
@@ -516,9 +517,10 @@ def _make_slots(groups: list[dict[str, Any]]) -> list[_Slot]:
                     f"parameter {len(slots)} (shape {tuple(param.shape)}) is computed from others: optimizers take"
                     " leaves"
                 )
-            if any(slot.param is param for slot in slots):
+            if id(param) in seen:
                 raise errors.InvalidError(f"parameter {len(slots)} (shape {tuple(param.shape)}) is given twice")
             _check_parameter(param, len(slots))
+            seen.add(id(param))
             slots.append(_Slot(len(slots), number, param))
     return slots
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import array
 import gc
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -171,6 +173,35 @@ def test_halves(hub_server):
 
     for weights, masters in raise_first(hub_server.run(3, "sgd lr=0.75", work)):
         assert weights == [0x3F40] * 3 and masters == [0.75] * 3
+
+
+FORKS = """
+import os, sys, threading, array, espalier
+with espalier.hub.connect() as hub:
+    w = array.array("f", [4] * 1000)
+    hub.init([espalier.hub.Tensor("w", w)])
+    waits = hub.start_push("w", w)
+    hub._enter()  # as a thread that is in the library
+    child = os.fork()
+    if child == 0:
+        try:
+            hub.push("w", w)
+        except espalier.ForkedError:
+            hub = None
+            sys.exit(3)  # also runs what Python does at its end
+    hub._leave()
+    waits.wait()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+    hub.pushpull("w", w, w)
+    print("good")
+"""
+
+
+def test_fork(hub_server, environment):
+    ticket = hub_server.create(1, "sgd lr=1")
+    done = subprocess.run([sys.executable, "-c", FORKS], env={**environment, "ESP_HUB_TICKET": ticket}, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, timeout=60)  # fmt: skip
+    assert done.returncode == 0 and done.stdout == "good\n", done.stdout
 
 
 def test_left_after_a_change(hub_server):
