@@ -16,8 +16,8 @@
  * without esp_init().
  *
  * Words. A *tensor* is a named vector of a job's model. Its *version* counts the rounds that it has been through: a
- * *round* takes each of its chunks from version v to v + 1, with one gradient of every worker. The hub adds in the order
- * of worker numbers, divides by their count and runs the optimizer, so that results never depend on timing.
+ * *round* takes each of its chunks from version v to v + 1, with one gradient of every worker. The hub adds in the
+ * order of worker numbers, divides by their count and runs the optimizer, so that results never depend on timing.
  *
  * Rules, beside those of espalier.h:
  *
@@ -52,8 +52,8 @@ struct esp_hub_options {
 
 /*
  * Joins the job of a ticket. options may be NULL. ESP_EINVAL: no ticket; ESP_EPARSE, ESP_EIO: not a good one;
- * ESP_EMISMATCH: the job was created for another number of workers; ESP_EPEER: the hub does not know the job (any more);
- * ESP_ELINK, ESP_ETIMEOUT: it cannot be reached; ESP_ESTATE: the job has this worker already.
+ * ESP_EMISMATCH: the job was created for another number of workers; ESP_EPEER: the hub does not know the job (any
+ * more); ESP_ELINK, ESP_ETIMEOUT: it cannot be reached; ESP_ESTATE: the job has this worker already.
  */
 ESP_API enum esp_status esp_hub_connect(const struct esp_hub_options *options, struct esp_hub **out);
 
@@ -74,8 +74,8 @@ struct esp_hub_tensor {
 	enum esp_type type;
 	uint32_t group;     /* parameter group, from 0: tensors of a group share the values of the optimizer */
 	/*
-	 * The first weights. Worker 0's are everybody's; the others' memory gets them, unless it is NULL. NULL on worker 0:
-	 * zeros.
+	 * The first weights. Worker 0's are taken for all; the others' memory gets them, unless it is NULL. NULL on worker
+	 * 0: zeros.
 	 */
 	void *weights;
 };
@@ -123,16 +123,16 @@ struct esp_hub_call {
 #define ESP_HUB_CALL_INIT ESP_INIT(struct esp_hub_call)
 
 /*
- * Starts a call in the background. esp_test(), esp_wait(), esp_work_error() and esp_work_free() take its work; the other
- * functions on work refuse it (ESP_EUNSUPPORTED). Several calls on one tensor run one after the other.
+ * Starts a call in the background. esp_test(), esp_wait(), esp_work_error() and esp_work_free() take its work; the
+ * other functions on work refuse it (ESP_EUNSUPPORTED). Several calls on one tensor run one after the other.
  */
 ESP_API enum esp_status esp_hub_start(struct esp_hub *hub, const struct esp_hub_call *call, struct esp_work **out);
 
 /*
  * Other values of the job's optimizer for a parameter group: "lr=0.05", "lr=0.05 weight_decay=1e-4"; those that are not
- * named stay. They hold for gradients that are pushed after this call, from *out_version (NULL: not wanted) of the group's
- * tensors on. All workers make the same changes before they push for the same version; if they differ the job fails and
- * the error names worker and value. ESP_EINVAL: a bad value, no such group, or another kind of optimizer.
+ * named stay. They hold for gradients that are pushed after this call, from *out_version (NULL: not wanted) of the
+ * group's tensors on. All workers make the same changes before they push for the same version; if they differ the job
+ * fails and the error names worker and value. ESP_EINVAL: a bad value, no such group, or another kind of optimizer.
  */
 ESP_API enum esp_status esp_hub_set(struct esp_hub *hub, uint32_t group, const char *values, uint64_t *out_version);
 

@@ -62,7 +62,8 @@ static enum esp_status read_settings(const struct esp_hub_options *options, stru
 	return status;
 }
 
-static enum esp_status find_worker(const struct esp_hub_options *options, struct hub_link_config *out, struct error *err)
+static enum esp_status find_worker(const struct esp_hub_options *options, struct hub_link_config *out,
+                                   struct error *err)
 {
 	const struct launch_surroundings around = {.lookup = conf_environment, .fact = launch_system_fact};
 	struct launch_arguments arguments = {-1, -1, NO_LEADER, NULL};
@@ -93,7 +94,8 @@ static enum esp_status find_ticket(const struct esp_hub_options *options, struct
 	const char *path = options->ticket ? options->ticket : conf_environment(NULL, "ESP_HUB_TICKET");
 
 	if (!path || !path[0])
-		return error_set(err, ESP_EINVAL, "no ticket: set ESP_HUB_TICKET to the file that 'espalier hub create' has written");
+		return error_set(err, ESP_EINVAL,
+		                 "no ticket: set ESP_HUB_TICKET to the file that 'espalier hub create' has written");
 	return ticket_read(path, out, err);
 }
 
@@ -301,7 +303,8 @@ static enum esp_status spread_weights(struct esp_hub *hub, const struct esp_hub_
 	return status;
 }
 
-static enum esp_status init(struct esp_hub *hub, const struct esp_hub_tensor *tensors, uint32_t count, struct error *err)
+static enum esp_status init(struct esp_hub *hub, const struct esp_hub_tensor *tensors, uint32_t count,
+                            struct error *err)
 {
 	struct layout_tensor *rows = calloc(count + 1u, sizeof(*rows));
 	enum esp_status status = rows ? ESP_OK : error_set(err, ESP_ENOMEM, "no memory for %u tensors", count);
@@ -524,7 +527,8 @@ enum esp_status esp_hub_set(struct esp_hub *hub, uint32_t group, const char *val
 	if (!values)
 		return api_refuse_with(__func__, ESP_EINVAL, "values is NULL");
 	if (group >= hub->groups)
-		return api_refuse_with(__func__, ESP_EINVAL, "there is no parameter group %u: %u were declared", group, hub->groups);
+		return api_refuse_with(__func__, ESP_EINVAL, "there is no parameter group %u: %u were declared", group,
+		                       hub->groups);
 	changed = hub->values[group];
 	status = optimizer_change(&changed, values, &err);
 	if (status == ESP_OK)

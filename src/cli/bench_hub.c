@@ -43,7 +43,7 @@ struct tensors {
 	uint64_t bytes;
 };
 
-/* What is compared, and its time in each round. */
+/* One of the things that are compared, and its time in each round. */
 struct config {
 	char name[40];
 	enum hub_way way;
@@ -98,9 +98,13 @@ static enum esp_status take_tensors(const struct given *given, struct tensors *o
 
 static int take_part(const struct given *given, const struct tensors *tensors)
 {
-	struct hub_contest contest = {.elements = tensors->elements, .tensors = tensors->count, .optimizer = given->optimizer,
-	                              .iterations = (uint32_t)given->iterations, .warmup = (uint32_t)given->warmup,
-	                              .workers = (uint32_t)given->workers, .threads = cores_allowed()};
+	struct hub_contest contest = {.elements = tensors->elements,
+	                              .tensors = tensors->count,
+	                              .optimizer = given->optimizer,
+	                              .iterations = (uint32_t)given->iterations,
+	                              .warmup = (uint32_t)given->warmup,
+	                              .workers = (uint32_t)given->workers,
+	                              .threads = cores_allowed()};
 	struct hub_contest_result result;
 	struct error err;
 
@@ -116,7 +120,8 @@ static int take_part(const struct given *given, const struct tensors *tensors)
 
 /* ---- comparing ---- */
 
-static struct config *add_config(struct config *configs, uint32_t *count, enum hub_way way, const char *gloo, double bound)
+static struct config *add_config(struct config *configs, uint32_t *count, enum hub_way way, const char *gloo,
+                                 double bound)
 {
 	struct config *config = &configs[(*count)++];
 
@@ -129,7 +134,8 @@ static struct config *add_config(struct config *configs, uint32_t *count, enum h
 }
 
 /* bytes: of the model. On one machine without a lab the bound is the loop's time, known later: 0 until then. */
-static uint32_t choose_configs(const struct given *given, uint64_t rate, uint64_t bytes, bool has_gloo, struct config *configs)
+static uint32_t choose_configs(const struct given *given, uint64_t rate, uint64_t bytes, bool has_gloo,
+                               struct config *configs)
 {
 	double goodput = rate ? hub_bound_goodput(rate) : 0;
 	uint32_t workers = (uint32_t)given->workers, count = 0;
@@ -179,8 +185,8 @@ static double median(double *values, uint32_t count)
 }
 
 /*
- * Medians over the rounds into seconds[0]. Gloo's program has no optimizer: it gets the time that the optimizer took on the
- * same nodes after this library's allreduce.
+ * Medians over the rounds into seconds[0]. Gloo's program has no optimizer: it gets the time that the optimizer took on
+ * the same nodes after this library's allreduce.
  */
 static void summarize(struct config *configs, uint32_t count, uint32_t rounds)
 {
@@ -207,8 +213,8 @@ static void summarize(struct config *configs, uint32_t count, uint32_t rounds)
 	}
 }
 
-static enum esp_status compare_all(const struct hub_stage *stage, struct config *configs, uint32_t count, uint32_t rounds,
-                                   uint64_t bytes, struct error *err)
+static enum esp_status compare_all(const struct hub_stage *stage, struct config *configs, uint32_t count,
+                                   uint32_t rounds, uint64_t bytes, struct error *err)
 {
 	bool shows = isatty(STDERR_FILENO) == 1;
 	enum esp_status status = ESP_OK;
@@ -243,7 +249,8 @@ static const struct column columns[] = {
 	{0},
 };
 
-static enum esp_status print_results(const struct given *given, const struct config *configs, uint32_t count, uint64_t bytes)
+static enum esp_status print_results(const struct given *given, const struct config *configs, uint32_t count,
+                                     uint64_t bytes)
 {
 	struct rows rows;
 	struct json json;
@@ -304,7 +311,8 @@ static int compare_ways(const struct given *given, uint64_t rate, const struct t
 	struct config configs[CONFIGS_MOST];
 	struct hub_stage stage;
 	struct error err = {0};
-	double bound = rate ? hub_bound_colocated(tensors->bytes, (uint32_t)given->workers + 1, hub_bound_goodput(rate)) : 1;
+	double bound =
+		rate ? hub_bound_colocated(tensors->bytes, (uint32_t)given->workers + 1, hub_bound_goodput(rate)) : 1;
 
 	snprintf(size, sizeof(size), "%llu", (unsigned long long)tensors->bytes);
 	if (!given->model)
@@ -323,7 +331,8 @@ static int compare_ways(const struct given *given, uint64_t rate, const struct t
 		return complain(COMMAND ": %s", err.text);
 	uint32_t count = choose_configs(given, rate, tensors->bytes, stage.gloo[0] != '\0', configs);
 	if (!stage.gloo[0] && given->workers > 1)
-		complain_note(COMMAND ": Gloo is left out: its program %s is not there ('make bench' builds it)", "peers/allreduce.gloo");
+		complain_note(COMMAND ": Gloo is left out: its program %s is not there ('make bench' builds it)",
+		              "peers/allreduce.gloo");
 	enum esp_status status = compare_all(&stage, configs, count, (uint32_t)given->rounds, tensors->bytes, &err);
 	hub_stage_close(&stage);
 	if (status != ESP_OK)
@@ -351,37 +360,52 @@ static int understand(struct given *given, uint64_t *out_rate)
 
 int cli_bench_hub(int argc, char **argv)
 {
-	struct given given = {.workers = 8, .size = SIZE_DEFAULT, .iterations = 3, .warmup = 1, .rounds = 3, .hub_links = 8,
+	struct given given = {.workers = 8,
+	                      .size = SIZE_DEFAULT,
+	                      .iterations = 3,
+	                      .warmup = 1,
+	                      .rounds = 3,
+	                      .hub_links = 8,
 	                      .optimizer = "sgd lr=0.125 momentum=0.5"};
 	struct tensors tensors;
 	struct error err;
 	uint64_t rate;
 	const struct option_spec options[] = {
-		{"lab", 0, OPTION_STRING, &given.lab, "RATE", "make a lab, a rack of workers whose links have this rate, and remove it afterwards"},
+		{"lab", 0, OPTION_STRING, &given.lab, "RATE",
+	     "make a lab, a rack of workers whose links have this rate, and remove it afterwards"},
 		{"workers", 'n', OPTION_U64, &given.workers, "N", "workers (default 8)", .min = 1, .max = 64},
-		{"hub-links", 0, OPTION_DOUBLE, &given.hub_links, "K", "the hub's link in the lab has K times a worker's rate (default 8)"},
-		{"model", 0, OPTION_STRING, &given.model, "NAME", "a model of espalier sim models, or a file (default: equal tensors of --size)"},
+		{"hub-links", 0, OPTION_DOUBLE, &given.hub_links, "K",
+	     "the hub's link in the lab has K times a worker's rate (default 8)"},
+		{"model", 0, OPTION_STRING, &given.model, "NAME",
+	     "a model of espalier sim models, or a file (default: equal tensors of --size)"},
 		{"size", 0, OPTION_BYTES, &given.size, "BYTES", "of the model (default 45 MB, as ResNet-18)", .min = 4096},
-		{"optimizer", 'o', OPTION_STRING, &given.optimizer, "TEXT", "as of hub create (default \"sgd lr=0.125 momentum=0.5\")"},
+		{"optimizer", 'o', OPTION_STRING, &given.optimizer, "TEXT",
+	     "as of hub create (default \"sgd lr=0.125 momentum=0.5\")"},
 		{"iters", 0, OPTION_U64, &given.iterations, "N", "timed iterations of a run (default 3)", .min = 1, .max = 100},
 		{"warmup", 'w', OPTION_U64, &given.warmup, "N", "iterations before them (default 1)", .max = 100},
-		{"rounds", 0, OPTION_U64, &given.rounds, "N", "runs of each configuration, in turns (default 3)", .min = 1, .max = ROUNDS_MOST},
+		{"rounds", 0, OPTION_U64, &given.rounds, "N", "runs of each configuration, in turns (default 3)", .min = 1,
+	     .max = ROUNDS_MOST},
 		{"json", 0, OPTION_FLAG, &given.json, NULL, "print JSON"},
 		{"as", 0, OPTION_STRING, &given.as, "WAY", "be one worker of a run, under a launcher: for the command itself"},
 		{0},
 	};
 	const struct options_usage usage = {
-		COMMAND, "",
-		"Times iterations of training, each a model's gradients in and optimized weights out, and checks every weight:\n\n"
+		COMMAND,
+		"",
+		"Times iterations of training, each a model's gradients in and optimized weights out, and checks every "
+	    "weight:\n\n"
 		"  hub        a parameter hub: on a host of its own in the lab, else on this machine over the loopback\n"
-		"  shards     no hub: allreduce by plan flat (the bytes of shards that live on the workers), and the optimizer on\n"
+		"  shards     no hub: allreduce by plan flat (the bytes of shards that live on the workers), and the optimizer "
+	    "on\n"
 		"             every worker\n"
 		"  allreduce  the same by the plan that Espalier chooses\n"
 		"  gloo ...   Gloo's algorithms, with the time that the optimizer takes on a worker\n"
 		"  loop       without a lab: threads that sum and optimize the same bytes in memory, the bound there\n\n"
 		"The bound in a lab is the least time by the bytes that links carry, with TCP's headers. Where links are not\n"
 		"full ('idle' is near 0) the cores of this machine set the pace, and shares say nothing about the network.",
-		options, 0, 0};
+		options,
+		0,
+		0};
 	int parsed = options_parse(&usage, &argc, argv);
 
 	if (parsed < 0)

@@ -17,7 +17,7 @@ extern const struct cli_command cli_hub_create, cli_hub_remove, cli_hub_status;
 /* The hub itself: espalier hub --listen ... */
 int cli_hub_serve(int argc, char **argv);
 
-/* A connection of an operator, who has the hub's key. */
+/* A connection of an operator that has the hub's key. */
 ESP_CHECKED enum esp_status cli_hub_dial(const char *hub, const char *key_file, uint64_t timeout_seconds,
                                          struct msg_socket *out, uint64_t *out_until_ns, struct error *err);
 

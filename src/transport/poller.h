@@ -1,8 +1,8 @@
 /*
  * poller.h - sleeping until a socket has an edge, or another thread wakes the sleeper.
  *
- * One thread at a time waits; only poller_wake() may be called by others. Any number of transports of that thread may share
- * a poller, so that a process with a hundred jobs has one.
+ * One thread at a time waits; only poller_wake() may be called by others. Any number of transports of that thread may
+ * share a poller, so that a process with a hundred jobs has one.
  *
  * Sockets are watched edge-triggered, for both directions at once and from the beginning: waiting for room to send then
  * costs no system call when it begins and none when it ends, and a bulk transfer is not reported anew on each turn. The

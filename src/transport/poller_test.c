@@ -29,7 +29,7 @@ static void test_wake_ends_sleep(void)
 	poller_fini(&poller);
 }
 
-/* The look of a transport that does not sleep may take the wake from the kernel; the sleep behind it ends all the same. */
+/* A look that does not sleep may take the wake from the kernel; the sleep behind it ends all the same. */
 static void test_wake_outlives_looks(void)
 {
 	struct poller poller;
