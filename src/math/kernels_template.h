@@ -478,13 +478,13 @@ static void bf16_widen_all(float *dst, const void *src, size_t count)
 		dst[i] = f32_of_bits((uint32_t)from[i] << 16);
 }
 
-static INLINE uint32_t f16_pick(bool condition, uint32_t yes, uint32_t no)
+static INLINE uint32_t half_pick(bool condition, uint32_t yes, uint32_t no)
 {
 	uint32_t mask = -(uint32_t)condition;
 	return (yes & mask) | (no & ~mask);
 }
 
-/* To nearest even, as f16_narrow() of the portable level explains it. Sums are numbers or infinities, never NaN. */
+/* To nearest even, as f16_narrow() of the portable level explains it; a NaN becomes a quiet one. */
 static void f16_narrow_all(void *dst, const float *src, size_t count)
 {
 	half_at *to = dst;
@@ -493,8 +493,9 @@ static void f16_narrow_all(void *dst, const float *src, size_t count)
 		uint32_t whole = f32_bits(src[i]), magnitude = whole & 0x7fffffffu;
 		uint32_t tiny = f32_bits(f32_of_bits(magnitude) + 0.5f) - (126u << 23);
 		uint32_t normal = (magnitude - ((127u - 15u) << 23) + 0xfffu + (magnitude >> 13 & 1u)) >> 13;
-		normal = f16_pick((int32_t)magnitude >= 143 << 23, 0x7c00u, normal);
-		to[i] = (uint16_t)(f16_pick((int32_t)magnitude >= 113 << 23, normal, tiny) | (whole >> 16 & 0x8000u));
+		normal = half_pick((int32_t)magnitude >= 143 << 23, 0x7c00u, normal);
+		normal = half_pick((int32_t)magnitude > 255 << 23, 0x7e00u, normal);
+		to[i] = (uint16_t)(half_pick((int32_t)magnitude >= 113 << 23, normal, tiny) | (whole >> 16 & 0x8000u));
 	}
 }
 
@@ -503,8 +504,8 @@ static void bf16_narrow_all(void *dst, const float *src, size_t count)
 	half_at *to = dst;
 	INDEPENDENT
 	for (size_t i = 0; i < count; i++) {
-		uint32_t whole = f32_bits(src[i]);
-		to[i] = (uint16_t)((whole + 0x7fffu + (whole >> 16 & 1u)) >> 16);
+		uint32_t whole = f32_bits(src[i]), nearest = (whole + 0x7fffu + (whole >> 16 & 1u)) >> 16;
+		to[i] = (uint16_t)half_pick((int32_t)(whole & 0x7fffffffu) > 255 << 23, whole >> 16 | 0x40u, nearest);
 	}
 }
 

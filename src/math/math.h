@@ -97,6 +97,13 @@ bool math_finish_needed(enum esp_op op);
 bool math_finish_valid(enum esp_type type, enum esp_op op, double factor, uint32_t contributors);
 void math_finish(void *data, size_t count, enum esp_type type, enum esp_op op, double factor, uint32_t contributors);
 
+/*
+ * Elements of f16 or bf16 as floats, which is exact, and floats as such elements, rounded to nearest even; a NaN stays one.
+ * f32 is copied. dst and src do not overlap, and need not be aligned.
+ */
+void math_widen(enum esp_type type, float *dst, const void *src, size_t count);
+void math_narrow(enum esp_type type, void *dst, const float *src, size_t count);
+
 /* The levels of kernels, for tests and benchmarks: the best one that the CPU has is in use. */
 enum math_level { MATH_PORTABLE, MATH_AVX2, MATH_AVX512 };
 #define MATH_LEVEL_COUNT 3
