@@ -7,39 +7,13 @@
 #include <unistd.h>
 
 #include "cli/hub.h"
+#include "cli/serving.h"
 #include "hub/server/hub_status.h"
 #include "node/observe/http_get.h"
 #include "report/options.h"
 
 #define COMMAND "hub status"
 #define HUBS_MOST 256u
-#define PREFIX "@espalier/"
-
-/* Ports of this user's hubs, by the names of their sockets. */
-static uint32_t find_hubs(uint16_t *ports)
-{
-	FILE *file = fopen("/proc/net/unix", "re");
-	char line[512];
-	uint32_t count = 0;
-
-	while (file && count < HUBS_MOST && fgets(line, sizeof(line), file)) {
-		const char *name = strstr(line, PREFIX);
-		unsigned user, port;
-		char end = '\0';
-		int fields = name ? sscanf(name, PREFIX "%u/hub/%u%c", &user, &port, &end) : 0;
-		bool is_known = false;
-
-		if (fields < 2 || (fields == 3 && end != '\n') || user != (unsigned)geteuid() || port > UINT16_MAX)
-			continue;
-		for (uint32_t i = 0; i < count; i++) /* connections have the name of their listener */
-			is_known |= ports[i] == port;
-		if (!is_known)
-			ports[count++] = (uint16_t)port;
-	}
-	if (file)
-		fclose(file);
-	return count;
-}
 
 /* Prints the answer of one hub. */
 static bool show(uint16_t port, bool json, unsigned patience_ms)
@@ -79,7 +53,7 @@ static int run(int argc, char **argv)
 
 	if (parsed >= 0)
 		return parsed;
-	uint32_t count = find_hubs(ports);
+	uint32_t count = serving_ports("hub", ports, HUBS_MOST);
 	if (count == 0 && !json)
 		puts("No hub of yours runs on this machine.");
 	if (json)
