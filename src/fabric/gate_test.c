@@ -59,6 +59,23 @@ static void test_bound(void)
 	CHECK(gate_offer(&gate, &third, &result) == ESP_ETIMEOUT && result.why == GATE_LATE_OFFER && result.delay == 2);
 }
 
+/* A position that does not come holds up none behind it. */
+static void test_given_up(void)
+{
+	struct gate gate;
+	struct gate_result result;
+	struct gate_offer offers[] = {offer(0, 1, 5, 1), offer(1, 1, 0, 2), offer(2, 1, 5, 3), offer(3, 1, 5, 4)};
+
+	gate_init(&gate, 4, 3);
+	gate.version = 5;
+	CHECK(gate_offer(&gate, &offers[0], &result) == ESP_OK && gate_offer(&gate, &offers[1], &result) == ESP_ETIMEOUT);
+	CHECK(gate_offer(&gate, &offers[2], &result) == ESP_OK && gate_offer(&gate, &offers[3], &result) == ESP_OK);
+	CHECK(gate_whole(&gate, 3, 0) && gate_gone(&gate, 2, &result) && !gate_next(&gate, 0, &result));
+	CHECK(gate_whole(&gate, 0, 0));
+	expect(&gate, 0, 0, GATE_APPLIED, 1);
+	expect(&gate, 0, 3, GATE_APPLIED, 2);
+}
+
 static void test_patience(void)
 {
 	struct gate gate;
@@ -181,6 +198,7 @@ int main(int argc, char **argv)
 
 	test_decided_order();
 	test_bound();
+	test_given_up();
 	test_patience();
 	test_gone_and_bad();
 	for (uint64_t seed = first; seed < first + count; seed++)

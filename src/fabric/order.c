@@ -156,6 +156,7 @@ static void send_next(struct batch *batch, struct order_update *update, bool is_
 	if (is_forced && is_overtaken(batch, update)) {
 		calendar_rollback(batch->calendar, mark);
 		update->fate = ORDER_OVERTAKEN;
+		update->place = batch->sent + 1;
 		return;
 	}
 	update->place = ++batch->sent;

@@ -33,7 +33,7 @@ struct order_update {
 	bool has_waited;
 	/* the result */
 	uint8_t fate;       /* enum order_fate */
-	uint32_t place;     /* from 1; of ORDER_SENT */
+	uint32_t place;     /* from 1; of ORDER_SENT; of ORDER_OVERTAKEN the one that it would have had */
 	uint32_t booking;   /* of ORDER_SENT; the caller's to give back */
 	struct calendar_span span;
 	bool is_forced;     /* it was next by its deadline */

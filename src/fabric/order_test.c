@@ -152,6 +152,29 @@ static bool is_rest(uint32_t i, uint32_t place)
 	return updates[i].fate == ORDER_SENT && updates[i].place >= place;
 }
 
+/* An update that was dropped as it would hold up others: some other one would have been there before it. */
+static void check_overtaken(struct calendar *fresh, uint32_t count, uint32_t place)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		const struct order_update *own = &updates[i];
+		uint64_t mark = calendar_mark(fresh);
+		struct calendar_span span;
+		bool is_overtaken = false;
+
+		if (own->fate != ORDER_OVERTAKEN || own->place != place)
+			continue;
+		CHECK(own->is_forced && calendar_take(fresh, &own->path, own->from, own->bytes, &span) != CALENDAR_NONE);
+		for (uint32_t j = 0; j < count; j++) {
+			const struct order_update *other = &updates[j];
+
+			if (j != i && (is_rest(j, place) || (other->fate == ORDER_OVERTAKEN && other->place >= place)))
+				is_overtaken |= calendar_fit(fresh, &other->path, other->from, other->bytes) < span.end;
+		}
+		CHECK_MSG(is_overtaken, "update %u was dropped and would hold up no other", i);
+		calendar_rollback(fresh, mark);
+	}
+}
+
 /*
  * Replays the order on a fresh calendar. A pick that deadlines do not force is there before all others that were sent
  * later and have waited as long; a forced one is due with so many others that one of them has to be next.
@@ -164,6 +187,7 @@ static void check_order(struct calendar *fresh, uint32_t count, uint32_t sent)
 		uint64_t end = calendar_fit(fresh, &own->path, own->from, own->bytes);
 		struct calendar_span span;
 
+		check_overtaken(fresh, count, place);
 		CHECK_MSG(own->deadline >= place, "update %u with deadline %" PRId64 " is at place %u", picked, own->deadline, place);
 		CHECK_U64(own->span.end, end);
 		for (uint32_t i = 0; i < count; i++) {
