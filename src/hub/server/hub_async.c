@@ -39,14 +39,6 @@ void hub_async_stop(struct hub_session *session)
 
 /* ---- results ---- */
 
-static void count_delay(struct hub_async *async, const struct gate_result *result)
-{
-	uint64_t part = (result->delay - 1) * HUB_ASYNC_DELAYS / async->gate.bound;
-
-	async->delays[part]++;
-	async->delay_sum += result->delay;
-}
-
 static void tell(struct hub_async *async, const struct gate_result *result)
 {
 	struct hub_conn *conn = async->session->workers[result->worker].conn;
@@ -65,8 +57,7 @@ static void settle(struct hub_async *async, const struct gate_result *result)
 		.kind = result->why == GATE_APPLIED ? HUB_LANE_APPLY : HUB_LANE_DROP, .worker = result->worker, .fd = -1};
 
 	async->whole[result->worker] = 0;
-	if (result->why == GATE_APPLIED)
-		count_delay(async, result);
+	async->delay_sum += result->why == GATE_APPLIED ? result->delay : 0;
 	if (hub_session_tell_lanes(async->session, &msg))
 		tell(async, result);
 }

@@ -12,9 +12,6 @@
 #include "fabric/gate.h"
 #include "hub/server/hub_session.h"
 
-/* Delays are counted in so many equal parts of the bound. */
-#define HUB_ASYNC_DELAYS 10u
-
 struct hub_async {
 	struct loop_timer timer;   /* first member: the gate's */
 	struct hub_session *session;
@@ -22,8 +19,7 @@ struct hub_async {
 	uint64_t lanes;            /* that have chunks, as a bit set */
 	uint64_t whole[STORE_WORKERS_MOST]; /* lanes that have all of the worker's update */
 	uint64_t granted_ns[STORE_WORKERS_MOST], took_ns[STORE_WORKERS_MOST];
-	uint64_t delays[HUB_ASYNC_DELAYS];
-	uint64_t delay_sum;
+	uint64_t delay_sum; /* of applied updates */
 };
 
 /* When the session runs. ESP_ENOMEM. */
