@@ -1,13 +1,11 @@
 /*
  * sched_program.c - workers of an asynchronous job for sched_cli_test.py.
  *
- * sched_program WHAT [ARGUMENT]: a worker of the job whose ticket ESP_HUB_TICKET names. The optimizer is SGD with lr 1 and
- * every gradient is 1, so weights tell their version; every read and every result is checked. Prints a line of counts.
- *     until N        updates until the model has version N
- *     slow N         the same, but the last worker offers each of its updates when it is too late, and checks that no byte
- *                    of it is sent
- *     die N          the same, but worker 1 kills itself after some updates
- *     file PATH      updates until there is such a file; prints "ready" after the first one
+ * sched_program WHAT [ARGUMENT]: a worker of the job whose ticket ESP_HUB_TICKET names. The optimizer is SGD with lr 1
+ * and every gradient is 1, so weights tell their version; every read and every result is checked. Prints a line of
+ * counts. until N        updates until the model has version N slow N         the same, but the last worker offers each
+ * of its updates when it is too late, and checks that no byte of it is sent die N          the same, but worker 1 kills
+ * itself after some updates file PATH      updates until there is such a file; prints "ready" after the first one
  *     elements N     two updates of a model of N elements
  *     misuse         calls that are refused
  */
@@ -66,8 +64,11 @@ static void begin(struct worker *worker, uint64_t elements)
 			worker->weights[t][i] = BASE;
 			worker->gradients[t][i] = 1;
 		}
-		tensors[t] = (struct esp_hub_tensor){.struct_size = sizeof(tensors[t]), .name = names[t], .count = worker->counts[t],
-		                                     .type = ESP_F32, .weights = worker->weights[t]};
+		tensors[t] = (struct esp_hub_tensor){.struct_size = sizeof(tensors[t]),
+		                                     .name = names[t],
+		                                     .count = worker->counts[t],
+		                                     .type = ESP_F32,
+		                                     .weights = worker->weights[t]};
 	}
 	if (esp_hub_init(worker->hub, tensors, TENSORS) != ESP_OK)
 		fail("init");
@@ -85,15 +86,18 @@ static void read_model(struct worker *worker)
 		for (uint64_t i = 0; i < worker->counts[t]; i++) {
 			float version = BASE - worker->weights[t][i];
 
-			check(version == floorf(version) && version >= (float)worker->version, "a weight has a version of the model");
+			check(version == floorf(version) && version >= (float)worker->version,
+			      "a weight has a version of the model");
 		}
 	}
 }
 
 static struct esp_hub_result update(struct worker *worker, uint64_t from)
 {
-	const struct esp_hub_update given = {.struct_size = sizeof(given), .gradients = (const void *const *)worker->gradients,
-	                                     .computed_from = from, .norm = 1};
+	const struct esp_hub_update given = {.struct_size = sizeof(given),
+	                                     .gradients = (const void *const *)worker->gradients,
+	                                     .computed_from = from,
+	                                     .norm = 1};
 	struct esp_hub_result result = ESP_HUB_RESULT_INIT;
 
 	if (esp_hub_update(worker->hub, &given, &result) != ESP_OK)
@@ -101,7 +105,8 @@ static struct esp_hub_result update(struct worker *worker, uint64_t from)
 	worker->fates[result.fate]++;
 	worker->scheduled += result.position > 0;
 	if (result.fate == ESP_HUB_APPLIED) {
-		check(result.version - from == result.delay, "the delay is the version after applying minus the one computed from");
+		check(result.version - from == result.delay,
+		      "the delay is the version after applying minus the one computed from");
 		check(result.delay >= 1 && result.delay <= esp_hub_delay_bound(worker->hub), "the delay is within the bound");
 	}
 	return result;
@@ -130,15 +135,18 @@ static void be_late(struct worker *worker, uint64_t target)
 		return;
 	before = sent_bytes(worker);
 	struct esp_hub_result result = update(worker, from);
-	check(result.fate == ESP_HUB_LATE_AT_SOURCE && result.delay > esp_hub_delay_bound(worker->hub), "a late update is dropped at its source");
+	check(result.fate == ESP_HUB_LATE_AT_SOURCE && result.delay > esp_hub_delay_bound(worker->hub),
+	      "a late update is dropped at its source");
 	check(sent_bytes(worker) - before < worker->counts[1], "no byte of it is sent");
 }
 
 static void end(struct worker *worker)
 {
-	printf("worker %u: applied %" PRIu64 " source %" PRIu64 " offer %" PRIu64 " hub %" PRIu64 " scheduled %" PRIu64 " version %" PRIu64 "\n",
+	printf("worker %u: applied %" PRIu64 " source %" PRIu64 " offer %" PRIu64 " hub %" PRIu64 " scheduled %" PRIu64
+	       " version %" PRIu64 "\n",
 	       esp_hub_worker(worker->hub), worker->fates[ESP_HUB_APPLIED], worker->fates[ESP_HUB_LATE_AT_SOURCE],
-	       worker->fates[ESP_HUB_LATE_AT_OFFER], worker->fates[ESP_HUB_LATE_AT_HUB], worker->scheduled, worker->version);
+	       worker->fates[ESP_HUB_LATE_AT_OFFER], worker->fates[ESP_HUB_LATE_AT_HUB], worker->scheduled,
+	       worker->version);
 	esp_hub_close(worker->hub);
 }
 
@@ -180,8 +188,10 @@ static void misuse(struct worker *worker)
 	struct esp_hub_result result = ESP_HUB_RESULT_INIT;
 	uint64_t version;
 
-	check(esp_hub_update(NULL, &given, &result) == ESP_EINVAL && esp_hub_update(worker->hub, NULL, &result) == ESP_EINVAL &&
-	      esp_hub_update(worker->hub, &given, NULL) == ESP_EINVAL, "NULL is refused");
+	check(esp_hub_update(NULL, &given, &result) == ESP_EINVAL &&
+	          esp_hub_update(worker->hub, NULL, &result) == ESP_EINVAL &&
+	          esp_hub_update(worker->hub, &given, NULL) == ESP_EINVAL,
+	      "NULL is refused");
 	given.norm = -1;
 	check(esp_hub_update(worker->hub, &given, &result) == ESP_EINVAL, "a negative norm is refused");
 	given.norm = (double)NAN;

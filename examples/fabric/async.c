@@ -1,9 +1,11 @@
 /*
- * async.c - linear regression by asynchronous updates: the last worker is four times slower than the others, which do not wait for it.
+ * async.c - linear regression by asynchronous updates: the last worker is four times slower than the others, which do
+ * not wait for it.
  *
  *     espalier hub --listen 127.0.0.1:7700 --key-file hub.key &
  *     espalier sched --listen 127.0.0.1:7900 --key-file hub.key --batch 20ms &
- *     espalier hub create line --workers 4 --mode async --delay-bound 8 --sched 127.0.0.1:7900 --optimizer "sgd lr=0.02"
+ *     espalier hub create line --workers 4 --mode async --delay-bound 8 --sched 127.0.0.1:7900 \
+ *         --optimizer "sgd lr=0.3"
  *     ESP_HUB_TICKET=line.ticket espalier run -n 4 -- build/examples/fabric/async
  *
  * Each worker prints what became of its updates, and how far the weights are from the true ones.
@@ -16,7 +18,7 @@
 
 #include <espalier/hub.h>
 
-#define FEATURES 4096
+#define FEATURES 1024
 #define NONZEROS 64  /* features of a sample that are not zero */
 #define SAMPLES 8    /* of a worker in one step */
 #define STEPS 150    /* of a fast worker */
@@ -126,11 +128,12 @@ int main(int argc, char **argv)
 		delays += result.fate == ESP_HUB_APPLIED ? result.delay : 0;
 	}
 	if (status == 0 && esp_hub_model(hub, to, &version) == ESP_OK)
-		printf("worker %u of %u%s: %u updates applied with a delay of %.1f on average, dropped: %u at the source, %u when "
-		       "offered, %u at the hub; mean squared distance %.4f at version %llu\n", worker, esp_hub_workers(hub),
-		       is_slow ? ", slow" : "", fates[ESP_HUB_APPLIED],
-		       fates[ESP_HUB_APPLIED] > 0 ? (double)delays / fates[ESP_HUB_APPLIED] : 0.0, fates[ESP_HUB_LATE_AT_SOURCE],
-		       fates[ESP_HUB_LATE_AT_OFFER], fates[ESP_HUB_LATE_AT_HUB], distance(weights), (unsigned long long)version);
+		printf(
+			"worker %u of %u%s: %u updates applied with a delay of %.1f on average, dropped: %u at the source, %u when "
+			"offered, %u at the hub; mean squared distance %.4f at version %llu\n",
+			worker, esp_hub_workers(hub), is_slow ? ", slow" : "", fates[ESP_HUB_APPLIED],
+			fates[ESP_HUB_APPLIED] > 0 ? (double)delays / fates[ESP_HUB_APPLIED] : 0.0, fates[ESP_HUB_LATE_AT_SOURCE],
+			fates[ESP_HUB_LATE_AT_OFFER], fates[ESP_HUB_LATE_AT_HUB], distance(weights), (unsigned long long)version);
 	esp_hub_close(hub);
 	return status;
 }

@@ -125,9 +125,9 @@ ESP_API enum esp_status esp_hub_set(struct esp_hub *hub, uint32_t group, const c
 ESP_API const char *esp_hub_optimizer(struct esp_hub *hub, uint32_t group);
 
 /*
- * Asynchronous jobs ('espalier hub create --mode async --delay-bound T'). Each worker's update of the whole model is a round
- * of its own: the hub's optimizer runs with it alone, undivided, and the model's version rises by one. Workers never wait
- * for each other, and one that dies ends nothing but its own update:
+ * Asynchronous jobs ('espalier hub create --mode async --delay-bound T'). Each worker's update of the whole model is a
+ * round of its own: the hub's optimizer runs with it alone, undivided, and the model's version rises by one. Workers
+ * never wait for each other, and one that dies ends nothing but its own update:
  *
  *     while (...) {
  *         esp_hub_model(hub, weights, &version);            // weights[t]: of tensor t
@@ -137,9 +137,9 @@ ESP_API const char *esp_hub_optimizer(struct esp_hub *hub, uint32_t group);
  *     }
  *
  * The *delay* of an update is the version after it minus the version of the weights that it was computed from; a lone
- * worker's updates have 1. The hub applies none whose delay would be above T. Where the job has a scheduler (--sched), it
- * orders the updates by their deadlines and by the links, and drops some before a byte of them is sent; a worker that
- * cannot reach it offers its updates to the hub directly.
+ * worker's updates have 1. The hub applies none whose delay would be above T. Where the job has a scheduler (--sched),
+ * it orders the updates by their deadlines and by the links, and drops some before a byte of them is sent; a worker
+ * that cannot reach it offers its updates to the hub directly.
  *
  * The weights of all tensors as they are now. *out_version: every chunk of them has at least this version.
  * ESP_EUNSUPPORTED: the job trains in rounds.
@@ -158,9 +158,9 @@ struct esp_hub_update {
 /* What has become of an update. */
 enum esp_hub_fate {
 	ESP_HUB_APPLIED = 0,
-	ESP_HUB_LATE_AT_SOURCE = 1, /* dropped by the scheduler: it would be too late, or hold up others. No byte was sent     */
-	ESP_HUB_LATE_AT_OFFER = 2,  /* dropped by the hub when it was offered: too late already. No byte was sent              */
-	ESP_HUB_LATE_AT_HUB = 3     /* dropped by the hub: others were applied while it was sent                               */
+	ESP_HUB_LATE_AT_SOURCE = 1, /* dropped by the scheduler: too late, or it would hold up others. No byte was sent */
+	ESP_HUB_LATE_AT_OFFER = 2,  /* dropped by the hub when it was offered: too late already. No byte was sent       */
+	ESP_HUB_LATE_AT_HUB = 3     /* dropped by the hub: others were applied while it was sent                        */
 };
 
 struct esp_hub_result {
@@ -173,7 +173,7 @@ struct esp_hub_result {
 #define ESP_HUB_RESULT_INIT ESP_INIT(struct esp_hub_result)
 
 /*
- * Gives an update of all tensors to the hub and returns when it is applied as a whole, or dropped: ESP_OK in both cases.
+ * Gives an update of all tensors to the hub and returns when it is applied as a whole, or dropped: ESP_OK in both.
  * One call at a time. ESP_EUNSUPPORTED: the job trains in rounds; ESP_EINVAL: a norm that is negative or no number;
  * ESP_ETIMEOUT, ESP_EPEER and others as of esp_hub_push().
  */

@@ -1,6 +1,6 @@
 /*
- * hub_update.c - asynchronous updates of espalier/hub.h: announced to the scheduler, if the job has one, then given to the
- * hub.
+ * hub_update.c - asynchronous updates of espalier/hub.h: announced to the scheduler, if the job has one, then given to
+ * the hub.
  */
 #include <assert.h>
 #include <errno.h>

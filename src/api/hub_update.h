@@ -1,5 +1,6 @@
 /*
- * hub_update.h - the state of a worker's asynchronous updates, and what hub_update.c needs of hub.c. Private to src/api.
+ * hub_update.h - the state of a worker's asynchronous updates, and what hub_update.c needs of hub.c. Private to
+ * src/api.
  */
 #ifndef API_HUB_UPDATE_H
 #define API_HUB_UPDATE_H

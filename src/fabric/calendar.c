@@ -8,7 +8,7 @@
 
 #define PARTS_EACH 4u /* of a booking, in the average */
 
-/* What is left of a link from a time on; below 0 where its rate has fallen below what is booked. */
+/* The rest of a link from a time on; below 0 where its rate has fallen below what is booked. */
 struct step {
 	uint64_t at;
 	int64_t left, rate;
@@ -74,9 +74,10 @@ static bool allocate(struct calendar *calendar)
 enum esp_status calendar_open(uint32_t links, uint32_t steps, uint32_t bookings, struct calendar **out,
                               struct error *err)
 {
-	if (links < 1 || links > CALENDAR_LINKS_MOST || steps < 4 || steps > 1u << 20 || bookings < 1 || bookings > 1u << 20)
-		return error_set(err, ESP_EINVAL, "a calendar of %u links, %u steps and %u bookings is out of range", links, steps,
-		                 bookings);
+	if (links < 1 || links > CALENDAR_LINKS_MOST || steps < 4 || steps > 1u << 20 || bookings < 1 ||
+	    bookings > 1u << 20)
+		return error_set(err, ESP_EINVAL, "a calendar of %u links, %u steps and %u bookings is out of range", links,
+		                 steps, bookings);
 	struct calendar *calendar = calloc(1, sizeof(*calendar));
 	if (!calendar)
 		return error_set(err, ESP_ENOMEM, "no memory for a calendar");
@@ -265,7 +266,7 @@ static void walk_begin(struct walk *walk, const struct calendar *calendar, const
 	look(walk);
 }
 
-/* What is left of the bytes once the bottleneck changes; *out_end is set if nothing is. */
+/* The rest of the bytes once the bottleneck changes; *out_end is set if nothing is. */
 static uint64_t send(const struct walk *walk, uint64_t bytes, uint64_t *out_end)
 {
 	if (walk->rate == 0)

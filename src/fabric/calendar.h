@@ -1,9 +1,10 @@
 /*
- * calendar.h - what is left of each link over time: transfers are booked on it, and bookings are given back.
+ * calendar.h - the rest of each link over time: transfers are booked on it, and bookings are given back.
  *
  * A link has a rate that may change at any time; a booking takes the bottleneck of its path at each moment until all of
- * its bytes are through, so transfers that are booked one after the other never exceed a link. Time is nanoseconds, sizes
- * are bytes, rates are bytes per second, all integers. Pure: no I/O, no clock; nothing is allocated after opening.
+ * its bytes are through, so transfers that are booked one after the other never exceed a link. Time is nanoseconds,
+ * sizes are bytes, rates are bytes per second, all integers. Pure: no I/O, no clock; nothing is allocated after
+ * opening.
  */
 #ifndef FABRIC_CALENDAR_H
 #define FABRIC_CALENDAR_H
@@ -67,7 +68,7 @@ void calendar_give_back(struct calendar *calendar, uint32_t booking, uint64_t fr
 /* The parts of a booking, in order: *at begins as 0. False: there are no more. */
 bool calendar_part(const struct calendar *calendar, uint32_t booking, uint32_t *at, struct calendar_part *out);
 
-/* Bookings that are made from here on can be undone together; marks nest. None that is older is given back meanwhile. */
+/* Bookings made from here on can be undone together; marks nest. None that is older is given back meanwhile. */
 uint64_t calendar_mark(const struct calendar *calendar);
 void calendar_rollback(struct calendar *calendar, uint64_t mark);
 

@@ -69,7 +69,8 @@ static void test_refused(void)
 	struct calendar *calendar;
 	struct error err;
 
-	CHECK(calendar_open(0, 64, 1, &calendar, &err) == ESP_EINVAL && calendar_open(1, 1, 1, &calendar, &err) == ESP_EINVAL);
+	CHECK(calendar_open(0, 64, 1, &calendar, &err) == ESP_EINVAL &&
+	      calendar_open(1, 1, 1, &calendar, &err) == ESP_EINVAL);
 	calendar = open_calendar(1);
 	const struct calendar_path path = {1, {0}};
 	struct calendar_span span;
@@ -92,7 +93,8 @@ struct model {
 };
 
 /* Whole seconds and whole megabytes, so that rounding plays no part. */
-static uint64_t model_take(struct model *model, const struct calendar_path *path, uint64_t from, uint64_t bytes, bool books)
+static uint64_t model_take(struct model *model, const struct calendar_path *path, uint64_t from, uint64_t bytes,
+                           bool books)
 {
 	for (uint64_t t = from; t < SECONDS; t++) {
 		uint64_t rate = UINT64_MAX;
@@ -153,7 +155,8 @@ static void play(uint64_t seed)
 		uint64_t end = model_take(&model, &path, from, bytes, true);
 		CHECK_U64(calendar_fit(calendar, &path, from * NS_PER_S, bytes), end);
 		CHECK(calendar_take(calendar, &path, from * NS_PER_S, bytes, &span) != CALENDAR_NONE && span.end == end);
-		CHECK_U64(calendar_fit(calendar, &path, from * NS_PER_S, 3 * MB), model_take(&model, &path, from, 3 * MB, false));
+		CHECK_U64(calendar_fit(calendar, &path, from * NS_PER_S, 3 * MB),
+		          model_take(&model, &path, from, 3 * MB, false));
 		if (rng_chance(&rng, 1, 3)) {
 			calendar_rollback(calendar, mark);
 			model = copy;

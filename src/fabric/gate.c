@@ -6,8 +6,10 @@
 
 const char *gate_why_name(uint8_t why)
 {
-	static const char *const names[GATE_WHYS] = {
-		[GATE_APPLIED] = "applied", [GATE_LATE_OFFER] = "late offer", [GATE_LATE] = "late", [GATE_GONE] = "worker gone"};
+	static const char *const names[GATE_WHYS] = {[GATE_APPLIED] = "applied",
+	                                             [GATE_LATE_OFFER] = "late offer",
+	                                             [GATE_LATE] = "late",
+	                                             [GATE_GONE] = "worker gone"};
 
 	assert(why < GATE_WHYS);
 	return names[why];
@@ -77,7 +79,8 @@ enum esp_status gate_offer(struct gate *gate, const struct gate_offer *offer, st
 	if (delay_now(gate, offer) > gate->bound) {
 		if (offer->position > 0 && offer->epoch == gate->epoch)
 			give_up(gate, offer->position);
-		*out = (struct gate_result){offer->worker, offer->number, GATE_LATE_OFFER, gate->version, delay_now(gate, offer)};
+		*out =
+			(struct gate_result){offer->worker, offer->number, GATE_LATE_OFFER, gate->version, delay_now(gate, offer)};
 		gate->count[GATE_LATE_OFFER]++;
 		return ESP_ETIMEOUT;
 	}
@@ -140,7 +143,7 @@ static bool has_turn(const struct gate *gate, const struct gate_update *update, 
 	return !has_place(gate, update) || update->offer.position <= gate->next || is_impatient(update, now);
 }
 
-/* Those without a place first: they were whole before they could be ordered. Then by position. */
+/* Updates without a place first: they were whole before they could be ordered. Then by position. */
 static uint32_t first_in_turn(const struct gate *gate, uint64_t now)
 {
 	uint32_t first = NO_WORKER;

@@ -10,8 +10,8 @@
  *                   └── its worker is gone ──> dropped
  *
  * Delay is the version after applying minus the version computed from; none above the bound is ever applied. An update
- * with a position of a scheduler's order waits for those before it, up to its patience; one without is applied when it is
- * whole. Positions count from 1 in each epoch, which is one life of a scheduler. Pure: no I/O, time is an argument.
+ * with a position of a scheduler's order waits for those before it, up to its patience; one without is applied when it
+ * is whole. Positions count from 1 in each epoch, which is one life of a scheduler. Pure: no I/O, time is an argument.
  */
 #ifndef FABRIC_GATE_H
 #define FABRIC_GATE_H
@@ -65,7 +65,7 @@ struct gate {
 	uint64_t waited, overtaken;            /* applied after a wait; applied after a later position */
 };
 
-/* What has become of an update. */
+/* The end of an update. */
 struct gate_result {
 	uint32_t worker;
 	uint64_t number;
@@ -78,8 +78,8 @@ struct gate_result {
 void gate_init(struct gate *gate, uint32_t workers, uint32_t bound);
 
 /*
- * ESP_OK: the worker may send. ESP_ETIMEOUT: too late, *out says so. ESP_ECORRUPT: a number that is not greater than the
- * worker's latest, a version that there is not yet, or the worker's former update is under way.
+ * ESP_OK: the worker may send. ESP_ETIMEOUT: too late, *out says so. ESP_ECORRUPT: a number that is not greater than
+ * the worker's latest, a version that there is not yet, or the worker's former update is under way.
  */
 ESP_CHECKED enum esp_status gate_offer(struct gate *gate, const struct gate_offer *offer, struct gate_result *out);
 /* All of the worker's update is there. False: it has none that sends. */

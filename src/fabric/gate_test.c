@@ -98,7 +98,8 @@ static void test_gone_and_bad(void)
 {
 	struct gate gate;
 	struct gate_result result;
-	struct gate_offer first = offer(0, 7, 0, 1), second = offer(1, 1, 0, 2), future = offer(1, 2, 5, 0), again = offer(0, 7, 0, 0);
+	struct gate_offer first = offer(0, 7, 0, 1), second = offer(1, 1, 0, 2), future = offer(1, 2, 5, 0),
+					  again = offer(0, 7, 0, 0);
 
 	gate_init(&gate, 2, 4);
 	CHECK(gate_offer(&gate, &first, &result) == ESP_OK && gate_offer(&gate, &second, &result) == ESP_OK);
@@ -139,7 +140,8 @@ static void end(struct play *play, const struct gate_result *result)
 static void play_offer(struct play *play, uint32_t worker)
 {
 	struct gate_result result;
-	struct gate_offer one = {.worker = worker, .number = ++play->numbers[worker], .patience_ns = rng_below(&play->rng, PATIENCE)};
+	struct gate_offer one = {
+		.worker = worker, .number = ++play->numbers[worker], .patience_ns = rng_below(&play->rng, PATIENCE)};
 
 	if (rng_chance(&play->rng, 1, 50)) {
 		play->epoch++;

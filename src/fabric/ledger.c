@@ -29,15 +29,16 @@ void ledger_init(struct ledger *ledger, uint32_t workers, uint32_t bound)
 	*ledger = (struct ledger){.workers = workers, .bound = bound};
 }
 
-enum esp_status ledger_ready(struct ledger *ledger, uint32_t worker, const struct ledger_update *update, struct error *err)
+enum esp_status ledger_ready(struct ledger *ledger, uint32_t worker, const struct ledger_update *update,
+                             struct error *err)
 {
 	if (worker >= ledger->workers)
 		return error_set(err, ESP_EINVAL, "there is no worker %u of %u", worker, ledger->workers);
 	if (ledger->updates[worker].state != LEDGER_NONE)
 		return error_set(err, ESP_EINVAL, "worker %u announced an update before its former one had ended", worker);
 	if (update->number <= ledger->last[worker])
-		return error_set(err, ESP_EINVAL, "worker %u announced update %" PRIu64 " after %" PRIu64, worker, update->number,
-		                 ledger->last[worker]);
+		return error_set(err, ESP_EINVAL, "worker %u announced update %" PRIu64 " after %" PRIu64, worker,
+		                 update->number, ledger->last[worker]);
 	if (update->bytes == 0 || update->bytes > CALENDAR_BYTES_MOST)
 		return error_set(err, ESP_EINVAL, "worker %u announced an update of %" PRIu64 " bytes", worker, update->bytes);
 	if (!(update->norm >= 0) || isinf(update->norm))

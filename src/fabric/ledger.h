@@ -1,5 +1,5 @@
 /*
- * ledger.h - what a scheduler knows of each worker's update, and what has become of all of them.
+ * ledger.h - each worker's update as its scheduler knows it, and counts of how all updates have ended.
  *
  *     none ── the worker announces it ──> READY ──┬── DECIDED ──┬── APPLIED
  *                                          └──────┴─────────────┴── DROPPED, with the reason
@@ -62,8 +62,8 @@ struct ledger {
 
 void ledger_init(struct ledger *ledger, uint32_t workers, uint32_t bound);
 /*
- * ESP_EINVAL, with what is wrong: an unknown worker, a size of 0, a norm that is negative or no number, a number that is
- * not greater than the former one, or an update while the former one has not ended.
+ * ESP_EINVAL, with what is wrong: an unknown worker, a size of 0, a norm that is negative or no number, a number that
+ * is not greater than the former one, or an update while the former one has not ended.
  */
 ESP_CHECKED enum esp_status ledger_ready(struct ledger *ledger, uint32_t worker, const struct ledger_update *update,
                                          struct error *err);

@@ -99,7 +99,8 @@ static void drop_hopeless(struct batch *batch)
 
 /* ---- picks ---- */
 
-/* Among those that are due within so many places (0: all), one that has waited, if any, and the one that is there first. */
+/* Among those that are due within so many places (0: all), one that has waited, if any, and the one that is there
+ * first. */
 static uint32_t shortest(const struct batch *batch, uint32_t places)
 {
 	uint32_t best = NO_UPDATE;

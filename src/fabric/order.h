@@ -1,13 +1,13 @@
 /*
- * order.h - in which order the updates of a batch are sent, and which are dropped at their workers (algorithms 1 and 2).
+ * order.h - the order in which a batch's updates are sent, and which are dropped at their workers (algorithms 1, 2).
  *
  *     shortest first   the update that would be there first, given what is booked, is next
  *     deadlines        an update with deadline d is one of the next d that are applied
  *     look-ahead       an update that is next by its deadline alone, and would come after its successor, is dropped
  *
- * An update is next by its deadline as soon as as many updates are due within the next m places as there are places. More
- * than m due within m places cannot all be in time: the slowest is dropped. An update that has waited is preferred to
- * shorter ones, but not to deadlines. Books what it orders on the calendar. Pure.
+ * An update is next by its deadline as soon as as many updates are due within the next m places as there are places.
+ * More than m due within m places cannot all be in time: the slowest is dropped. An update that has waited is preferred
+ * to shorter ones, but not to deadlines. Books what it orders on the calendar. Pure.
  */
 #ifndef FABRIC_ORDER_H
 #define FABRIC_ORDER_H

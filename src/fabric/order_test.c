@@ -1,6 +1,6 @@
 /*
- * Orders: figure 5, ties, updates that wait; random batches by a checker that knows the rules and not the algorithm; and
- * all orders of up to five updates.
+ * Orders: figure 5, ties, updates that wait; random batches by a checker that knows the rules and not the algorithm;
+ * and all orders of up to five updates.
  */
 #define TEST_OPTIONS "--seed", "--seeds"
 #include "base/check.h"
@@ -49,7 +49,8 @@ static void test_figure_5(void)
 static void test_rules(void)
 {
 	struct calendar *calendar = open_calendar();
-	struct order_update crowd[] = {update(0, 30, 1), update(1, 10, 1), update(2, 20, 1), update(3, 5, 0), update(4, 5, 9)};
+	struct order_update crowd[] = {update(0, 30, 1), update(1, 10, 1), update(2, 20, 1), update(3, 5, 0),
+	                               update(4, 5, 9)};
 	struct order_update waits[] = {update(0, 30, 9), update(1, 10, 9), update(2, 20, 9)};
 	struct order_update tied[] = {update(0, 30, 2), update(1, 20, 2), update(2, 10, 9)};
 
@@ -124,7 +125,8 @@ static void check_capacity(const struct calendar *calendar, uint32_t count)
 			bytes += (uint64_t)((unsigned __int128)part->rate * (part->to - part->from) / NS_PER_S) + 1;
 			parts[n].worker = i;
 		}
-		CHECK_MSG(bytes >= updates[i].bytes, "update %u: %" PRIu64 " of %" PRIu64 " bytes are booked", i, bytes, updates[i].bytes);
+		CHECK_MSG(bytes >= updates[i].bytes, "update %u: %" PRIu64 " of %" PRIu64 " bytes are booked", i, bytes,
+		          updates[i].bytes);
 	}
 	for (uint32_t i = 0; i < n; i++) {
 		uint64_t all = 0, at = parts[i].part.from;
@@ -188,7 +190,8 @@ static void check_order(struct calendar *fresh, uint32_t count, uint32_t sent)
 		struct calendar_span span;
 
 		check_overtaken(fresh, count, place);
-		CHECK_MSG(own->deadline >= place, "update %u with deadline %" PRId64 " is at place %u", picked, own->deadline, place);
+		CHECK_MSG(own->deadline >= place, "update %u with deadline %" PRId64 " is at place %u", picked, own->deadline,
+		          place);
 		CHECK_U64(own->span.end, end);
 		for (uint32_t i = 0; i < count; i++) {
 			const struct order_update *other = &updates[i];
@@ -332,13 +335,15 @@ int main(int argc, char **argv)
 		play(seed, calendar, fresh, &counts);
 	printf("%" PRIu64 " batches: %" PRIu64 " sent (%" PRIu64 " by their deadline), dropped: %" PRIu64 " late, %" PRIu64
 	       " crowded, %" PRIu64 " overtaken; batches with drops %" PRIu64 ", with forced picks %" PRIu64
-	       ", with rates that change %" PRIu64 "\n", counts.batches, counts.sent, counts.forced, counts.late, counts.crowded,
-	       counts.overtaken, counts.with_drop, counts.with_forced, counts.with_change);
+	       ", with rates that change %" PRIu64 "\n",
+	       counts.batches, counts.sent, counts.forced, counts.late, counts.crowded, counts.overtaken, counts.with_drop,
+	       counts.with_forced, counts.with_change);
 	for (uint64_t seed = first; seed < first + count; seed++)
 		play_small(seed, calendar, fresh, &ratios);
-	printf("up to 5 updates beside all orders: %" PRIu64 " batches, %" PRIu64 " with as few drops; sum of completion times"
-	       " %.3f of the best in the mean, %.3f at worst\n", ratios.batches, ratios.same_drops,
-	       ratios.sum / (double)ratios.same_drops, ratios.worst);
+	printf("up to 5 updates beside all orders: %" PRIu64 " batches, %" PRIu64
+	       " with as few drops; sum of completion times"
+	       " %.3f of the best in the mean, %.3f at worst\n",
+	       ratios.batches, ratios.same_drops, ratios.sum / (double)ratios.same_drops, ratios.worst);
 	calendar_close(calendar);
 	calendar_close(fresh);
 	return 0;

@@ -57,7 +57,8 @@ static bool rate_is_good(uint64_t rate)
 enum esp_status sched_open(const struct sched_config *config, struct sched **out, struct error *err)
 {
 	if (config->workers < 1 || config->workers > LEDGER_WORKERS_MOST || config->bound < 1)
-		return error_set(err, ESP_EINVAL, "%u workers and a delay bound of %u: out of range", config->workers, config->bound);
+		return error_set(err, ESP_EINVAL, "%u workers and a delay bound of %u: out of range", config->workers,
+		                 config->bound);
 	if (!rate_is_good(config->hub_rate) || !rate_is_good(config->worker_rate) || config->batch_ns < NS_PER_MS ||
 	    config->batch_ns > 60 * NS_PER_S)
 		return error_set(err, ESP_EINVAL, "a rate or the length of a batch is out of range");
@@ -170,8 +171,8 @@ enum esp_status sched_ready(struct sched *sched, uint32_t worker, const struct l
 }
 
 /*
- * A transfer that kept to the rate of its link shows that the link has at least this, and perhaps more; one that fell short
- * shows the rate of the link, unless the hub was slower.
+ * A transfer that kept to the rate of its link shows that the link has at least this, and perhaps more; one that fell
+ * short shows the rate of the link, unless the hub was slower.
  */
 static void learn_rate(struct sched *sched, uint32_t worker, uint64_t bytes, uint64_t took_ns)
 {
@@ -202,10 +203,12 @@ enum esp_status sched_done(struct sched *sched, uint32_t worker, const struct sc
 		return error_set(err, ESP_EINVAL, "there is no worker %u of %u", worker, sched->config.workers);
 	const struct ledger_update *update = &sched->ledger.updates[worker];
 	if (done->end != LEDGER_APPLIED && done->end != LEDGER_LATE_AT_OFFER && done->end != LEDGER_LATE_AT_HUB)
-		return error_set(err, ESP_EINVAL, "worker %u tells of an update that ended in a way that workers do not know", worker);
-	if (done->end == LEDGER_APPLIED && (done->delay == 0 || done->delay > done->version || done->delay > sched->config.bound))
-		return error_set(err, ESP_EINVAL, "worker %u tells of an update with delay %" PRIu64 " at version %" PRIu64, worker,
-		                 done->delay, done->version);
+		return error_set(err, ESP_EINVAL, "worker %u tells of an update that ended in a way that workers do not know",
+		                 worker);
+	if (done->end == LEDGER_APPLIED &&
+	    (done->delay == 0 || done->delay > done->version || done->delay > sched->config.bound))
+		return error_set(err, ESP_EINVAL, "worker %u tells of an update with delay %" PRIu64 " at version %" PRIu64,
+		                 worker, done->delay, done->version);
 	see_time(sched, now);
 	ledger_see(&sched->ledger, done->version);
 	if (update->state != LEDGER_DECIDED || update->number != done->number)

@@ -2,9 +2,9 @@
  * sched.h - the scheduler of one job's updates: workers announce updates, and at the end of each batch it decides which
  * are sent when, at which rate and in which order, and which are dropped at their workers.
  *
- * Links: the hub's, and one of each worker, whose rate is told or follows from what its transfers achieve. What does not
- * begin before the next batch is not booked. A decision has a lease: an update of which nothing is heard by then is given
- * up, and its booking is free again. Pure: no I/O, time is an argument and never goes back.
+ * Links: the hub's, and one of each worker, whose rate is told or follows from what its transfers achieve. What does
+ * not begin before the next batch is not booked. A decision has a lease: an update of which nothing is heard by then is
+ * given up, and its booking is free again. Pure: no I/O, time is an argument and never goes back.
  */
 #ifndef FABRIC_SCHED_H
 #define FABRIC_SCHED_H
@@ -76,7 +76,7 @@ ESP_CHECKED enum esp_status sched_report(struct sched *sched, uint32_t worker, u
 void sched_tick(struct sched *sched, uint64_t now);
 /* When the next batch ends or a lease does; UINT64_MAX: nothing waits. */
 uint64_t sched_due(const struct sched *sched);
-/* What has been decided, one after the other. */
+/* The next decision that has not been handed out. */
 bool sched_next(struct sched *sched, struct sched_decision *out);
 
 const struct ledger *sched_ledger(const struct sched *sched);

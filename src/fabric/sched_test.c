@@ -64,7 +64,8 @@ static void test_batch(void)
 	sched_close(sched);
 }
 
-/* Beside 5 versions that others have decided, an update of version 0 is too late with bound 4; one of version 3 is not. */
+/* Beside 5 versions that others have decided, an update of version 0 is too late with bound 4; one of version 3 is not.
+ */
 static void test_drop(void)
 {
 	struct sched *sched = open_sched(2, 4);
@@ -79,7 +80,7 @@ static void test_drop(void)
 	decision = next(sched);
 	CHECK(decision.worker == 0 && decision.end == LEDGER_APPLIED);
 	CHECK_U64(sched_ledger(sched)->unsent_bytes, MB);
-	ready(sched, 1, 2, 1, MB, BATCH); /* what is decided and not yet applied counts */
+	ready(sched, 1, 2, 1, MB, BATCH); /* an update that is decided and not yet applied counts */
 	sched_tick(sched, 2 * BATCH);
 	decision = next(sched);
 	CHECK(decision.worker == 1 && decision.end == LEDGER_LATE && decision.delay == 5);
@@ -157,8 +158,10 @@ static void test_refused(void)
 		{.number = 0, .bytes = 1}, {.number = 1, .bytes = 0}, {.number = 1, .bytes = UINT64_MAX},
 		{.number = 1, .bytes = 1, .norm = -1}, {.number = 1, .bytes = 1, .norm = (double)NAN},
 		{.number = 1, .bytes = 1, .norm = (double)INFINITY}};
-	const struct sched_done dones[] = {{.number = 1, .end = LEDGER_LATE}, {.number = 1, .version = 3, .delay = 0},
-	                                   {.number = 1, .version = 1, .delay = 2}, {.number = 1, .version = 9, .delay = 2}};
+	const struct sched_done dones[] = {{.number = 1, .end = LEDGER_LATE},
+	                                   {.number = 1, .version = 3, .delay = 0},
+	                                   {.number = 1, .version = 1, .delay = 2},
+	                                   {.number = 1, .version = 9, .delay = 2}};
 	struct sched *sched;
 
 	bad = config, bad.workers = 0;
@@ -255,8 +258,12 @@ static void end(struct world *world, uint32_t worker, uint8_t how, uint64_t dela
 static void offer(struct world *world, uint32_t worker)
 {
 	struct player *player = &world->players[worker];
-	const struct gate_offer wants = {.worker = worker, .number = ++player->number, .computed_from = player->from,
-	                                 .epoch = player->epoch, .position = player->position, .patience_ns = player->patience};
+	const struct gate_offer wants = {.worker = worker,
+	                                 .number = ++player->number,
+	                                 .computed_from = player->from,
+	                                 .epoch = player->epoch,
+	                                 .position = player->position,
+	                                 .patience_ns = player->patience};
 	struct gate_result result;
 
 	player->began = world->now;
@@ -271,7 +278,8 @@ static void offer(struct world *world, uint32_t worker)
 static void ask(struct world *world, uint32_t worker)
 {
 	struct player *player = &world->players[worker];
-	const struct ledger_update update = {.number = ++player->announced, .computed_from = player->from, .bytes = world->bytes};
+	const struct ledger_update update = {
+		.number = ++player->announced, .computed_from = player->from, .bytes = world->bytes};
 
 	player->ready_ns = world->now;
 	player->position = player->rate = 0;
@@ -443,7 +451,8 @@ int main(int argc, char **argv)
 		play(seed, ends, &direct, &restarts, &longest);
 	for (uint8_t end = 0; end < LEDGER_ENDS; end++)
 		printf("%s %" PRIu64 "%s", ledger_end_name(end), ends[end], end + 1 < LEDGER_ENDS ? ", " : "");
-	printf("; %" PRIu64 " without a scheduler, which was started anew %" PRIu64 " times; the longest took %" PRIu64 " ms\n", direct,
-	       restarts, longest / NS_PER_MS);
+	printf("; %" PRIu64 " without a scheduler, which was started anew %" PRIu64 " times; the longest took %" PRIu64
+	       " ms\n",
+	       direct, restarts, longest / NS_PER_MS);
 	return 0;
 }

@@ -102,7 +102,8 @@ static void draw(struct rng *rng, uint8_t type, struct hub_msg *out, uint8_t *ro
 		out->grant = rng_next(rng);
 		break;
 	case HUB_MSG_RESULT:
-		out->result = (struct hub_msg_result){rng_next(rng), rng_next(rng), rng_next(rng), rng_next(rng), (uint8_t)rng_next(rng)};
+		out->result = (struct hub_msg_result){.number = rng_next(rng), .version = rng_next(rng), .delay = rng_next(rng),
+		                                      .took_ns = rng_next(rng), .why = (uint8_t)rng_next(rng)};
 		break;
 	case HUB_MSG_OK:
 	case HUB_MSG_LEAVE:

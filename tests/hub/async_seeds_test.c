@@ -1,8 +1,8 @@
 /*
- * An asynchronous job by seeds: lanes of a hub, its gate, and workers that read, offer, send, and die, in any order of the
- * pieces. Each update is applied once on every chunk or on none, its delay is within the bound by the version that its
- * worker had really read, each read has the weights of one version per chunk, and the end is what the same updates give
- * one after the other, bit for bit.
+ * An asynchronous job by seeds: lanes of a hub, its gate, and workers that read, offer, send, and die, in any order of
+ * the pieces. Each update is applied once on every chunk or on none, its delay is within the bound by the version that
+ * its worker had really read, each read has the weights of one version per chunk, and the end is what the same updates
+ * give one after the other, bit for bit.
  */
 #define TEST_OPTIONS "--seed", "--seeds"
 #include "base/check.h"
@@ -282,7 +282,8 @@ static void settle(const struct gate_result *result)
 	CHECK_U64(result->version, world.applied);
 	CHECK(result->version - worker->read <= world.gate.bound);
 	for (uint32_t i = 0; i < world.layout.elements; i++)
-		world.history[world.applied][i] = world.history[world.applied - 1][i] - gradient(result->worker, result->number, i);
+		world.history[world.applied][i] =
+			world.history[world.applied - 1][i] - gradient(result->worker, result->number, i);
 }
 
 static void pump(void)
@@ -359,7 +360,8 @@ static bool is_over(void)
 
 static void step(bool kills)
 {
-	uint32_t worker = (uint32_t)rng_below(&world.rng, world.workers), lane = (uint32_t)rng_below(&world.rng, world.lane_count);
+	uint32_t worker = (uint32_t)rng_below(&world.rng, world.workers),
+			 lane = (uint32_t)rng_below(&world.rng, world.lane_count);
 
 	world.now++;
 	switch (rng_below(&world.rng, 12)) {
@@ -447,7 +449,8 @@ int main(int argc, char **argv)
 		close_world();
 	}
 	seed_now = UINT64_MAX;
-	printf("%" PRIu64 " jobs: %" PRIu64 " updates offered, %" PRIu64 " applied (%" PRIu64 " after their worker's death), %" PRIu64
-	       " late, %" PRIu64 " of lost workers\n", count, offered, applied, after_death, late, gone);
+	printf("%" PRIu64 " jobs: %" PRIu64 " updates offered, %" PRIu64 " applied (%" PRIu64
+	       " after their worker's death), %" PRIu64 " late, %" PRIu64 " of lost workers\n",
+	       count, offered, applied, after_death, late, gone);
 	return 0;
 }

@@ -54,7 +54,8 @@ static void on_signal(struct loop_fd *watched, uint32_t events)
 
 	(void)events;
 	if (read(watched->fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
-		server_log(server, "%s: the scheduler ends", info.ssi_signo == SIGINT ? "interrupted" : "told to end (SIGTERM)");
+		server_log(server, "%s: the scheduler ends",
+		           info.ssi_signo == SIGINT ? "interrupted" : "told to end (SIGTERM)");
 	loop_stop(&server->loop);
 }
 

@@ -3,8 +3,8 @@
  *
  *     PROVING ──> PROVED ──> REGISTERED ──> DEAD       (each may become DEAD)
  *
- * A connection that has ended stays in memory as DEAD until the turn of the loop is over. Messages are small and few: what
- * the kernel does not take at once ends the connection.
+ * A connection that has ended stays in memory as DEAD until the turn of the loop is over. Messages are small and few:
+ * what the kernel does not take at once ends the connection.
  */
 #ifndef FABRIC_SERVER_SERVER_CONN_H
 #define FABRIC_SERVER_SERVER_CONN_H

@@ -1,6 +1,6 @@
 /*
- * server_job.c - the jobs of a scheduler: each has a machine (fabric/sched.h), which gets the messages of its workers and
- * the time, and whose decisions are sent.
+ * server_job.c - the jobs of a scheduler: each has a machine (fabric/sched.h), which gets the messages of its workers
+ * and the time, and whose decisions are sent.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -136,10 +136,12 @@ void server_job_close_all(struct server *server)
 static enum esp_status check_register(const struct server_conn *conn, const struct fabric_msg_register *reg,
                                       struct error *err)
 {
-	if (!hub_msg_name_is_good(reg->name) || reg->workers < 1 || reg->workers > LEDGER_WORKERS_MOST || reg->delay_bound < 1)
+	if (!hub_msg_name_is_good(reg->name) || reg->workers < 1 || reg->workers > LEDGER_WORKERS_MOST ||
+	    reg->delay_bound < 1)
 		return error_set(err, ESP_EINVAL, "a worker registered with values that are out of range");
 	if (reg->worker != conn->worker || reg->worker >= reg->workers)
-		return error_set(err, ESP_EINVAL, "worker %u registered as worker %u of %u", conn->worker, reg->worker, reg->workers);
+		return error_set(err, ESP_EINVAL, "worker %u registered as worker %u of %u", conn->worker, reg->worker,
+		                 reg->workers);
 	return ESP_OK;
 }
 
@@ -170,8 +172,9 @@ enum esp_status server_job_join(struct server *server, struct server_conn *conn,
 	if (status != ESP_OK)
 		return status;
 	if (reg->workers != job->workers || reg->delay_bound != job->bound)
-		return error_set(err, ESP_EMISMATCH, "worker %u was started for %u workers and delay bound %u, others for %u and %u",
-		                 reg->worker, reg->workers, reg->delay_bound, job->workers, job->bound);
+		return error_set(err, ESP_EMISMATCH,
+		                 "worker %u was started for %u workers and delay bound %u, others for %u and %u", reg->worker,
+		                 reg->workers, reg->delay_bound, job->workers, job->bound);
 	if (job->conns[reg->worker]) { /* it has given up the connection, and the end of it has not been heard */
 		struct error why;
 

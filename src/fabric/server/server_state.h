@@ -1,5 +1,5 @@
 /*
- * server_state.h - what a scheduler's process is made of. Private to fabric/server; its one thread's.
+ * server_state.h - the parts of a scheduler's process. Private to fabric/server; its one thread's.
  */
 #ifndef FABRIC_SERVER_SERVER_STATE_H
 #define FABRIC_SERVER_SERVER_STATE_H

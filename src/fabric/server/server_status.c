@@ -1,5 +1,5 @@
 /*
- * server_status.c - what a scheduler says of itself: as text, and as JSON.
+ * server_status.c - the status of a scheduler: as text, and as JSON.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -135,9 +135,11 @@ static void text_job(const struct server_job *job, FILE *out)
 	uint32_t updates, sent;
 
 	sched_latest(job->sched, &updates, &sent);
-	fprintf(out, "\njob %s: %u of %u workers, version %" PRIu64 " or later, %" PRIu64 " batches (%u updates in the last, %u "
-	        "sent), the hub's link is booked for %.3f s\n", job->name, job->connected, job->workers,
-	        sched_ledger(job->sched)->version, sched_batches(job->sched), updates, sent, booked_seconds(job));
+	fprintf(out,
+	        "\njob %s: %u of %u workers, version %" PRIu64 " or later, %" PRIu64 " batches (%u updates in the last, %u "
+	        "sent), the hub's link is booked for %.3f s\n",
+	        job->name, job->connected, job->workers, sched_ledger(job->sched)->version, sched_batches(job->sched),
+	        updates, sent, booked_seconds(job));
 	text_ends(sched_ledger(job->sched), out);
 	text_delays(sched_ledger(job->sched), out);
 	if (put_workers(job, NULL, out) != ESP_OK)

@@ -1,5 +1,6 @@
 /*
- * hub_async.h - the updates of an asynchronous job: workers offer them, the gate (fabric/gate.h) decides, lanes apply them.
+ * hub_async.h - the updates of an asynchronous job: workers offer them, the gate (fabric/gate.h) decides, lanes apply
+ * them.
  *
  *     worker ── OFFER ──> gate ── GRANT ──> chunks to all lanes ── whole on all ──> gate ──┬── APPLY to all lanes
  *                          └── RESULT: too late                                            └── DROP

@@ -1,6 +1,6 @@
 /*
- * link_update.c - updates of an asynchronous job: offered to the hub, sent once they are granted, applied or dropped as a
- * whole. And whole models, read with the version that they have at least.
+ * link_update.c - updates of an asynchronous job: offered to the hub, sent once they are granted, applied or dropped as
+ * a whole. And whole models, read with the version that they have at least.
  */
 #include <assert.h>
 #include <errno.h>
@@ -177,7 +177,8 @@ static enum esp_status refuse_failed(struct hub_link *link, struct error *err)
 }
 
 /* Offers it, and waits until the hub has granted or refused it. */
-static enum esp_status offer(struct hub_link *link, const struct hub_update *update, uint64_t until_ns, struct error *err)
+static enum esp_status offer(struct hub_link *link, const struct hub_update *update, uint64_t until_ns,
+                             struct error *err)
 {
 	pthread_mutex_lock(&link->lock);
 	if (link->update.state != LINK_UPDATE_NONE) {
