@@ -2,9 +2,9 @@
  * sched.h - the scheduler of one job's updates: workers announce updates, and at the end of each batch it decides which
  * are sent when, at which rate and in which order, and which are dropped at their workers.
  *
- * Links: the hub's, and one of each worker, whose rate is told or follows from what its transfers achieve. What does
- * not begin before the next batch is not booked. A decision has a lease: an update of which nothing is heard by then is
- * given up, and its booking is free again. Pure: no I/O, time is an argument and never goes back.
+ * Links: the hub's, and one of each worker, whose rate is told or follows from what its transfers achieve. A
+ * transfer that would not begin before the next batch is not booked. A decision has a lease: an update of which nothing
+ * is heard by then is given up, and its booking is free again. Pure: no I/O, time is an argument and never goes back.
  */
 #ifndef FABRIC_SCHED_H
 #define FABRIC_SCHED_H
