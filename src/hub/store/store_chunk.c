@@ -112,8 +112,12 @@ void store_chunk_term(struct store_lane *lane, uint32_t number, uint32_t worker,
 
 	assert(is_push(request) && request->state == STORE_COMING && !(chunk->terms >> worker & 1));
 	request->state = STORE_WAITING;
-	chunk->terms |= UINT64_C(1) << worker;
+	chunk->terms |= lane->config.is_async ? 0 : UINT64_C(1) << worker;
 	lane->stats.pushed_bytes += store_bytes(lane, number);
+	if (lane->config.is_async) {
+		store_async_term(lane, number, worker);
+		return;
+	}
 	if (worker == 0) {
 		assert(chunk->added == 0 && chunk->has_weights && request->link == STORE_NO_SLOT);
 		chunk->value = value;
@@ -154,7 +158,7 @@ static void optimize(struct store_lane *lane, uint32_t number)
 }
 
 /* The least version has risen, if this was the last chunk that had it. */
-static void count_version(struct store_lane *lane, uint64_t version)
+void store_chunk_count(struct store_lane *lane, uint64_t version)
 {
 	lane->most = version > lane->most ? version : lane->most;
 	if (version - 1 != lane->least || --lane->at_least > 0)
@@ -190,7 +194,7 @@ void store_chunk_try_update(struct store_lane *lane, uint32_t number)
 	chunk->terms = 0;
 	chunk->added = 0;
 	lane->stats.rounds++;
-	count_version(lane, chunk->version);
+	store_chunk_count(lane, chunk->version);
 	answer_all(lane, number);
 }
 
