@@ -276,7 +276,8 @@ def test_many_jobs():
             assert done.returncode == OK and done.stdout == "good\n", (done.stdout, done.stderr)
             it.until(lambda: all(job["state"] == "idle" for job in it.status()["jobs"]))
 
-        play(32, 1)
+        for _ in range(5):  # how many jobs meet in the hub at a time is chance: the heap is as large as the worst case then
+            play(32, 1)
         before = tally(it.process.pid)
         assert before[1] <= 2 + 2, before
         play(1, 16)
@@ -336,6 +337,24 @@ def test_metrics():
             one.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
             text = b"".join(iter(lambda: one.recv(65536), b"")).decode()
         assert re.search(r'^espalier_hub_job_rounds_total\{espalier_job="job"\} \d+$', text, re.MULTILINE), text
+
+
+# ---- espalier bench hub ----
+
+def test_bench():
+    """Every way gives right weights; a lab, with its bounds, is tried by lab_cli_test.py."""
+    found = json.loads(good("bench", "hub", "--workers", 3, "--size", "300K", "--rounds", 2, "--iters", 2, "--json"))
+    rows = {row["config"]: row for row in found["results"]}
+    assert {"hub", "loop", "shards", "allreduce"} <= set(rows), rows
+    for row in rows.values():
+        assert row["wrong"] == 0 and row["workers"] == 3 and 0 < row["least_seconds"] <= row["seconds"] <= row["most_seconds"], row
+        assert abs(row["share"] - row["bound_seconds"] / row["seconds"]) < 1e-6, row
+    assert rows["hub"]["beside_hub"] == 1 and rows["loop"]["share"] == 1, rows
+    alone = json.loads(good("bench", "hub", "--workers", 1, "--size", "100K", "--rounds", 1, "--optimizer", "adam lr=0.01", "--json"))
+    assert [row["config"] for row in alone["results"]] == ["hub", "loop"] and alone["results"][0]["wrong"] == 0, alone
+    for words in (["--workers", 0], ["--lab", "fast"], ["--optimizer", "sgd"], ["--model", "no-such-model"], ["--hub-links", 0], ["--as", "x"]):
+        status, _, err = espalier("bench", "hub", *words)
+        assert status == USAGE and err, (words, status, err)
 
 
 def main():

@@ -538,6 +538,18 @@ def test_two_labs():
             assert call("down", "--name", NAME + "b")[0] == OK
 
 
+def test_bench_hub():
+    """The command makes a lab of its own, with a faster link for the hub, and leaves nothing."""
+    done = subprocess.run([sys.argv[1], "bench", "hub", "--lab", "100mbit", "--workers", "3", "--size", "1M", "--rounds", "1", "--iters", "2",
+                           "--json"], capture_output=True, text=True, timeout=120)
+    assert done.returncode == OK, done.stderr
+    rows = {row["config"]: row for row in json.loads(done.stdout)["results"]}
+    assert {"hub", "shards", "allreduce"} <= set(rows) and all(row["wrong"] == 0 for row in rows.values()), rows
+    assert abs(rows["hub"]["bound_seconds"] - 2 ** 20 / (12.5e6 * 1448 / 1514)) < 1e-6, rows["hub"]
+    names = subprocess.run([sys.argv[1], "lab", "list"], capture_output=True, text=True, check=True).stdout
+    assert "benchhub" not in names, names
+
+
 def test_many_hosts():
     with up("--racks", "12", "--hosts", "12", "--oversubscribe", "3"):
         assert len(links(kind="host")) == 144 and len(links(kind="uplink")) == 12
@@ -549,7 +561,7 @@ def test_many_hosts():
 PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 QUICK = [test_usage, test_without_a_lab, test_help, test_killed_while_it_is_made, test_killed_while_it_is_measured,
          test_interrupted_while_it_is_measured, test_killed_keeper, test_a_small_lab, test_relay]
-LONG = [test_loss_without_relay, test_job_through_faults, test_corruption_that_tcp_misses, test_rails_and_carrier, test_check_and_rates,
+LONG = [test_loss_without_relay, test_bench_hub, test_job_through_faults, test_corruption_that_tcp_misses, test_rails_and_carrier, test_check_and_rates,
         test_up_measures, test_two_labs, test_many_hosts]
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The pages of section 3 know the public header: every function with its declaration, every status, every member.
+"""The pages of section 3 know the public headers: every function with its declaration, every status, every member.
 
-man_test.py HEADER TYPES PAGE...
+man_test.py TYPES HEADER... PAGE...
 """
 import pathlib
 import re
@@ -84,9 +84,11 @@ def check_form(paths):
 
 
 def main():
-    header, types, *paths = sys.argv[1:]
+    types, *headers = [path for path in sys.argv[1:] if path.endswith(".h")]
+    paths = [path for path in sys.argv[1:] if not path.endswith(".h")]
+    header = "\n".join(pathlib.Path(path).read_text(encoding="utf-8") for path in headers)
     pages = {path: pathlib.Path(path).read_text(encoding="utf-8") for path in paths}
-    complaints = check(pathlib.Path(header).read_text(encoding="utf-8"), pathlib.Path(types).read_text(encoding="utf-8"), pages)
+    complaints = check(header, pathlib.Path(types).read_text(encoding="utf-8"), pages)
     complaints += check_form(paths)
     print("\n".join(complaints))
     return 1 if complaints else 0

@@ -864,7 +864,7 @@ def join_test_topology():
             assert err.count(f"PLAN topology {file}: 2 hosts, 1 of them in this job") == 3, err
             assert err.count(f"INFO PLAN topology {file}: 2 hosts") == 1, ("one for all", err)
         status, out, err = joining("[ $ESP_RANK != 0 ] || unset ESP_TOPOLOGY", env={"ESP_TOPOLOGY": str(file)})
-        assert status == OK and err.count("topology is set here and not on rank 0, who would read it: it is not used") == 2, err
+        assert status == OK and err.count("topology is set here and not on rank 0, which would read it: it is not used") == 2, err
         out = good("--topology", os.path.relpath(file), "-n", 2, "--cwd", folder, *sh('echo "$ESP_TOPOLOGY"'))
         assert by_rank(out) == {rank: [os.path.realpath(file)] for rank in range(2)}, out
     status, out, err = joining(env={"ESP_TOPOLOGY": "/nowhere/net"})

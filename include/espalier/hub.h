@@ -16,8 +16,8 @@
  * without esp_init().
  *
  * Words. A *tensor* is a named vector of a job's model. Its *version* counts the rounds that it has been through: a
- * *round* takes each of its chunks from version v to v + 1, with one gradient of every worker. The hub adds in the order
- * of worker numbers, divides by their count and runs the optimizer, so that results never depend on timing.
+ * *round* takes each of its chunks from version v to v + 1, with one gradient of every worker. The hub adds in the
+ * order of worker numbers, divides by their count and runs the optimizer, so that results never depend on timing.
  *
  * Rules, beside those of espalier.h:
  *
@@ -53,8 +53,8 @@ struct esp_hub_options {
 
 /*
  * Joins the job of a ticket. options may be NULL. ESP_EINVAL: no ticket; ESP_EPARSE, ESP_EIO: not a good one;
- * ESP_EMISMATCH: the job was created for another number of workers; ESP_EPEER: the hub does not know the job (any more);
- * ESP_ELINK, ESP_ETIMEOUT: it cannot be reached; ESP_ESTATE: the job has this worker already.
+ * ESP_EMISMATCH: the job was created for another number of workers; ESP_EPEER: the hub does not know the job (any
+ * more); ESP_ELINK, ESP_ETIMEOUT: it cannot be reached; ESP_ESTATE: the job has this worker already.
  */
 ESP_API enum esp_status esp_hub_connect(const struct esp_hub_options *options, struct esp_hub **out);
 
@@ -68,11 +68,15 @@ struct esp_hub_tensor {
 	size_t struct_size;
 	const char *name;   /* differs between the tensors of a job */
 	uint64_t count;     /* elements; 0 is fine                  */
-	enum esp_type type; /* ESP_F32                              */
+	/*
+	 * ESP_F32, ESP_F16 or ESP_BF16: of gradients and weights. The hub adds and optimizes in float32 in any case: it keeps
+	 * float32 masters of the weights, and answers with them rounded to nearest even.
+	 */
+	enum esp_type type;
 	uint32_t group;     /* parameter group, from 0: tensors of a group share the values of the optimizer */
 	/*
-	 * The first weights. Worker 0's are everybody's; the others' memory gets them, unless it is NULL. NULL on worker 0:
-	 * zeros.
+	 * The first weights. Worker 0's are taken for all; the others' memory gets them, unless it is NULL. NULL on worker
+	 * 0: zeros.
 	 */
 	void *weights;
 };
@@ -94,34 +98,49 @@ ESP_API enum esp_status esp_hub_pushpull(struct esp_hub *hub, uint32_t tensor, c
 enum esp_hub_kind {
 	ESP_HUB_PUSH = 1,
 	ESP_HUB_PULL = 2,
-	ESP_HUB_PUSHPULL = 3
+	ESP_HUB_PUSHPULL = 3,
+	/*
+	 * The optimizer's state of a tensor, in float32 whatever the tensor's type: `state` 1 and 2 are the arrays that the
+	 * optimizer keeps (momentum; Adam's first and second moments), 0 is the weights (the masters of ESP_F16 and ESP_BF16).
+	 * Read by any worker at any time, into `weights`; between rounds, to be of one version. Written by worker 0, from
+	 * `gradient`, between esp_hub_init() and its first push of the tensor: training goes on after `rounds` rounds that
+	 * another job has run, with any number of workers. State 0 is written of ESP_F16 and ESP_BF16 only, and has to round to
+	 * the first weights. No worker reads while worker 0 writes.
+	 */
+	ESP_HUB_READ_STATE = 4,
+	ESP_HUB_WRITE_STATE = 5
 };
 
 struct esp_hub_call {
 	size_t struct_size;
 	enum esp_hub_kind kind;
 	uint32_t tensor;
-	const void *gradient; /* not of ESP_HUB_PULL                                   */
-	void *weights;        /* not of ESP_HUB_PUSH                                   */
+	const void *gradient; /* ESP_HUB_PUSH, ESP_HUB_PUSHPULL, ESP_HUB_WRITE_STATE   */
+	void *weights;        /* ESP_HUB_PULL, ESP_HUB_PUSHPULL, ESP_HUB_READ_STATE    */
 	int64_t deadline_ns;  /* from now on; 0: the setting deadline_seconds          */
+	uint32_t state;       /* ESP_HUB_READ_STATE, ESP_HUB_WRITE_STATE               */
+	uint32_t rounds;      /* ESP_HUB_WRITE_STATE: that lie before version 0        */
 };
 #define ESP_HUB_CALL_INIT ESP_INIT(struct esp_hub_call)
 
 /*
- * Starts a call in the background. esp_test(), esp_wait(), esp_work_error() and esp_work_free() take its work; the other
- * functions on work refuse it (ESP_EUNSUPPORTED). Several calls on one tensor run one after the other.
+ * Starts a call in the background. esp_test(), esp_wait(), esp_work_error() and esp_work_free() take its work; the
+ * other functions on work refuse it (ESP_EUNSUPPORTED). Several calls on one tensor run one after the other.
  */
 ESP_API enum esp_status esp_hub_start(struct esp_hub *hub, const struct esp_hub_call *call, struct esp_work **out);
 
 /*
  * Other values of the job's optimizer for a parameter group: "lr=0.05", "lr=0.05 weight_decay=1e-4"; those that are not
- * named stay. They hold for gradients that are pushed after this call, from *out_version (NULL: not wanted) of the group's
- * tensors on. All workers make the same changes before they push for the same version; if they differ the job fails and
- * the error names worker and value. ESP_EINVAL: a bad value, no such group, or another kind of optimizer.
+ * named stay. They hold for gradients that are pushed after this call, from *out_version (NULL: not wanted) of the
+ * group's tensors on. All workers make the same changes before they push for the same version; if they differ the job
+ * fails and the error names worker and value. ESP_EINVAL: a bad value, no such group, or another kind of optimizer.
  */
 ESP_API enum esp_status esp_hub_set(struct esp_hub *hub, uint32_t group, const char *values, uint64_t *out_version);
 
-/* The values of a parameter group's optimizer on this worker: "sgd lr=0.1 momentum=0.9 ..."; NULL: no such group. Until the next esp_hub_set(). */
+/*
+ * The values of a parameter group's optimizer on this worker: "sgd lr=0.1 momentum=0.9 ..."; NULL: no such group. The text
+ * stays until the next esp_hub_set().
+ */
 ESP_API const char *esp_hub_optimizer(struct esp_hub *hub, uint32_t group);
 
 /*

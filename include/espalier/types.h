@@ -28,7 +28,7 @@ enum esp_status {
 	ESP_ELIMIT = -11, /* a bound (settings, descriptors, table size) is hit */
 	ESP_EIO = -12,    /* a file or device failed                          */
 
-	/* what was read */
+	/* input */
 	ESP_EPARSE = -15, /* text or bytes are malformed                      */
 	ESP_EPLAN = -16,  /* a plan does not compute what it promises         */
 
@@ -44,7 +44,7 @@ enum esp_status {
 	ESP_EABORTED = -41   /* ended by the caller                           */
 };
 
-/* What one element is. ESP_BYTES is opaque: it can be moved but not reduced. */
+/* The type of one element. ESP_BYTES is opaque: it can be moved but not reduced. */
 enum esp_type {
 	ESP_F32 = 0,
 	ESP_F64 = 1,

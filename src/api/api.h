@@ -1,7 +1,8 @@
 /*
- * api.h - between the public header and the runtime: structs in, errors out. Private to src/api.
+ * api.h - between the public header and the rank: structs in, errors out. Private to src/api.
  *
- * `who` is the public function that was called: sentences about its arguments begin with it.
+ * Functions that get a name as their first argument get that of the public function that was called: sentences about
+ * its arguments begin with it.
  */
 #ifndef API_API_H
 #define API_API_H
@@ -31,8 +32,8 @@ static inline struct work *api_work(struct esp_work *work)
 }
 
 /*
- * Reads a struct that begins with its size, as a caller of any version wrote it, into one of ours of
- * `bytes` bytes. What the caller does not know becomes zero; what we do not know must be zero.
+ * Reads a struct that begins with its size, as a caller of any version wrote it, into one of ours of `bytes` bytes.
+ * Fields that the caller does not know become zero; fields that we do not know must be zero.
  */
 ESP_CHECKED enum esp_status api_read(const char *who, const void *from, void *to, size_t bytes, const char *name);
 

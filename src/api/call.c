@@ -20,8 +20,9 @@ static enum esp_status read_buffer(const char *who, const struct esp_buffer *fro
 	if (status != ESP_OK)
 		return status;
 	if (buffer.memory != ESP_HOST || buffer.device != 0)
-		return api_refuse_with(who, ESP_EUNSUPPORTED, "memory of kind %d, device %d: this version moves host memory only",
-		                       (int)buffer.memory, buffer.device);
+		return api_refuse_with(who, ESP_EUNSUPPORTED,
+		                       "memory of kind %d, device %d: this version moves host memory only", (int)buffer.memory,
+		                       buffer.device);
 	if (buffer.registration)
 		return api_refuse_with(who, ESP_EUNSUPPORTED, "this version knows no registrations: leave it NULL");
 	*out = (struct memory_part){buffer.data, buffer.bytes};
@@ -83,11 +84,15 @@ static enum esp_status read_plan(const char *who, const struct esp_call *from, s
 		return ESP_OK;
 	call->planner = plan_planner_find(from->plan);
 	if (call->planner && planner_has_extra(call->planner))
-		return api_refuse_with(who, ESP_EINVAL, "the planner \"%s\" needs hubs or switches beside the ranks: it is for espalier plan and "
-		                       "espalier sim", planner_name(call->planner));
+		return api_refuse_with(
+			who, ESP_EINVAL,
+			"the planner \"%s\" needs hubs or switches beside the ranks: it is for espalier plan and "
+			"espalier sim",
+			planner_name(call->planner));
 	if (call->planner)
 		return ESP_OK;
-	return api_refuse_with(who, ESP_EINVAL, "there is no planner \"%.64s\": espalier plan make --help names them", from->plan);
+	return api_refuse_with(who, ESP_EINVAL, "there is no planner \"%.64s\": espalier plan make --help names them",
+	                       from->plan);
 }
 
 enum esp_status api_call_read(const char *who, const struct comm *group, const struct esp_call *given,
@@ -168,8 +173,8 @@ enum esp_status esp_run(struct esp_group *group, const struct esp_call *given)
 	return status == ESP_OK ? ESP_OK : api_refuse(__func__, api_group(group)->context, &failure);
 }
 
-static enum esp_status make(const char *who, struct esp_group *group, const struct esp_call *given, struct esp_work **out,
-                            struct work **out_work)
+static enum esp_status make(const char *who, struct esp_group *group, const struct esp_call *given,
+                            struct esp_work **out, struct work **out_work)
 {
 	struct api_call call;
 	struct failure failure;

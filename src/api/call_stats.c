@@ -26,8 +26,8 @@ static void fill(const struct tally_cell *cell, uint32_t kind, uint32_t class, s
 }
 
 /* Elements are as large as the caller's version has them. */
-static enum esp_status write_stats(const char *who, const struct tally *tally, struct esp_call_stats *stats, uint32_t capacity,
-                                   uint32_t *out_count)
+static enum esp_status write_stats(const char *who, const struct tally *tally, struct esp_call_stats *stats,
+                                   uint32_t capacity, uint32_t *out_count)
 {
 	uint32_t count = 0;
 	enum esp_status status = ESP_OK;
@@ -51,7 +51,8 @@ static enum esp_status write_stats(const char *who, const struct tally *tally, s
 	return status;
 }
 
-enum esp_status esp_get_call_stats(struct esp_context *context, struct esp_call_stats *stats, uint32_t capacity, uint32_t *out_count)
+enum esp_status esp_get_call_stats(struct esp_context *context, struct esp_call_stats *stats, uint32_t capacity,
+                                   uint32_t *out_count)
 {
 	enum esp_status status = api_check_context(__func__, context);
 

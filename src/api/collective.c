@@ -24,8 +24,10 @@ enum esp_status esp_allreduce(struct esp_group *group, const void *in, void *out
 enum esp_status esp_reduce_scatter(struct esp_group *group, const void *in, void *out, uint64_t count,
                                    enum esp_type type, enum esp_op op)
 {
-	return api_run(__func__, group, &(struct call){.collective = PLAN_REDUCE_SCATTER, .in = in, .out = out, .count = count,
-	                                               .type = type, .op = op});
+	return api_run(
+		__func__, group,
+		&(struct call){
+			.collective = PLAN_REDUCE_SCATTER, .in = in, .out = out, .count = count, .type = type, .op = op});
 }
 
 enum esp_status esp_allgather(struct esp_group *group, const void *in, void *out, uint64_t count, enum esp_type type)
@@ -36,29 +38,35 @@ enum esp_status esp_allgather(struct esp_group *group, const void *in, void *out
 
 enum esp_status esp_broadcast(struct esp_group *group, void *data, uint64_t count, enum esp_type type, uint32_t root)
 {
-	return api_run(__func__, group, &(struct call){.collective = PLAN_BROADCAST, .in = data, .out = data, .count = count,
-	                                               .type = type, .root = root});
+	return api_run(
+		__func__, group,
+		&(struct call){
+			.collective = PLAN_BROADCAST, .in = data, .out = data, .count = count, .type = type, .root = root});
 }
 
 enum esp_status esp_reduce(struct esp_group *group, const void *in, void *out, uint64_t count, enum esp_type type,
                            enum esp_op op, uint32_t root)
 {
-	return api_run(__func__, group, &(struct call){.collective = PLAN_REDUCE, .in = in, .out = out, .count = count, .type = type,
-	                                               .op = op, .root = root});
+	return api_run(
+		__func__, group,
+		&(struct call){
+			.collective = PLAN_REDUCE, .in = in, .out = out, .count = count, .type = type, .op = op, .root = root});
 }
 
 enum esp_status esp_gather(struct esp_group *group, const void *in, void *out, uint64_t count, enum esp_type type,
                            uint32_t root)
 {
-	return api_run(__func__, group, &(struct call){.collective = PLAN_GATHER, .in = in, .out = out, .count = count, .type = type,
-	                                               .root = root});
+	return api_run(
+		__func__, group,
+		&(struct call){.collective = PLAN_GATHER, .in = in, .out = out, .count = count, .type = type, .root = root});
 }
 
 enum esp_status esp_scatter(struct esp_group *group, const void *in, void *out, uint64_t count, enum esp_type type,
                             uint32_t root)
 {
-	return api_run(__func__, group, &(struct call){.collective = PLAN_SCATTER, .in = in, .out = out, .count = count, .type = type,
-	                                               .root = root});
+	return api_run(
+		__func__, group,
+		&(struct call){.collective = PLAN_SCATTER, .in = in, .out = out, .count = count, .type = type, .root = root});
 }
 
 enum esp_status esp_alltoall(struct esp_group *group, const void *in, void *out, uint64_t count, enum esp_type type)

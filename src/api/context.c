@@ -15,7 +15,7 @@ static void log_line(void *argument, enum log_level level, const char *line)
 	options->log(options->log_context, (int)level - (int)LOG_LEVEL_ERROR, line);
 }
 
-/* What belongs to a context beside the runtime's: found by the sink of its log. */
+/* The part of a context beside the rank's: found by the sink of its log. */
 static enum esp_status keep_log(const struct esp_options *options, struct esp_options **out)
 {
 	*out = NULL;
@@ -83,8 +83,8 @@ static void tell_dropped(struct rank *context)
 	if (count == 1)
 		log_write(&context->log, LOG_LEVEL_WARN, LOG_CALL, "esp_fini: a call has not ended, and is dropped: %s", text);
 	else if (count > 1)
-		log_write(&context->log, LOG_LEVEL_WARN, LOG_CALL, "esp_fini: %u calls have not ended, and are dropped, the oldest: %s", count,
-		          text);
+		log_write(&context->log, LOG_LEVEL_WARN, LOG_CALL,
+		          "esp_fini: %u calls have not ended, and are dropped, the oldest: %s", count, text);
 }
 
 enum esp_status esp_fini(struct esp_context *context)
@@ -106,17 +106,18 @@ enum esp_status esp_fini(struct esp_context *context)
 enum esp_status esp_door(struct esp_context *context, char *text, size_t size)
 {
 	struct failure failure = FAILURE_NONE;
-	char door[GROW_DOOR_TEXT];
+	char door[JOIN_ADDRESS_TEXT];
 	enum esp_status status = api_check_context(__func__, context);
 
 	if (status == ESP_OK)
 		status = api_check_out(__func__, text, "text");
 	if (status != ESP_OK)
 		return status;
-	if (rank_door(api_context(context), door, &failure) != ESP_OK)
+	if (rank_join_address(api_context(context), door, &failure) != ESP_OK)
 		return api_refuse(__func__, api_context(context), &failure);
 	if (strlen(door) >= size)
-		return api_refuse_with(__func__, ESP_ELIMIT, "the text has %zu bytes, and %zu are needed", size, strlen(door) + 1);
+		return api_refuse_with(__func__, ESP_ELIMIT, "the text has %zu bytes, and %zu are needed", size,
+		                       strlen(door) + 1);
 	memcpy(text, door, strlen(door) + 1);
 	return ESP_OK;
 }
@@ -155,7 +156,7 @@ enum esp_status esp_grow(struct esp_group *group, uint32_t most, int64_t deadlin
 	*out = (struct esp_context *)(void *)grown;
 	if (grown) {
 		exit_watch(grown);
-		probing_at_start(*out); /* as newcomers do in esp_init() */
+		probing_at_start(*out); /* as joiners do in esp_init() */
 	}
 	return ESP_OK;
 }
@@ -207,7 +208,8 @@ enum esp_status esp_alloc(struct esp_context *context, size_t bytes, void **out)
 		return status;
 	void *memory = segment_alloc(api_context(context)->near.segment, bytes ? bytes : 1);
 	if (!memory)
-		return api_refuse_with(__func__, ESP_ENOMEM, "no shared memory for %zu bytes: the host or its cgroup has too little", bytes);
+		return api_refuse_with(__func__, ESP_ENOMEM,
+		                       "no shared memory for %zu bytes: the host or its cgroup has too little", bytes);
 	*out = memory;
 	return ESP_OK;
 }
@@ -250,7 +252,8 @@ enum esp_status esp_unshare(struct esp_context *context, void *memory)
 static enum esp_status free_kept(void *memory)
 {
 	if (memory && !segment_free_kept(memory))
-		return api_refuse_with("esp_free", ESP_EINVAL, "%p is not memory that was kept with esp_keep(), and there is no context", memory);
+		return api_refuse_with("esp_free", ESP_EINVAL,
+		                       "%p is not memory that was kept with esp_keep(), and there is no context", memory);
 	return ESP_OK;
 }
 

@@ -80,7 +80,7 @@ enum esp_status esp_last_error(struct esp_error *error)
 	struct failure none = FAILURE_NONE;
 
 	if (!error)
-		return ESP_EINVAL; /* what is asked for is not overwritten */
+		return ESP_EINVAL; /* the error that the caller asks for is not overwritten */
 	fill(last.set ? &last.failure : &none, last.set ? last.host : "", &full);
 	return api_write(__func__, error, &full, sizeof(full));
 }
@@ -94,7 +94,8 @@ static enum esp_status refuse_null(const char *who, const char *what, const char
 
 static enum esp_status refuse_child(const char *who)
 {
-	return api_refuse_with(who, ESP_EFORKED, "this process was made by fork(), and the context is its parent's: call esp_init() "
+	return api_refuse_with(who, ESP_EFORKED,
+	                       "this process was made by fork(), and the context is its parent's: call esp_init() "
 	                       "in the process that uses it");
 }
 
@@ -108,7 +109,8 @@ enum esp_status api_check_context(const char *who, const struct esp_context *con
 enum esp_status api_check_group(const char *who, const struct esp_group *group)
 {
 	if (!group)
-		return refuse_null(who, "group", "esp_world(), esp_group_create() or esp_group_split(), which give NULL to ranks outside");
+		return refuse_null(who, "group",
+		                   "esp_world(), esp_group_create() or esp_group_split(), which give NULL to ranks outside");
 	return rank_is_forked(api_group(group)->context) ? refuse_child(who) : ESP_OK;
 }
 
@@ -128,6 +130,7 @@ enum esp_status api_check_deadline(const char *who, int64_t deadline_ns, const c
 {
 	if (deadline_ns >= 0)
 		return ESP_OK;
-	return api_refuse_with(who, ESP_EINVAL, "deadline_ns is %" PRId64 ": it is a time from now on, or 0 for the setting %s", deadline_ns,
+	return api_refuse_with(who, ESP_EINVAL,
+	                       "deadline_ns is %" PRId64 ": it is a time from now on, or 0 for the setting %s", deadline_ns,
 	                       instead);
 }

@@ -26,7 +26,10 @@ void exit_forget(struct rank *context)
 	pthread_mutex_unlock(&lock);
 }
 
-/* A child of fork() has the list but not the threads, and perhaps not the lock; contexts that it has opened itself come first. */
+/*
+ * A child of fork() has the list but not the threads, and perhaps not the lock; contexts that it has opened itself come
+ * first.
+ */
 __attribute__((destructor)) static void tell_all(void)
 {
 	if (!open_contexts || rank_is_forked(open_contexts) || pthread_mutex_trylock(&lock) != 0)

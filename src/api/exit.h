@@ -1,9 +1,9 @@
 /*
  * exit.h - a process that exits without esp_fini() tells the others so, as it goes.
  *
- * The one list that belongs to the process: contexts that are open. A destructor of the library, which runs when the program
- * returns from main() or calls exit(), tells the ranks of each that this one exits: they then know more than that a connection
- * was closed. Nobody waits for them, and the exit status is as it was.
+ * The one list that belongs to the process: contexts that are open. A destructor of the library, which runs when the
+ * program returns from main() or calls exit(), tells the ranks of each that this one exits: they then know more than
+ * that a connection was closed. It does not wait for them, and the exit status is as it was.
  */
 #ifndef API_EXIT_H
 #define API_EXIT_H

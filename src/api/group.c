@@ -35,7 +35,8 @@ static enum esp_status made(const char *who, struct esp_group *parent, enum esp_
 	return ESP_OK;
 }
 
-enum esp_status esp_group_create(struct esp_group *parent, const uint32_t *ranks, uint32_t count, struct esp_group **out)
+enum esp_status esp_group_create(struct esp_group *parent, const uint32_t *ranks, uint32_t count,
+                                 struct esp_group **out)
 {
 	enum esp_status status = api_check_group(__func__, parent);
 	struct failure failure = FAILURE_NONE;
@@ -121,7 +122,10 @@ enum esp_status esp_group_error(struct esp_group *group, struct esp_error *error
 	return api_error(__func__, api_group(group)->context, &failure, error);
 }
 
-/* Whatever would break a line, or do something to a terminal, becomes a space: also the control characters U+0080 to U+009F. */
+/*
+ * Whatever would break a line, or do something to a terminal, becomes a space: also the control characters U+0080 to
+ * U+009F.
+ */
 static void make_harmless(char *text)
 {
 	for (unsigned char *at = (unsigned char *)text; *at; at++) {

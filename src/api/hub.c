@@ -64,7 +64,8 @@ static enum esp_status read_settings(const struct esp_hub_options *options, stru
 	return status;
 }
 
-static enum esp_status find_worker(const struct esp_hub_options *options, struct hub_link_config *out, struct error *err)
+static enum esp_status find_worker(const struct esp_hub_options *options, struct hub_link_config *out,
+                                   struct error *err)
 {
 	const struct launch_surroundings around = {.lookup = conf_environment, .fact = launch_system_fact};
 	struct launch_arguments arguments = {-1, -1, NO_LEADER, NULL};
@@ -95,7 +96,8 @@ static enum esp_status find_ticket(const struct esp_hub_options *options, struct
 	const char *path = options->ticket ? options->ticket : conf_environment(NULL, "ESP_HUB_TICKET");
 
 	if (!path || !path[0])
-		return error_set(err, ESP_EINVAL, "no ticket: set ESP_HUB_TICKET to the file that 'espalier hub create' has written");
+		return error_set(err, ESP_EINVAL,
+		                 "no ticket: set ESP_HUB_TICKET to the file that 'espalier hub create' has written");
 	return ticket_read(path, out, err);
 }
 
@@ -166,9 +168,9 @@ static enum esp_status read_tensor(const struct esp_hub_tensor *tensor, uint32_t
 	if ((unsigned)tensor->type >= ESP_TYPE_COUNT)
 		return error_set(err, ESP_EINVAL, "tensor %u (%.60s) has no type: %u is none", index, tensor->name,
 		                 (unsigned)tensor->type);
-	if (tensor->type != ESP_F32)
-		return error_set(err, ESP_EUNSUPPORTED, "tensor %u (%.60s) is of type %s: the hub trains f32", index, tensor->name,
-		                 esp_type_name(tensor->type));
+	if (tensor->type != ESP_F32 && tensor->type != ESP_F16 && tensor->type != ESP_BF16)
+		return error_set(err, ESP_EUNSUPPORTED, "tensor %u (%.60s) is of type %s: the hub trains f32, f16 and bf16", index,
+		                 tensor->name, esp_type_name(tensor->type));
 	if (tensor->group >= GROUPS_MOST)
 		return error_set(err, ESP_EINVAL, "tensor %u (%.60s) is in parameter group %u: there are %u at most", index,
 		                 tensor->name, tensor->group, GROUPS_MOST);
@@ -304,7 +306,8 @@ static enum esp_status spread_weights(struct esp_hub *hub, const struct esp_hub_
 	return status;
 }
 
-static enum esp_status init(struct esp_hub *hub, const struct esp_hub_tensor *tensors, uint32_t count, struct error *err)
+static enum esp_status init(struct esp_hub *hub, const struct esp_hub_tensor *tensors, uint32_t count,
+                            struct error *err)
 {
 	struct layout_tensor *rows = calloc(count + 1u, sizeof(*rows));
 	enum esp_status status = rows ? ESP_OK : error_set(err, ESP_ENOMEM, "no memory for %u tensors", count);
@@ -374,13 +377,14 @@ uint64_t api_hub_deadline(const struct esp_hub *hub, int64_t deadline_ns)
 
 static enum esp_status check_call(const char *who, const struct esp_hub *hub, const struct hub_op_call *call)
 {
-	bool pushes = call->kind != HUB_PULL, pulls = call->kind != HUB_PUSH;
+	bool pushes = call->kind != HUB_PULL && !hub_kind_is_read(call->kind);
+	bool pulls = call->kind != HUB_PUSH && !hub_kind_is_write(call->kind);
 
 	if (!hub_link_layout(hub->link))
 		return api_refuse_with(who, ESP_ESTATE, "no model is declared: call esp_hub_init() first");
 	if (hub_link_delay_bound(hub->link) > 0 && pushes)
-		return api_refuse_with(who, ESP_EUNSUPPORTED, "job %s is asynchronous: its workers push by esp_hub_update()",
-		                       hub_link_job(hub->link));
+		return api_refuse_with(who, ESP_EUNSUPPORTED, "job %s is asynchronous: its workers read by esp_hub_model() and push by "
+		                                            "esp_hub_update()", hub_link_job(hub->link));
 	if (call->tensor >= hub->tensors)
 		return api_refuse_with(who, ESP_EINVAL, "there is no tensor %u: %u were declared", call->tensor, hub->tensors);
 	if (hub_link_layout(hub->link)->tensor[call->tensor].elements == 0)
@@ -443,6 +447,33 @@ enum esp_status esp_hub_pushpull(struct esp_hub *hub, uint32_t tensor, const voi
 	return run(__func__, hub, &call);
 }
 
+/* The kind of a request for the optimizer's state. */
+static enum esp_status check_state(const struct esp_hub *hub, const struct esp_hub_call *call, uint8_t *out)
+{
+	static const char who[] = "esp_hub_start";
+	uint32_t states = optimizer_states(hub_link_optimizer(hub->link));
+
+	if (call->state > states)
+		return api_refuse_with(who, ESP_EINVAL, "there is no state %u: the job's optimizer keeps %u arrays beside the "
+		                       "weights, which are state 0", call->state, states);
+	*out = (uint8_t)(HUB_READ + call->state);
+	if (call->kind == ESP_HUB_READ_STATE)
+		return ESP_OK;
+	*out = (uint8_t)(HUB_WRITE + call->state);
+	if (hub_link_worker(hub->link) != 0)
+		return api_refuse_with(who, ESP_EINVAL, "worker %u writes an optimizer's state: worker 0 does, for all",
+		                       hub_link_worker(hub->link));
+	if (!hub_link_layout(hub->link) || call->tensor >= hub->tensors)
+		return ESP_OK; /* refused later */
+	if (call->state == 0 && hub_link_layout(hub->link)->tensor[call->tensor].type == ESP_F32)
+		return api_refuse_with(who, ESP_EINVAL, "tensor %u is of type f32: its weights are written by esp_hub_init()",
+		                       call->tensor);
+	if (hub_link_has_pushed(hub->link, call->tensor))
+		return api_refuse_with(who, ESP_ESTATE, "tensor %u was pushed already: an optimizer's state is written before that",
+		                       call->tensor);
+	return ESP_OK;
+}
+
 enum esp_status esp_hub_start(struct esp_hub *hub, const struct esp_hub_call *given, struct esp_work **out)
 {
 	static const uint8_t kinds[] = {
@@ -461,12 +492,19 @@ enum esp_status esp_hub_start(struct esp_hub *hub, const struct esp_hub_call *gi
 		status = api_check_deadline(__func__, full.deadline_ns, "deadline_seconds");
 	if (status != ESP_OK)
 		return status;
-	if (full.kind < ESP_HUB_PUSH || full.kind > ESP_HUB_PUSHPULL)
-		return api_refuse_with(__func__, ESP_EINVAL, "kind is %u: ESP_HUB_PUSH, ESP_HUB_PULL or ESP_HUB_PUSHPULL",
-		                       (unsigned)full.kind);
+	uint8_t kind = 0;
+	if (full.kind >= ESP_HUB_PUSH && full.kind <= ESP_HUB_PUSHPULL)
+		kind = kinds[full.kind];
+	else if (full.kind == ESP_HUB_READ_STATE || full.kind == ESP_HUB_WRITE_STATE)
+		status = check_state(hub, &full, &kind);
+	else
+		status = api_refuse_with(__func__, ESP_EINVAL, "kind is %u, and no enum esp_hub_kind", (unsigned)full.kind);
+	if (status != ESP_OK)
+		return status;
 	const struct hub_op_call call = {
-		.kind = kinds[full.kind],
+		.kind = kind,
 		.tensor = full.tensor,
+		.before = full.rounds,
 		.gradient = full.gradient,
 		.weights = full.weights,
 		.deadline_ns = deadline_of(hub, full.deadline_ns),
@@ -520,7 +558,8 @@ enum esp_status esp_hub_set(struct esp_hub *hub, uint32_t group, const char *val
 		return api_refuse_with(__func__, ESP_EUNSUPPORTED, "job %s is asynchronous: its optimizer keeps the values that it "
 		                                                   "was created with", hub_link_job(hub->link));
 	if (group >= hub->groups)
-		return api_refuse_with(__func__, ESP_EINVAL, "there is no parameter group %u: %u were declared", group, hub->groups);
+		return api_refuse_with(__func__, ESP_EINVAL, "there is no parameter group %u: %u were declared", group,
+		                       hub->groups);
 	changed = hub->values[group];
 	status = optimizer_change(&changed, values, &err);
 	if (status == ESP_OK)

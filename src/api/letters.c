@@ -17,7 +17,8 @@ static enum esp_status start(const char *who, struct esp_group *group, enum work
 	struct comm *inner = api_group(group);
 	bool is_any = kind == WORK_RECEIVE && peer == ESP_ANY_RANK;
 	if (peer >= inner->size && !is_any)
-		return api_refuse_with(who, ESP_EINVAL, "rank %u is not in the group, whose last rank is %u", peer, inner->size - 1);
+		return api_refuse_with(who, ESP_EINVAL, "rank %u is not in the group, whose last rank is %u", peer,
+		                       inner->size - 1);
 	if (bytes > 0 && !data)
 		return api_refuse_with(who, ESP_EINVAL, "data is NULL, and there are %" PRIu64 " bytes", bytes);
 	if (bytes > INT64_MAX)
@@ -87,8 +88,9 @@ enum esp_status esp_recv(struct esp_group *group, void *data, uint64_t bytes, ui
 	return status;
 }
 
-static enum esp_status start_work(const char *who, struct esp_group *group, enum work_kind kind, void *data, uint64_t bytes,
-                                  uint32_t peer, uint64_t tag, int64_t deadline_ns, struct esp_work **out)
+static enum esp_status start_work(const char *who, struct esp_group *group, enum work_kind kind, void *data,
+                                  uint64_t bytes, uint32_t peer, uint64_t tag, int64_t deadline_ns,
+                                  struct esp_work **out)
 {
 	struct work *work = NULL;
 	enum esp_status status = api_check_out(who, out, "out");

@@ -11,7 +11,7 @@
 /* ---- meetings, as calls of the job ---- */
 
 struct circle {
-	struct esp_group *group; /* those who are left          */
+	struct esp_group *group; /* ranks that are left */
 	bool owns;               /* it was made here, by shrinking */
 	int64_t deadline_ns;
 	struct hall hall;
@@ -86,7 +86,8 @@ static enum esp_status failed(enum esp_status status, struct error *err)
 	return error_set(err, status, "%s", esp_status_text(status));
 }
 
-static enum esp_status exchange(void *context, const void *mine, size_t bytes, void *all, bool *present, struct error *err)
+static enum esp_status exchange(void *context, const void *mine, size_t bytes, void *all, bool *present,
+                                struct error *err)
 {
 	enum esp_status status = hall_hold(context, mine, bytes, all, present);
 
@@ -121,7 +122,10 @@ static bool is_name_taken(const struct hosts *hosts, uint32_t host)
 	return false;
 }
 
-/* A survey has words: no blanks, nothing that starts a comment, and none twice. A slash is what tells equal names from each other. */
+/*
+ * A survey has words: no blanks, nothing that starts a comment, and none twice. A slash is what tells equal names from
+ * each other.
+ */
 static void make_word(char *name)
 {
 	for (; *name; name++)
@@ -136,7 +140,8 @@ static void name_hosts(const struct rank *context, bool each_rank, struct hosts 
 	for (uint32_t i = 0; i < hosts->count; i++) {
 		snprintf(name, sizeof(name), "%s", context->roster.nodes[hosts->speaker[i]].host_name);
 		make_word(name);
-		snprintf(hosts->names[i], sizeof(hosts->names[i]), each_rank ? "%s/%u" : "%s", name[0] ? name : "host", hosts->speaker[i]);
+		snprintf(hosts->names[i], sizeof(hosts->names[i]), each_rank ? "%s/%u" : "%s", name[0] ? name : "host",
+		         hosts->speaker[i]);
 		hosts->name_list[i] = hosts->names[i];
 	}
 	for (uint32_t i = hosts->count; i-- > 1;)
@@ -153,8 +158,8 @@ static void find_places(struct rank *context, struct hosts *hosts)
 	struct route route;
 
 	for (uint32_t i = 0; i < hosts->count; i++) {
-		if (!route_find(&context->rails, &context->roster, &context->listener.interfaces, context->rank, hosts->speaker[i],
-		                context->rails.count > 1 ? 0 : ROUTE_ANY, 0, &route))
+		if (!route_find(&context->rails, &context->roster, &context->listener.interfaces, context->rank,
+		                hosts->speaker[i], context->rails.count > 1 ? 0 : ROUTE_ANY, 0, &route))
 			continue;
 		place_set(&hosts->places[i], route.to.bytes, route.to.family == NODE_IPV4 ? 4 : 16, route.scope);
 	}
@@ -205,8 +210,8 @@ void probing_names_fini(struct probing_names *names)
 
 /* ---- all of it ---- */
 
-static enum esp_status run(struct rank *context, struct circle *circle, struct hosts *hosts, const struct probing_options *options,
-                           struct found *out, struct error *err)
+static enum esp_status run(struct rank *context, struct circle *circle, struct hosts *hosts,
+                           const struct probing_options *options, struct found *out, struct error *err)
 {
 	uint32_t host = hosts->host_of[context->rank];
 	struct probe_config config = {
@@ -237,14 +242,15 @@ static enum esp_status run(struct rank *context, struct circle *circle, struct h
 
 static int64_t patience(const struct probing_options *options, uint32_t hosts)
 {
-	const struct timing_wish wish = {hosts, options->latency, options->bandwidth, options->seconds > 0 ? options->seconds : PROBE_SECONDS};
+	const struct timing_wish wish = {hosts, options->latency, options->bandwidth,
+	                                 options->seconds > 0 ? options->seconds : PROBE_SECONDS};
 	struct timing timing;
 
 	timing_make(&wish, &timing);
 	return (int64_t)(timing_patience(&timing, hosts) * (double)NS_PER_S);
 }
 
-/* Of those who were at the last meeting, is this rank the one that speaks for the first host? */
+/* Of the ranks at the last meeting, is this the one that speaks for the first host? */
 static bool is_first(const struct hall *hall, uint32_t rank)
 {
 	uint32_t host = 0;
@@ -254,8 +260,8 @@ static bool is_first(const struct hall *hall, uint32_t rank)
 	return host < hall->hosts && hall->speaker[host] == rank;
 }
 
-enum esp_status probing_run(struct esp_context *given, const struct probing_options *options, struct found *out, bool *out_tells,
-                            struct error *err)
+enum esp_status probing_run(struct esp_context *given, const struct probing_options *options, struct found *out,
+                            bool *out_tells, struct error *err)
 {
 	struct rank *context = api_context(given);
 	struct hosts hosts = {0};
@@ -266,7 +272,8 @@ enum esp_status probing_run(struct esp_context *given, const struct probing_opti
 		status = error_set(err, ESP_EINVAL, "all ranks of the job are on one host: there is no network to probe; "
 		                   "name others with --hosts, or try it on a lab (espalier lab)");
 	if (status == ESP_OK) {
-		struct circle circle = {.group = options->circle ? options->circle : esp_world(given), .deadline_ns = patience(options, hosts.count)};
+		struct circle circle = {.group = options->circle ? options->circle : esp_world(given),
+		                        .deadline_ns = patience(options, hosts.count)};
 		circle.hall = (struct hall){
 			.calls = {&circle, size, rank_at, gather, broadcast, shrink},
 			.hosts = hosts.count,

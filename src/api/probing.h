@@ -1,9 +1,9 @@
 /*
  * probing.h - the network of a job measured by its own ranks: src/network/probe over a context.
  *
- * The first rank of each host measures, the others are at the meetings. Meetings are calls of the job (probing_hall.h): when a rank
- * dies the rest shrinks the group, and goes on without its host; the context itself is as it is after such a death. Private to src/api and
- * src/cli.
+ * The first rank of each host measures, the others are at the meetings. Meetings are calls of the job (probing_hall.h):
+ * when a rank dies the rest shrinks the group, and goes on without its host; the context itself is as it is after such
+ * a death. Private to src/api and src/cli.
  */
 #ifndef API_PROBING_H
 #define API_PROBING_H
@@ -12,7 +12,8 @@
 #include "network/probe/probe.h"
 
 struct probing_options {
-	struct esp_group *circle; /* of all ranks of the job, for the meetings; it has failed, and was shrunk, if somebody died. NULL: the world */
+	/* of all ranks of the job, for the meetings; it has failed, and was shrunk, if a rank died. NULL: the world */
+	struct esp_group *circle;
 	bool latency, bandwidth;
 	bool each_rank;   /* every rank stands for a host: to try it out on one machine */
 	double seconds;   /* 0: PROBE_SECONDS */
@@ -25,13 +26,13 @@ struct probing_options {
 };
 
 /*
- * Called by all ranks with equal options. All who get *out get the same. *out_tells: true on one rank of those who are left, for those who print.
- * Errors as of probe_run(), and of calls.
+ * Called by all ranks with equal options. All ranks that get *out get the same. *out_tells: true on one of the ranks
+ * that are left, for printing. Errors as of probe_run(), and of calls.
  */
-ESP_CHECKED enum esp_status probing_run(struct esp_context *context, const struct probing_options *options, struct found *out,
-                                        bool *out_tells, struct error *err);
+ESP_CHECKED enum esp_status probing_run(struct esp_context *context, const struct probing_options *options,
+                                        struct found *out, bool *out_tells, struct error *err);
 
-/* What is found calls hosts so, unless each rank is one: those of equal names have different ones there. */
+/* The names of hosts in the results, unless each rank is one: hosts of equal names have different ones there. */
 struct probing_names {
 	const char **list; /* by host of the roster */
 	char (*texts)[SURVEY_NAME_MAX + 1];

@@ -17,7 +17,8 @@ void hall_fini(struct hall *hall)
 /* Can it go on after that? */
 static bool is_death(enum esp_status status)
 {
-	return status == ESP_EPEER || status == ESP_EJOB || status == ESP_ELINK || status == ESP_EABORTED || status == ESP_ETIMEOUT;
+	return status == ESP_EPEER || status == ESP_EJOB || status == ESP_ELINK || status == ESP_EABORTED ||
+	       status == ESP_ETIMEOUT;
 }
 
 /* ---- how a meeting ends ---- */
@@ -28,7 +29,7 @@ static size_t outcome_bytes(const struct hall *hall, size_t bytes)
 	return hall->hosts * (1 + bytes);
 }
 
-/* False: somebody is at another meeting. */
+/* False: a rank is at another meeting. */
 static bool note(const struct hall *hall, const uint8_t *heard, size_t bytes, uint8_t *outcome)
 {
 	const struct hall_calls *calls = &hall->calls;
@@ -67,9 +68,12 @@ static enum esp_status hold_once(struct hall *hall, const void *mine, size_t byt
 	return status;
 }
 
-/* ---- when somebody has died ---- */
+/* ---- when a rank has died ---- */
 
-/* How many meetings those who are left have been at: the fewest, the most, and the first who has been at the most. */
+/*
+ * How many meetings the remaining ranks have been at: the fewest, the most, and the first rank that has been at the
+ * most.
+ */
 struct standing {
 	uint64_t least, most;
 	uint32_t ahead; /* place */
@@ -115,7 +119,7 @@ static enum esp_status catch_up(struct hall *hall, size_t bytes, uint8_t *outcom
 	return status;
 }
 
-/* With those who are left, as often as somebody dies. */
+/* With the remaining ranks, as often as one dies. */
 static enum esp_status hold(struct hall *hall, const void *mine, size_t bytes, uint8_t *outcome)
 {
 	const struct hall_calls *calls = &hall->calls;
@@ -154,7 +158,9 @@ enum esp_status hall_hold(struct hall *hall, const void *mine, size_t bytes, voi
 	return ESP_OK;
 }
 
-/* One more meeting, at which nothing is said: who gets through it knows that all have been at the one before. */
+/*
+ * One more meeting, at which nothing is said: a rank that gets through it knows that all have been at the one before.
+ */
 void hall_leave(struct hall *hall)
 {
 	uint8_t *outcome = calloc(1, outcome_bytes(hall, 0) + 1);

@@ -1,10 +1,11 @@
 /*
- * probing_hall.h - meetings of hosts that all come to the same end, whoever dies in the middle of one.
+ * probing_hall.h - meetings of hosts that all have the same outcome, whichever ranks die in the middle of one.
  *
- * At a meeting every host says some bytes and hears those of all. It is a gather of the job; when somebody dies in it, it may have ended well
- * for some ranks and failed for others. Those who are left then shrink their group and compare how many meetings each has been at: nobody is ahead
- * by more than one, as the next meeting needs all. Whoever was at the meeting tells the others what was said there; if nobody was, it is held
- * again by those who are left. So a meeting has one outcome, who was present included, and the ranks go on in step.
+ * At a meeting every host says some bytes and hears those of all. It is a gather of the job; when a rank dies in it, it
+ * may have ended well for some ranks and failed for others. The ranks that are left then shrink their group and compare
+ * how many meetings each has been at: none is ahead by more than one, as the next meeting needs all. A rank that was at
+ * the meeting tells the others its outcome; if none was, it is held again by the ranks that are left. So a meeting has
+ * one outcome, the list of those present included, and the ranks go on in step.
  *
  * Pure but for the calls that it is given. Private to src/api.
  */
@@ -17,7 +18,7 @@
 
 #include "base/error.h"
 
-/* What a job can do. Those who are left are numbered by their places. */
+/* The calls of a job. Remaining ranks are numbered by their places. */
 struct hall_calls {
 	void *context;
 	uint32_t (*size)(void *context);
@@ -33,7 +34,7 @@ struct hall {
 	const uint32_t *host_of; /* by rank: borrowed                   */
 	const uint32_t *speaker; /* by host: the rank that speaks for it; borrowed */
 	uint64_t number;         /* of meetings that have ended here    */
-	uint8_t *last;           /* how the last one ended: who was present, what was said */
+	uint8_t *last;           /* outcome of the last one: which hosts were present, and their bytes */
 	size_t last_bytes;
 };
 
@@ -41,13 +42,14 @@ struct hall {
 void hall_fini(struct hall *hall);
 
 /*
- * mine: `bytes` bytes, NULL for a rank that does not speak. all: of all hosts, zeros of those who are not present. The status of the call that
- * failed: those who are left cannot go on.
+ * mine: `bytes` bytes, NULL for a rank that does not speak. all: of all hosts, zeros of those that are not present. The
+ * status of the call that failed: the remaining ranks cannot go on.
  */
 ESP_CHECKED enum esp_status hall_hold(struct hall *hall, const void *mine, size_t bytes, void *all, bool *present);
 
 /*
- * At the end: nobody leaves before all have been at the last meeting, or are dead. What fails here does not matter any more.
+ * At the end: no rank leaves before all have been at the last meeting, or are dead. A failure in here does not matter
+ * any more.
  */
 void hall_leave(struct hall *hall);
 

@@ -1,8 +1,9 @@
 /*
- * Ranks in threads that meet, and die at the worst times: those who are left have all heard the same at every meeting.
+ * Ranks in threads that meet, and die at the worst times: the remaining ones have all heard the same at every meeting.
  *
- * The job is made of a lock and a condition. A call ends when all of the group have come. A rank dies before it has come, or after: then the call ends
- * well for some of the others and fails for the rest, as chance has it. A group that has failed stays failed. Every seed is another story.
+ * The job is made of a lock and a condition. A call ends when all of the group have come. A rank dies before it has
+ * come, or after: then the call ends well for some of the others and fails for the rest, as chance has it. A group that
+ * has failed stays failed. Every seed is another story.
  */
 #include "api/probing_hall.h"
 
@@ -78,7 +79,7 @@ static uint32_t rank_at(void *context, uint32_t place)
 			return rank;
 }
 
-/* With the lock held: the call ends, for those who are alive, if all have come or somebody never will. */
+/* With the lock held: the call ends, for living ranks, if all have come or one never will. */
 static void end_call(struct job *job, struct circle *circle)
 {
 	bool all_came = true, somebody_died = false;
@@ -100,7 +101,7 @@ static void end_call(struct job *job, struct circle *circle)
 	pthread_cond_broadcast(&job->changed);
 }
 
-/* It does nothing any more: its call ends with what nobody goes on after. */
+/* It does nothing any more: its call ends with a value that no rank goes on from. */
 static enum esp_status die(struct member *member)
 {
 	member->is_dead = true;
@@ -170,7 +171,7 @@ static bool all_shrink(const struct job *job, const struct circle *circle)
 	return true;
 }
 
-/* Waits for all who are alive and have not left. */
+/* Waits for all that are alive and have not left. */
 static enum esp_status shrink(void *context)
 {
 	struct member *member = context;
@@ -203,15 +204,18 @@ static void leave(struct member *member)
 	pthread_mutex_unlock(&member->job->lock);
 }
 
-/* What is said depends on what was heard before, as it does in probing: one wrong byte and all that follows is different. */
+/*
+ * The bytes of a rank depend on those heard before, as they do in probing: one wrong byte and all that follows is
+ * different.
+ */
 static void *take_part(void *argument)
 {
 	struct member *member = argument;
 	uint8_t mine[SAID] = {(uint8_t)member->rank};
 
 	for (uint32_t i = 0; i < MEETINGS && member->status == ESP_OK; i++) {
-		member->status = hall_hold(&member->hall, speaker[host_of[member->rank]] == member->rank ? mine : NULL, SAID, member->all[i],
-		                              member->present[i]);
+		member->status = hall_hold(&member->hall, speaker[host_of[member->rank]] == member->rank ? mine : NULL, SAID,
+		                           member->all[i], member->present[i]);
 		for (uint32_t b = 0; b < HOSTS * SAID; b++)
 			mine[b % SAID] = (uint8_t)(mine[b % SAID] * 31 + member->all[i][b] + i);
 		member->meetings++;
@@ -231,14 +235,15 @@ static void check_alike(const struct member *members, uint64_t seed)
 		const struct member *member = &members[i];
 		if (member->is_dead)
 			continue;
-		CHECK_MSG(member->status == ESP_OK && member->meetings == MEETINGS, "seed %" PRIu64 ": rank %u ended with %d", seed, i, member->status);
+		CHECK_MSG(member->status == ESP_OK && member->meetings == MEETINGS, "seed %" PRIu64 ": rank %u ended with %d",
+		          seed, i, member->status);
 		first = first ? first : member;
 		for (uint32_t m = 0; m < MEETINGS; m++)
 			CHECK_MSG(memcmp(member->all[m], first->all[m], sizeof(member->all[m])) == 0 &&
 			          memcmp(member->present[m], first->present[m], HOSTS * sizeof(bool)) == 0,
 			          "seed %" PRIu64 ": ranks %u and %u were at different meetings %u", seed, first->rank, i, m);
 		for (uint32_t m = 0; m < MEETINGS; m++)
-			CHECK(i >= HOSTS || member->present[m][i]); /* nobody who lives is missed */
+			CHECK(i >= HOSTS || member->present[m][i]); /* no living rank is missed */
 	}
 }
 
@@ -256,7 +261,8 @@ static void test(uint64_t seed)
 	uint32_t deaths = (uint32_t)rng_below(&rng, RANKS - 1);
 	for (uint32_t i = 0; i < RANKS; i++) {
 		whole->members[i] = true;
-		members[i] = (struct member){.job = &job, .rank = i, .circle = whole, .calls_left = UINT32_MAX, .after = rng_chance(&rng, 1, 2)};
+		members[i] = (struct member){
+			.job = &job, .rank = i, .circle = whole, .calls_left = UINT32_MAX, .after = rng_chance(&rng, 1, 2)};
 		members[i].hall = (struct hall){
 			.calls = {&members[i], size, rank_at, gather, broadcast, shrink},
 			.hosts = HOSTS,

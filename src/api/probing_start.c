@@ -20,7 +20,7 @@
 #define NAMES_SHOWN 16u  /* of a group's hosts, in the log */
 #define GROUPS_SHOWN 32u
 
-/* What is told of how the groups were found; is_known: by this rank. */
+/* How the groups were found, for the log; is_known: by this rank. */
 struct reason {
 	bool is_known;
 	enum verdict_word word;
@@ -67,13 +67,15 @@ static void warn(struct rank *context, bool tells, const char *what)
 static const char *reason_text(const struct reason *reason, char text[REASON_TEXT])
 {
 	bool is_latency = reason->kind == SURVEY_LATENCY;
-	double within = is_latency ? reason->within * 1e6 : 8e-6 / reason->within, across = is_latency ? reason->across * 1e6 : 8e-6 / reason->across;
+	double within = is_latency ? reason->within * 1e6 : 8e-6 / reason->within,
+	       across = is_latency ? reason->across * 1e6 : 8e-6 / reason->across;
 
 	if (!reason->is_known)
 		snprintf(text, REASON_TEXT, "found by a rank that has died since");
 	else if (isfinite(within) && isfinite(across))
-		snprintf(text, REASON_TEXT, "%s, %s %.1f %s within groups, %.1f between (medians)", verdict_word_text(reason->word),
-		         is_latency ? "latency" : "bandwidth", within, is_latency ? "us" : "Mbit/s", across);
+		snprintf(text, REASON_TEXT, "%s, %s %.1f %s within groups, %.1f between (medians)",
+		         verdict_word_text(reason->word), is_latency ? "latency" : "bandwidth", within,
+		         is_latency ? "us" : "Mbit/s", across);
 	else
 		snprintf(text, REASON_TEXT, "%s", verdict_word_text(reason->word));
 	return text;
@@ -98,10 +100,11 @@ static void tell_group(struct rank *context, const struct found *found, uint32_t
 	if (size > NAMES_SHOWN && used < sizeof(names))
 		snprintf(names + used, sizeof(names) - used, " ...");
 	if (found->grouping.count > 1)
-		snprintf(together, sizeof(together), "; to other groups together %.1f Mbit/s out, %.1f in", found->uplink_out[group] * 8e-6,
-		         found->uplink_in[group] * 8e-6);
-	log_write(&context->log, LOG_LEVEL_INFO, LOG_NET, "probing: group %u has %u host%s, each with %.1f to %.1f Mbit/s%s:%s", group, size,
-	          size == 1 ? "" : "s", least * 8e-6, most * 8e-6, together, names);
+		snprintf(together, sizeof(together), "; to other groups together %.1f Mbit/s out, %.1f in",
+		         found->uplink_out[group] * 8e-6, found->uplink_in[group] * 8e-6);
+	log_write(&context->log, LOG_LEVEL_INFO, LOG_NET,
+	          "probing: group %u has %u host%s, each with %.1f to %.1f Mbit/s%s:%s", group, size, size == 1 ? "" : "s",
+	          least * 8e-6, most * 8e-6, together, names);
 }
 
 /* One rank says it for all. */
@@ -110,14 +113,18 @@ static void tell(struct rank *context, const struct found *found, const struct r
 	char why[REASON_TEXT];
 
 	for (uint32_t i = 0; i < found->lost_count; i++)
-		log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "probing: host %s %s", found->lost[i].name, probe_fate_text(found->lost[i].fate));
-	log_write(&context->log, LOG_LEVEL_INFO, LOG_NET, "probing: %u hosts in %u group%s, in %.1f s: %s", found->survey.count, found->grouping.count,
-	          found->grouping.count == 1 ? "" : "s", found->seconds, reason_text(reason, why));
+		log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "probing: host %s %s", found->lost[i].name,
+		          probe_fate_text(found->lost[i].fate));
+	log_write(&context->log, LOG_LEVEL_INFO, LOG_NET, "probing: %u hosts in %u group%s, in %.1f s: %s",
+	          found->survey.count, found->grouping.count, found->grouping.count == 1 ? "" : "s", found->seconds,
+	          reason_text(reason, why));
 	for (uint32_t g = 0; g < found->grouping.count && g < GROUPS_SHOWN; g++)
 		tell_group(context, found, g);
 }
 
-/* It is used if all ranks have the same, which they have unless one had no memory, or died; NULL: this one has nothing. */
+/*
+ * It is used if all ranks have the same, which they have unless one had no memory, or died; NULL: this one has nothing.
+ */
 static void use(struct rank *context, bool tells, const struct placement_text *text)
 {
 	struct failure failure = FAILURE_NONE;
@@ -143,9 +150,11 @@ static void use_found(struct esp_context *given, bool tells, const struct found 
 	enum esp_status status = write_text(found, &text, &length, &err);
 	if (status == ESP_OK)
 		status = probing_names(given, &names, &err);
-	if (status != ESP_OK) /* a rate is not known: all say so. If only this rank has no memory, the one that tells sees that not all have it */
+	/* A rate is unknown: all say so. If only this rank has no memory, the one that tells sees that not all have it. */
+	if (status != ESP_OK)
 		warn(context, tells, err.text);
-	use(context, tells, status == ESP_OK ? &(struct placement_text){text, length, "that was probed", names.list} : NULL);
+	use(context, tells,
+	    status == ESP_OK ? &(struct placement_text){text, length, "that was probed", names.list} : NULL);
 	probing_names_fini(&names);
 	free(text);
 }
@@ -160,7 +169,7 @@ static void probe(struct esp_context *given)
 	struct reason reason = {0};
 	bool tells = false;
 
-	if (rank_make_circle(context, &circle, &failure) != ESP_OK) { /* somebody has died already */
+	if (rank_make_circle(context, &circle, &failure) != ESP_OK) { /* a rank has died already */
 		warn(context, context->rank == 0, failure.text);
 		return;
 	}
@@ -192,10 +201,14 @@ void probing_at_start(struct esp_context *context)
 	char text[160];
 
 	if (hosts > HOSTS_MOST) {
-		snprintf(text, sizeof(text), "to group %u hosts takes too long for a start, %u are the most; keep a topology (espalier probe --out) and name it", hosts, HOSTS_MOST);
+		snprintf(text, sizeof(text),
+		         "to group %u hosts takes too long for a start, %u are the most; keep a topology (espalier probe "
+		         "--out) and name it",
+		         hosts, HOSTS_MOST);
 		warn(api_context(context), api_context(context)->rank == 0, text);
 	} else if (hosts >= 2)
 		probe(context);
 	else if (api_context(context)->rank == 0)
-		log_write(&api_context(context)->log, LOG_LEVEL_INFO, LOG_NET, "all ranks are on one host: there is no network to probe");
+		log_write(&api_context(context)->log, LOG_LEVEL_INFO, LOG_NET,
+		          "all ranks are on one host: there is no network to probe");
 }

@@ -1,7 +1,8 @@
 /*
  * probing_start.h - the setting topology=probe: a job measures its network when it starts, and plans by it.
  *
- * It is no failure if that does not work: a warning says why, and the job runs as one that knows nothing of its network. Private to src/api.
+ * It is no failure if that does not work: a warning says why, and the job runs as one that knows nothing of its
+ * network. Private to src/api.
  */
 #ifndef API_PROBING_START_H
 #define API_PROBING_START_H

@@ -1,11 +1,10 @@
 /*
- * check.h - what a test program says and how it fails; for x_test.c files only.
+ * check.h - output and failure of a test program; for x_test.c files only.
  *
- * A test is a plain program: main() returns 0, a failed CHECK ends it with 1 and the
- * place, test_skip() with 77 and a reason. Property tests take their seed with
- * test_seed(), so that the seed in a failure's output replays it. A word on the command
- * line that none of them understands ends the program with 2: a mistyped option must not
- * pass for a run with the defaults.
+ * A test is a plain program: main() returns 0, a failed CHECK ends it with 1 and the place, test_skip() with 77 and a
+ * reason. Property tests take their seed with test_seed(), so that the seed in a failure's output replays it. A word on
+ * the command line that none of them understands ends the program with 2: a mistyped option must not pass for a run
+ * with the defaults.
  */
 #ifndef BASE_CHECK_H
 #define BASE_CHECK_H
@@ -67,7 +66,7 @@ static void test_skip(const char *reason)
 	exit(77);
 }
 
-/* What the tests that call test_option() understand; one with others defines this before it includes the header. */
+/* Options of the tests that call test_option(); a test with others defines this before it includes the header. */
 #ifndef TEST_OPTIONS
 #define TEST_OPTIONS "--seed", "--count"
 #endif
@@ -131,7 +130,10 @@ static uint64_t test_option(int argc, char **argv, const char *name, uint64_t ot
 	return test_option_among(argc, argv, names, name, otherwise);
 }
 
-/* For what is to be the same in every run, to the last bit of a double. Structs: zeroed before they are filled in, as they have gaps. */
+/*
+ * For what is to be the same in every run, to the last bit of a double. Structs: zeroed before they are filled in, as
+ * they have gaps.
+ */
 __attribute__((unused))
 static bool test_same_bits(const void *a, const void *b, size_t bytes)
 {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #define DOTS "..."
-#define WORD_MOST 24u /* what is longer than this is cut within: a path, say */
+#define WORD_MOST 24u /* a longer word is cut within: a path, say */
 
 static void end_with_dots(char *text, size_t size)
 {

@@ -9,6 +9,7 @@
 
 /* As snprintf(3), but for the end of what does not fit. Returns out. size > 0. */
 const char *clip(char *out, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
-const char *clip_list(char *out, size_t size, const char *format, va_list arguments) __attribute__((format(printf, 3, 0)));
+const char *clip_list(char *out, size_t size, const char *format, va_list arguments)
+	__attribute__((format(printf, 3, 0)));
 
 #endif

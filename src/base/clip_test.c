@@ -18,14 +18,15 @@ int main(void)
 	CHECK_STR(clip(text, 40, "%s", sentence), "the deadline of rank 1 (10 s)...");
 	CHECK_STR(clip(text, 42, "%s", sentence), "the deadline of rank 1 (10 s) passed...");
 	/* A word that is too long to be left out whole. */
-	CHECK_STR(clip(text, 40, "cannot read %s", "/a/very/long/path/with/many/many/folders/and/a/file"), "cannot read /a/very/long/path/with/m...");
+	CHECK_STR(clip(text, 40, "cannot read %s", "/a/very/long/path/with/many/many/folders/and/a/file"),
+	          "cannot read /a/very/long/path/with/m...");
 	for (size_t size = 1; size < sizeof(small); size++) {
 		memset(text, 'x', sizeof(text));
 		clip(text, size, "%s", sentence);
 		CHECK(strlen(text) < size && text[size] == 'x');
 		CHECK(size < 5 || strcmp(text + strlen(text) - 3, "...") == 0);
 	}
-	/* What went wrong is told in the same way. */
+	/* A cause is told in the same way. */
 	char long_text[sizeof(err.text) + 40];
 	memset(long_text, 'a', sizeof(long_text));
 	for (size_t i = 7; i < sizeof(long_text); i += 8)

@@ -24,69 +24,80 @@ static const char *const log_levels[] = {"off", "error", "warn", "info", "trace"
 #define AT(field) offsetof(struct conf, field)
 static const struct conf_setting settings[] = {
 	{"chunk_bytes", CONF_BYTES, "0", 256, 64 << 20, NULL,
-	 "how much of a buffer travels in one piece; 0: as it suits the plan", AT(chunk_bytes), true},
+     "how much of a buffer travels in one piece; 0: as it suits the plan", AT(chunk_bytes), true},
 	{"credits", CONF_UINT, "16", 1, 64, NULL, "messages that a peer may send ahead on one connection", AT(credits),
-	 true},
+     true},
 	{"active_chunks", CONF_UINT, "64", 1, 65536, NULL, "chunks in flight per lane", AT(active_chunks), true},
 	{"lanes", CONF_UINT, "0", 1, 64, NULL,
-	 "threads that move data, each with its own connections; 0: as there are cores for each rank, at most 4", AT(lanes), true},
-	{"transport", CONF_CHOICE, "auto", 0, 0, transports, "how ranks of one host reach each other: shared memory or sockets",
-	 AT(transport), .agreed = true, .strict = true},
+     "threads that move data, each with its own connections; 0: as there are cores for each rank, at most 4", AT(lanes),
+     true},
+	{"transport", CONF_CHOICE, "auto", 0, 0, transports,
+     "how ranks of one host reach each other: shared memory or sockets", AT(transport), .agreed = true, .strict = true},
 	{"small_bytes", CONF_BYTES, "8K", 0, 64 << 10, NULL,
-	 "most bytes that each rank of a host sums by itself, in one round of the small path", AT(small_bytes), true},
+     "most bytes that each rank of a host sums by itself, in one round of the small path", AT(small_bytes), true},
 	{"small_shm_bytes", CONF_BYTES, "128K", 0, 512 << 10, NULL,
-	 "most bytes of a rank's data that go through the small path of a host; 0: it is off", AT(small_shm_bytes), true,
-	 .old_name = "board_bytes"},
+     "most bytes of a rank's data that go through the small path of a host; 0: it is off", AT(small_shm_bytes), true,
+     .old_name = "board_bytes"},
 	{"peer_stores", CONF_BOOL, "yes", 0, 0, NULL,
-	 "ranks of a host store sums into each other's memory from esp_alloc(); no: each fetches them by itself", AT(peer_stores),
-	 .old_name = "stores"},
+     "ranks of a host store sums into each other's memory from esp_alloc(); no: each fetches them by itself",
+     AT(peer_stores), .old_name = "stores"},
 	{"core_affinity", CONF_BOOL, "yes", 0, 0, NULL,
-	 "on hosts with more ranks than cores that use TCP, waiting ranks move to core (rank mod cores) now and then",
-	 AT(core_affinity), .old_name = "seats"},
-	{"buffer_bytes", CONF_BYTES, "64M", 1 << 20, UINT64_C(1) << 36, NULL, "most memory for data under way, in each process",
-	 AT(buffer_bytes), true},
+     "on hosts with more ranks than cores that use TCP, waiting ranks move to core (rank mod cores) now and then",
+     AT(core_affinity), .old_name = "seats"},
+	{"buffer_bytes", CONF_BYTES, "64M", 1 << 20, UINT64_C(1) << 36, NULL,
+     "most memory for data under way, in each process", AT(buffer_bytes), true},
 	{"deadline_seconds", CONF_UINT, "300", 1, 31536000, NULL, "how long a call may take", AT(deadline_seconds)},
 	{"liveness_ms", CONF_UINT, "10000", 100, 86400000, NULL,
-	 "a rank of which nothing is heard for so long is given up; other waiting is measured in parts of it", AT(liveness_ms),
-	 .agreed = true, .strict = true},
-	{"quorum", CONF_BOOL, "no", 0, 0, NULL, "a group that has failed goes on only with more than half of its ranks", AT(quorum),
-	 .agreed = true, .strict = true},
-	{"linger_seconds", CONF_UINT, "30", 0, 86400, NULL, "how long to wait for the others when leaving", AT(linger_seconds)},
+     "a rank of which nothing is heard for so long is given up; other waiting is measured in parts of it",
+     AT(liveness_ms), .agreed = true, .strict = true},
+	{"quorum", CONF_BOOL, "no", 0, 0, NULL, "a group that has failed goes on only with more than half of its ranks",
+     AT(quorum), .agreed = true, .strict = true},
+	{"linger_seconds", CONF_UINT, "30", 0, 86400, NULL, "how long to wait for the others when leaving",
+     AT(linger_seconds)},
 	{"log", CONF_CHOICE, "warn", 0, 0, log_levels, "how much is said on stderr", AT(log)},
 	{"join_seconds", CONF_UINT, "60", 1, 86400, NULL, "how long to wait for all ranks to arrive", AT(join_seconds)},
-	{"insecure", CONF_BOOL, "no", 0, 0, NULL, "join without a key: anybody on the network can take part, or on this machine where the job stays there", AT(insecure),
-	 .strict = true},
+	{"insecure", CONF_BOOL, "no", 0, 0, NULL,
+     "join without a key: any process on the network can take part, or on this machine where the job stays there",
+     AT(insecure), .strict = true},
 	{"interfaces", CONF_TEXT, "", 0, CONF_INTERFACES_MOST, NULL,
-	 "which network interfaces: prefixes as in eth,ib; ^ before the list excludes, = takes names as they are", AT(interfaces),
-	 .strict = true},
+     "which network interfaces: prefixes as in eth,ib; ^ before the list excludes, = takes names as they are",
+     AT(interfaces), .strict = true},
 	{"family", CONF_CHOICE, "any", 0, 0, families, "which addresses", AT(family), .strict = true},
 	{"port", CONF_RANGE, "0", 1, 65535, NULL, "where ranks listen: 7000, or the first free one of 7000-7015; 0: any",
-	 AT(port), .strict = true},
+     AT(port), .strict = true},
 	{"segment_bytes", CONF_UINT, "0", 88, 32767, NULL,
-	 "most bytes that TCP puts into one packet; 0: what the interface takes", AT(segment_bytes)},
+     "most bytes that TCP puts into one packet; 0: what the interface takes", AT(segment_bytes)},
 	{"resume", CONF_BOOL, "no", 0, 0, NULL,
-	 "connections for data that are reset are made again, and no call notices; costs a copy of what is sent", AT(resume), true},
-	{"rails", CONF_UINT, "0", 1, 8, NULL, "network interfaces of a host that are used together; 0: all, 1: one", AT(rails), true},
+     "connections for data that are reset are made again, and no call notices; costs a copy of what is sent",
+     AT(resume), true},
+	{"rails", CONF_UINT, "0", 1, 8, NULL, "network interfaces of a host that are used together; 0: all, 1: one",
+     AT(rails), true},
 	{"rail_weights", CONF_TEXT, "", 0, CONF_WEIGHTS_MOST, NULL,
-	 "shares of the interfaces that are used together, as in 5:1; without any: as measured", AT(rail_weights), true},
+     "shares of the interfaces that are used together, as in 5:1; without any: as measured", AT(rail_weights), true},
 	{"topology", CONF_TEXT, "", 0, CONF_TEXT_MAX - 1, NULL,
-	 "file that says where hosts are in the network, read by rank 0; probe: measured at start", AT(topology), .strict = true},
+     "file that says where hosts are in the network, read by rank 0; probe: measured at start", AT(topology),
+     .strict = true},
 	{"autotune", CONF_CHOICE, "auto", 0, 0, autotunes,
-	 "masters of two-level plans follow the network; auto: where a topology has groups", AT(autotune), true},
-	{"autotune_ms", CONF_UINT, "500", 1, 600000, NULL, "how long calls are measured before masters are looked at again", AT(autotune_ms), true},
+     "masters of two-level plans follow the network; auto: where a topology has groups", AT(autotune), true},
+	{"autotune_ms", CONF_UINT, "500", 1, 600000, NULL, "how long calls are measured before masters are looked at again",
+     AT(autotune_ms), true},
 	{"log_subsystems", CONF_TEXT, "", 0, CONF_TEXT_MAX - 1, NULL,
-	 "whose lines below warn are written: CONF, JOIN, NET, PLAN, CALL, WATCH; ^ in front: all others", AT(log_subsystems)},
+     "whose lines below warn are written: CONF, JOIN, NET, PLAN, CALL, WATCH; ^ in front: all others",
+     AT(log_subsystems)},
 	{"log_file", CONF_TEXT, "", 0, CONF_TEXT_MAX - 1, NULL,
-	 "where the log goes instead of stderr; %h host, %j job, %p process, %r rank", AT(log_file)},
+     "where the log goes instead of stderr; %h host, %j job, %p process, %r rank", AT(log_file)},
 	{"dump_dir", CONF_TEXT, "", 0, CONF_TEXT_MAX - 1, NULL,
-	 "folder for what ranks know when a call fails, for espalier diagnose", AT(dump_dir)},
+     "folder for what ranks know when a call fails, for espalier diagnose", AT(dump_dir)},
 	{"status", CONF_BOOL, "yes", 0, 0, NULL, "answer espalier status of the same user, on a local socket", AT(status)},
 	{"metrics", CONF_TEXT, "", 0, CONF_TEXT_MAX - 1, NULL,
-	 "path of a local socket that answers Prometheus; %h, %j, %p, %r as in log_file", AT(metrics)},
-	{"trace", CONF_TEXT, "", 0, CONF_TEXT_MAX - 1, NULL, "file for a Chrome trace of each rank; %h, %j, %p, %r as in log_file", AT(trace)},
-	{"trace_detail", CONF_BOOL, "no", 0, 0, NULL, "the trace also has what each lane does and waits for", AT(trace_detail)},
+     "path of a local socket that answers Prometheus; %h, %j, %p, %r as in log_file", AT(metrics)},
+	{"trace", CONF_TEXT, "", 0, CONF_TEXT_MAX - 1, NULL,
+     "file for a Chrome trace of each rank; %h, %j, %p, %r as in log_file", AT(trace)},
+	{"trace_detail", CONF_BOOL, "no", 0, 0, NULL, "the trace also has what each lane does and waits for",
+     AT(trace_detail)},
 };
-static_assert(CONF_INTERFACES_MOST < CONF_VALUE_TEXT && CONF_WEIGHTS_MOST < CONF_VALUE_TEXT, "CONF_VALUE_TEXT in conf.h");
+static_assert(CONF_INTERFACES_MOST < CONF_VALUE_TEXT && CONF_WEIGHTS_MOST < CONF_VALUE_TEXT,
+              "CONF_VALUE_TEXT in conf.h");
 static_assert(sizeof settings / sizeof settings[0] == CONF_COUNT, "CONF_COUNT in conf.h");
 
 static const char *const origin_names[] = {"default", "file", "environment", "command line"};
@@ -225,8 +236,8 @@ static void describe(const struct conf_setting *setting, char *text, size_t size
 			used += (size_t)snprintf(text + used, size - used, "%s %s", i ? "," : "", setting->choices[i]);
 		break;
 	case CONF_RANGE:
-		snprintf(text, size, "%sa number or a range (such as 7000-7015) from %" PRIu64 " to %" PRIu64, zero, setting->min,
-		         setting->max);
+		snprintf(text, size, "%sa number or a range (such as 7000-7015) from %" PRIu64 " to %" PRIu64, zero,
+		         setting->min, setting->max);
 		break;
 	case CONF_TEXT:
 		snprintf(text, size, "a text of at most %" PRIu64 " printable bytes", setting->max);
@@ -351,8 +362,9 @@ static void tell_new_name(size_t index, const char *old, conf_complain_fn *compl
 	char name[CONF_VARIABLE_TEXT];
 	struct error complaint;
 
-	error_set(&complaint, ESP_EINVAL, "environment variable %s is now called %s; the old name works in this version only",
-	          old, conf_variable_name(index, name));
+	error_set(&complaint, ESP_EINVAL,
+	          "environment variable %s is now called %s; the old name works in this version only", old,
+	          conf_variable_name(index, name));
 	if (complain)
 		complain(context, &complaint);
 }
@@ -366,10 +378,12 @@ static void load_variable(struct conf *conf, size_t index, conf_complain_fn *com
 	const char *value = getenv(name);
 	if (!value && settings[index].old_name && (value = getenv(variable_name(settings[index].old_name, name))))
 		tell_new_name(index, name, complain, context);
-	bool is_set = value && (value[0] || settings[index].type == CONF_TEXT); /* no text is a text, and may replace the file's */
+	/* no text is a text, and may replace the file's */
+	bool is_set = value && (value[0] || settings[index].type == CONF_TEXT);
 	if (!is_set || conf_set(conf, name, strlen(name), value, strlen(value), CONF_ENVIRONMENT, &why) == ESP_OK)
 		return;
-	error_set(&complaint, why.status, "environment variable %s: %.200s%s", name, why.text, settings[index].strict ? "" : "; ignored");
+	error_set(&complaint, why.status, "environment variable %s: %.200s%s", name, why.text,
+	          settings[index].strict ? "" : "; ignored");
 	if (settings[index].strict && err->status == ESP_OK)
 		*err = complaint;
 	else if (complain)

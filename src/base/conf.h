@@ -57,7 +57,7 @@ struct conf_range {
 #define CONF_INTERFACES_MOST 191u /* bytes of a list of interfaces: eight long names and more */
 #define CONF_WEIGHTS_MOST 47u     /* 1000000:100000:... */
 
-/* What each one means stands in the table of conf.c, and `espalier conf` prints it. */
+/* The meaning of each stands in the table of conf.c, and `espalier conf` prints it. */
 struct conf {
 	uint64_t chunk_bytes;
 	uint32_t credits;
@@ -109,30 +109,37 @@ struct conf_setting {
 	const char *name; /* "chunk_bytes": ESP_CHUNK_BYTES in the environment */
 	enum conf_type type;
 	const char *fallback;       /* the default, as text */
-	uint64_t min, max;          /* CONF_BYTES, CONF_UINT, CONF_RANGE; 0 as well, if it is the default: left to us. CONF_TEXT: max bytes */
+	/* CONF_BYTES, CONF_UINT, CONF_RANGE; 0 as well, if it is the default: left to us. CONF_TEXT: max bytes */
+	uint64_t min, max;
 	const char *const *choices; /* CONF_CHOICE; ends with NULL */
 	const char *help;
 	size_t offset; /* in struct conf */
 	bool agreed;   /* must have the same value on all ranks of a job */
-	bool strict;   /* no rank goes on with another value than was meant: which nodes may take part, where, and which a job does without */
+	/*
+	 * no rank goes on with another value than was meant: which nodes may take part, where, and which a job does without
+	 */
+	bool strict;
 	const char *old_name; /* of the version before; works in this one, with a warning. NULL: none */
 };
 
-/* Told about each bad value that is passed over: complaint->text names the place, the value and what was expected. May be NULL. */
+/*
+ * Told about each bad value that is passed over: complaint->text names the place, the value and what was expected. May
+ * be NULL.
+ */
 typedef void conf_complain_fn(void *context, const struct error *complaint);
 
 /* The defaults and nothing else: for tests and simulation. */
 void conf_init(struct conf *conf);
 
 /*
- * The defaults, the file and the environment; an empty variable counts as not set, but for texts. Reads the environment: call it before
- * threads change that. ESP_EINVAL, ESP_EPARSE: the first bad value of a strict setting, in *err, and not told to complain; ESP_EIO and others: the file
- * cannot be read. *conf then has everything else.
+ * The defaults, the file and the environment; an empty variable counts as not set, but for texts. Reads the
+ * environment: call it before threads change that. ESP_EINVAL, ESP_EPARSE: the first bad value of a strict setting, in
+ * *err, and not told to complain; ESP_EIO and others: the file cannot be read. *conf then has everything else.
  */
 ESP_CHECKED enum esp_status conf_load(struct conf *conf, conf_complain_fn *complain, void *context, struct error *err);
 
 /*
- * Complains about variables of the environment that begin with ESP_ and that nobody reads: misspelt, most likely.
+ * Complains about variables of the environment that begin with ESP_ and that no code reads: misspelt, most likely.
  * Apart from conf_load(), as one rank of a job is enough to say it.
  */
 void conf_check_environment(conf_complain_fn *complain, void *context);
@@ -161,13 +168,16 @@ bool conf_is_renamed(const char *name, size_t length, struct error *out);
 bool conf_is_strict(const char *name, size_t length);
 
 /*
- * The lines of a file that is already in memory. file_name is for complaints; a pure function otherwise. ESP_EPARSE: a strict
- * setting has a bad value, the first of them in *err.
+ * The lines of a file that is already in memory. file_name is for complaints; a pure function otherwise. ESP_EPARSE: a
+ * strict setting has a bad value, the first of them in *err.
  */
 ESP_CHECKED enum esp_status conf_decode(struct conf *conf, const char *text, size_t size, const char *file_name,
                                         conf_complain_fn *complain, void *context, struct error *err);
 
-/* Reads a regular file (links are followed) of at most CONF_FILE_MAX bytes: ESP_EIO, ESP_ELIMIT, ESP_ENOMEM, and as conf_decode(). */
+/*
+ * Reads a regular file (links are followed) of at most CONF_FILE_MAX bytes: ESP_EIO, ESP_ELIMIT, ESP_ENOMEM, and as
+ * conf_decode().
+ */
 ESP_CHECKED enum esp_status conf_read_file(struct conf *conf, const char *path, conf_complain_fn *complain,
                                            void *context, struct error *err);
 
@@ -177,7 +187,9 @@ const struct conf_setting *conf_setting_at(size_t index); /* NULL from CONF_COUN
 const char *conf_value_text(const struct conf *conf, size_t index, char text[CONF_VALUE_TEXT]);
 const char *conf_origin_name(enum conf_origin origin);
 
-/* The settings that all ranks must have alike, in the order of the table: "chunk_bytes=64K credits=16". Returns text. */
+/*
+ * The settings that all ranks must have alike, in the order of the table: "chunk_bytes=64K credits=16". Returns text.
+ */
 #define CONF_AGREED_TEXT 512
 const char *conf_agreed_text(const struct conf *conf, char text[CONF_AGREED_TEXT]);
 

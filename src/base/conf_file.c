@@ -97,15 +97,16 @@ static void decode_line(struct decoder *decoder, const char *text, size_t length
 	tell_renamed(decoder, name);
 	if (conf_set(decoder->conf, name.text, name.length, value.text, value.length, CONF_FILE, &err) == ESP_OK)
 		return;
-	error_set(&complaint, err.status, "%.120s%s", err.text, has_comment(value) ? " (a comment stands on a line of its own)" : "");
+	error_set(&complaint, err.status, "%.120s%s", err.text,
+	          has_comment(value) ? " (a comment stands on a line of its own)" : "");
 	if (decoder->refusal->status == ESP_OK && conf_is_strict(name.text, name.length))
 		error_set(decoder->refusal, ESP_EPARSE, "%.80s:%zu: %.165s", decoder->file_name, decoder->line, complaint.text);
 	else
 		complain_at_line(decoder, complaint.text);
 }
 
-enum esp_status conf_decode(struct conf *conf, const char *text, size_t size, const char *file_name, conf_complain_fn *complain,
-                            void *context, struct error *err)
+enum esp_status conf_decode(struct conf *conf, const char *text, size_t size, const char *file_name,
+                            conf_complain_fn *complain, void *context, struct error *err)
 {
 	struct decoder decoder = {conf, file_name, complain, context, err, 0, 0};
 	err->status = ESP_OK;

@@ -11,11 +11,12 @@
 #define PREFIX "ESP_"
 #define COMPLAINTS_MAX 4 /* the prefix is short, and others may have had the same idea */
 
-/* Read by somebody, but no settings: who a rank is, its key, and what espalier's own processes tell each other. */
+/* Read, but no settings: identity of a rank, its key, and messages between espalier's own processes. */
 static const char *const others[] = {
-	"ESP_CONF_FILE",  "ESP_RANK",       "ESP_SIZE",     "ESP_LEADER", "ESP_STORE",    "ESP_JOB",    "ESP_EPOCH", "ESP_MPI", "ESP_MPI_SHARE", "ESP_MPI_SUMMARY",
-	"ESP_LOCAL_RANK", "ESP_LOCAL_SIZE", "ESP_LAUNCHER", "ESP_KEY",    "ESP_KEY_FILE", "ESP_DOOR",       "ESP_HUB_TICKET",
-	"ESP_BENCH_PROGRESS", "ESP_PROBE_HOME", "ESP_TOPOLOGY_TEXT",
+	"ESP_CONF_FILE",  "ESP_RANK",          "ESP_SIZE",      "ESP_LEADER",      "ESP_STORE",      "ESP_JOB",
+	"ESP_EPOCH",      "ESP_MPI",           "ESP_MPI_SHARE", "ESP_MPI_SUMMARY", "ESP_LOCAL_RANK", "ESP_LOCAL_SIZE",
+	"ESP_LAUNCHER",   "ESP_KEY",           "ESP_KEY_FILE",  "ESP_DOOR",        "ESP_HUB_TICKET", "ESP_BENCH_PROGRESS",
+	"ESP_PROBE_HOME", "ESP_TOPOLOGY_TEXT",
 };
 #define OTHERS (sizeof others / sizeof others[0])
 
@@ -44,7 +45,7 @@ static bool is_known(const struct names *names, const char *name, size_t length)
 	return false;
 }
 
-/* Without what all of them begin with: it would count as letters that are right. */
+/* Without the prefix of all of them: it would count as characters that are right. */
 static const char *rest_at(const void *list, size_t index)
 {
 	const char *name = name_at(list, index);
@@ -75,7 +76,8 @@ void conf_check_names(char *const *words, conf_complain_fn *complain, void *cont
 	}
 	for (; words && *words; words++) {
 		size_t length = strcspn(*words, "=");
-		if (strncmp(*words, PREFIX, strlen(PREFIX)) != 0 || is_known(&names, *words, length) || ++count > COMPLAINTS_MAX)
+		if (strncmp(*words, PREFIX, strlen(PREFIX)) != 0 || is_known(&names, *words, length) ||
+		    ++count > COMPLAINTS_MAX)
 			continue;
 		make_complaint(&names, *words, length, &complaint);
 		complain(context, &complaint);

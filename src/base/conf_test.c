@@ -108,12 +108,14 @@ static void test_file_complaints(void)
 	DECODE(&conf, "ESP_LANE=2");
 	CHECK_STR(last, "a.conf:1: there is no setting 'ESP_LANE' (did you mean lanes?); ignored");
 	DECODE(&conf, "transport=tcp # why");
-	CHECK_STR(last, "a.conf:1: transport is one of auto, shm, tcp, not 'tcp # why' (a comment stands on a line of its own)");
+	CHECK_STR(last,
+	          "a.conf:1: transport is one of auto, shm, tcp, not 'tcp # why' (a comment stands on a line of its own)");
 	DECODE(&conf, "lanes=4# why");
 	CHECK_STR(last, "a.conf:1: lanes is 0 or a number from 1 to 64, not '4# why'; ignored");
 	DECODE(&conf, "foo=2");
 	CHECK_STR(last, "a.conf:1: there is no setting 'foo'; espalier conf lists them; ignored");
-	DECODE(&conf, "lanes\n=2\nlanes=\nlanes=-1\nlanes=2 3\nlanes=\0002\nla\0nes=2\n\xff=\xff\nlanes=99999999999999999999");
+	DECODE(&conf,
+	       "lanes\n=2\nlanes=\nlanes=-1\nlanes=2 3\nlanes=\0002\nla\0nes=2\n\xff=\xff\nlanes=99999999999999999999");
 	CHECK_U64(complaints, 9);
 	check_same(&conf, &untouched);
 }
@@ -217,7 +219,7 @@ static void write_file(const char *path, const char *text)
 	CHECK(fclose(file) == 0);
 }
 
-/* The settings of whoever runs the test. */
+/* Removes the settings of the shell that runs the test. */
 static void clear_environment(void)
 {
 	unsetenv("ESP_CONF_FILE");
@@ -254,7 +256,8 @@ static void test_environment(const char *folder)
 	CHECK_U64(conf.credits, 8);
 	CHECK_U64(conf.active_chunks, 64);
 	CHECK_U64(complaints, 2);
-	CHECK_STR(last, "environment variable ESP_ACTIVE_CHUNKS: active_chunks is a number from 1 to 65536, not 'x'; ignored");
+	CHECK_STR(last,
+	          "environment variable ESP_ACTIVE_CHUNKS: active_chunks is a number from 1 to 65536, not 'x'; ignored");
 	unlink(path);
 	load(&conf);
 	CHECK_U64(complaints, 2);
@@ -271,7 +274,8 @@ static void test_environment(const char *folder)
 /* A name of the version before sets what has a new name now, with a warning; the new name counts before it. */
 static void test_old_names(void)
 {
-	static const char *const names[][2] = {{"stores", "peer_stores"}, {"seats", "core_affinity"}, {"board_bytes", "small_shm_bytes"}};
+	static const char *const names[][2] = {
+		{"stores", "peer_stores"}, {"seats", "core_affinity"}, {"board_bytes", "small_shm_bytes"}};
 	struct conf conf;
 	struct error why;
 
@@ -294,7 +298,9 @@ static void test_old_names(void)
 	setenv("ESP_SEATS", "no", 1);
 	load(&conf);
 	CHECK(!conf.core_affinity && complaints == 1);
-	CHECK_STR(last, "environment variable ESP_SEATS is now called ESP_CORE_AFFINITY; the old name works in this version only");
+	CHECK_STR(
+		last,
+		"environment variable ESP_SEATS is now called ESP_CORE_AFFINITY; the old name works in this version only");
 	setenv("ESP_CORE_AFFINITY", "yes", 1);
 	load(&conf);
 	CHECK(conf.core_affinity && complaints == 0);
@@ -305,11 +311,15 @@ static void test_old_names(void)
 	unsetenv("ESP_CORE_AFFINITY");
 }
 
-/* What must not be passed over: the first of them is the reason to go no further, whatever stronger place says it right. */
+/*
+ * Settings that must not be passed over: the first wrong one is the reason to go no further, whatever stronger place
+ * has it right.
+ */
 static void test_strict(const char *folder)
 {
-	static const char *const strict[][2] = {{"ESP_PORT", "abc"},     {"ESP_FAMILY", "ipx"},    {"ESP_QUORUM", "most"},  {"ESP_LIVENESS_MS", "10s"},
-	                                        {"ESP_TRANSPORT", "ib"}, {"ESP_INSECURE", "maybe"}, {"ESP_INTERFACES", "a\nb"}};
+	static const char *const strict[][2] = {
+		{"ESP_PORT", "abc"},     {"ESP_FAMILY", "ipx"},     {"ESP_QUORUM", "most"},    {"ESP_LIVENESS_MS", "10s"},
+		{"ESP_TRANSPORT", "ib"}, {"ESP_INSECURE", "maybe"}, {"ESP_INTERFACES", "a\nb"}};
 	struct conf conf;
 	struct error refusal;
 	char path[256];
@@ -318,7 +328,8 @@ static void test_strict(const char *folder)
 		setenv(strict[i][0], strict[i][1], 1);
 		complaints = 0;
 		CHECK(conf_load(&conf, keep, &complaints, &refusal) == ESP_EINVAL);
-		CHECK_MSG(complaints == 0 && strstr(refusal.text, strict[i][0]) && !strstr(refusal.text, "ignored"), "%s", refusal.text);
+		CHECK_MSG(complaints == 0 && strstr(refusal.text, strict[i][0]) && !strstr(refusal.text, "ignored"), "%s",
+		          refusal.text);
 		clear_environment();
 	}
 	snprintf(path, sizeof path, "%s/strict.conf", folder);
@@ -363,9 +374,23 @@ static void check_names(char *const *words, int wanted)
 
 static void test_names(void)
 {
-	char *known[] = {"ESP_LANES=x",       "ESP_RANK=1",     "ESP_SIZE=2",      "ESP_LEADER=a:1", "ESP_JOB=",    "ESP_EPOCH=0",
-	                 "ESP_LOCAL_RANK=0",  "ESP_KEY=k",      "ESP_KEY_FILE=f",  "ESP_CONF_FILE=", "ESP_JOIN_SECONDS=1",
-	                 "ESP_LOCAL_SIZE=1",  "ESPRESSO=1",     "LANES=4",         "ESP_LAUNCHER=x", "PATH=/bin", NULL};
+	char *known[] = {"ESP_LANES=x",
+	                 "ESP_RANK=1",
+	                 "ESP_SIZE=2",
+	                 "ESP_LEADER=a:1",
+	                 "ESP_JOB=",
+	                 "ESP_EPOCH=0",
+	                 "ESP_LOCAL_RANK=0",
+	                 "ESP_KEY=k",
+	                 "ESP_KEY_FILE=f",
+	                 "ESP_CONF_FILE=",
+	                 "ESP_JOIN_SECONDS=1",
+	                 "ESP_LOCAL_SIZE=1",
+	                 "ESPRESSO=1",
+	                 "LANES=4",
+	                 "ESP_LAUNCHER=x",
+	                 "PATH=/bin",
+	                 NULL};
 	char *misspelt[] = {"ESP_LANS=4", NULL}, *small[] = {"ESP_lanes=4", NULL}, *rank[] = {"ESP_RNAK", NULL};
 	char *far[] = {"ESP_IDF_VERSION=5", NULL}, *odd[] = {"ESP_=", "ESP_\n=1", NULL};
 	char *many[] = {"ESP_A1=", "ESP_B1=", "ESP_C1=", "ESP_D1=", "ESP_E1=", "ESP_F1=", NULL};

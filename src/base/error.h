@@ -1,8 +1,8 @@
 /*
- * error.h - what went wrong, in one status and one sentence.
+ * error.h - the cause of a failure, in one status and one sentence.
  *
- * The place that first knows the cause fills it in with the numbers; everybody above
- * passes it on untouched. A plain value that the caller owns: no allocation, no state.
+ * The place that first knows the cause fills it in with the numbers; all callers above pass it on untouched. A plain
+ * value that the caller owns: no allocation, no state.
  */
 #ifndef BASE_ERROR_H
 #define BASE_ERROR_H

@@ -1,6 +1,4 @@
-/*
- * fnv.h - FNV-1a, 64 bits: tells apart what nobody has reason to forge.
- */
+/* fnv.h - FNV-1a, 64 bits: tells apart data that there is no reason to forge. */
 #ifndef BASE_FNV_H
 #define BASE_FNV_H
 

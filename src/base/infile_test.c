@@ -64,7 +64,7 @@ int main(void)
 	CHECK(infile_open(&file, path, &err) == ESP_EIO && strstr(err.text, path) && strstr(err.text, "No such file"));
 	CHECK(infile_open(&file, folder, &err) == ESP_EIO);
 	CHECK(infile_open(&file, "", &err) == ESP_EINVAL);
-	infile_close(&file); /* what failed may be closed */
+	infile_close(&file); /* a file that failed to open may be closed */
 	CHECK(rmdir(folder) == 0);
 	test_pipe();
 	return 0;

@@ -12,8 +12,9 @@
 typedef enum esp_status (*jobs_piece)(void *user, uint32_t nth, struct error *err);
 
 /*
- * Pieces 0 .. count - 1 on at most at_once threads, this one among them; begins none after one has failed. Returns when all that were begun
- * have ended. Of several that failed the one with the least number is told: it fails whatever at_once is.
+ * Pieces 0 .. count - 1 on at most at_once threads, this one among them; begins none after one has failed. Returns when
+ * all that were begun have ended. Of several that failed the one with the least number is told: it fails whatever
+ * at_once is.
  */
 ESP_CHECKED enum esp_status jobs_run(uint32_t count, uint32_t at_once, jobs_piece piece, void *user, struct error *err);
 

@@ -33,7 +33,7 @@ static void test_each_once(uint32_t pieces, uint32_t at_once)
 		CHECK_U64(tally.done[i], i < pieces);
 }
 
-/* Whoever fails first by number is told, however many run. */
+/* The first failure by number is told, however many run. */
 static void test_failure(uint32_t at_once)
 {
 	static struct tally tally;

@@ -34,7 +34,7 @@ bool log_write_line(int fd, const char *line)
 	return write(fd, whole, used) == (ssize_t)used;
 }
 
-/* There is nobody to tell if it fails. */
+/* If it fails there is no other place to write to. */
 static void write_to_stderr(void *context, enum log_level level, const char *line)
 {
 	(void)context;
@@ -54,7 +54,8 @@ static void make_harmless(char *text)
 			*text = '?';
 }
 
-static size_t write_head(const struct log *log, enum log_level level, enum log_subsystem subsystem, char *line, size_t size)
+static size_t write_head(const struct log *log, enum log_level level, enum log_subsystem subsystem, char *line,
+                         size_t size)
 {
 	char host[65] = "?";
 	char rank[16] = "-";
@@ -95,7 +96,8 @@ void log_write(const struct log *log, enum log_level level, enum log_subsystem s
 	if (!verdict.is_last)
 		return;
 	head = write_head(log, level, subsystem, line, sizeof line);
-	snprintf(line + head, sizeof line - head, "no more warnings and errors are written, as there were %u", LOG_LIMIT_LINES);
+	snprintf(line + head, sizeof line - head, "no more warnings and errors are written, as there were %u",
+	         LOG_LIMIT_LINES);
 	log->sink(log->context, level, line);
 }
 
@@ -120,7 +122,8 @@ enum esp_status log_parse_subsystems(const char *text, uint32_t *out, struct err
 		size_t length = strcspn(word, ",");
 		int found = find_subsystem(word, length);
 		if (found < 0)
-			return error_set(err, ESP_EINVAL, "%s is no subsystem; there are all, CONF, JOIN, NET, PLAN, CALL and WATCH",
+			return error_set(err, ESP_EINVAL,
+			                 "%s is no subsystem; there are all, CONF, JOIN, NET, PLAN, CALL and WATCH",
 			                 quote(word, length, shown));
 		named |= 1u << found;
 		word += length;

@@ -9,7 +9,7 @@
 enum esp_status log_file_open(struct log_file *file, const char *path, struct error *err)
 {
 	atomic_init(&file->has_failed, false);
-	/* Nobody to read a pipe must not keep us waiting. */
+	/* A pipe without a reader must not keep us waiting. */
 	file->fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666);
 	if (file->fd < 0)
 		return error_set(err, ESP_EIO, "cannot write the log to %.150s: %s", path, strerror(errno));

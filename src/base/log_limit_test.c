@@ -35,14 +35,15 @@ static void test_total(void)
 	uint32_t left_out, written = 0, last = 0;
 	log_limit_init(&limit);
 	for (uint64_t i = 0; i < 5000; i++) {
-		struct log_verdict verdict = log_limit_ask(&limit, &formats[i % sizeof formats], LOG_LEVEL_WARN, i * LOG_LIMIT_AGAIN);
+		struct log_verdict verdict =
+			log_limit_ask(&limit, &formats[i % sizeof formats], LOG_LEVEL_WARN, i * LOG_LIMIT_AGAIN);
 		written += verdict.admitted;
 		last += verdict.is_last;
 		CHECK(!verdict.is_last || written == LOG_LIMIT_LINES);
 	}
 	CHECK_U64(written, LOG_LIMIT_LINES);
 	CHECK_U64(last, 1);
-	CHECK(admits(&limit, one, LOG_LEVEL_INFO, 0, &left_out)); /* whoever asks for these gets them */
+	CHECK(admits(&limit, one, LOG_LEVEL_INFO, 0, &left_out)); /* a log of that level gets them */
 	log_limit_fini(&limit);
 }
 

@@ -136,8 +136,10 @@ static void test_file(void)
 	ssize_t got = read(pipes[0], text, sizeof text - 1);
 	CHECK(got > 0);
 	text[got] = '\0';
-	const char *warning = strstr(text, "[-] ESPALIER WARN WATCH the file of the log cannot be written any more: No space");
-	CHECK(warning && strstr(warning, "NET first") && strstr(warning, "NET second") && !strstr(warning + 5, "[-] ESPALIER WARN WATCH"));
+	const char *warning =
+		strstr(text, "[-] ESPALIER WARN WATCH the file of the log cannot be written any more: No space");
+	CHECK(warning && strstr(warning, "NET first") && strstr(warning, "NET second") &&
+	      !strstr(warning + 5, "[-] ESPALIER WARN WATCH"));
 	log_file_close(&file);
 	close(pipes[0]);
 	close(pipes[1]);

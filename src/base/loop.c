@@ -69,7 +69,8 @@ enum esp_status loop_add(struct loop *loop, struct loop_fd *fd, int descriptor, 
 
 	assert(descriptor >= 0 && fd->ready);
 	if (epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, descriptor, &event) != 0)
-		return error_set(err, errno == ENOMEM ? ESP_ENOMEM : ESP_ELIMIT, "cannot watch a descriptor: %s", strerror(errno));
+		return error_set(err, errno == ENOMEM ? ESP_ENOMEM : ESP_ELIMIT, "cannot watch a descriptor: %s",
+		                 strerror(errno));
 	fd->fd = descriptor;
 	fd->events = events;
 	return ESP_OK;
@@ -184,7 +185,7 @@ static struct loop_task *take_task(struct loop *loop)
 	return task;
 }
 
-/* Those that are there now: one that posts itself again has its next turn in the next turn of the loop. */
+/* Runs the tasks that are there now: one that posts itself again has its next turn in the next turn of the loop. */
 static void run_tasks(struct loop *loop)
 {
 	pthread_mutex_lock(&loop->lock);

@@ -1,9 +1,10 @@
 /*
  * loop.h - an event loop: descriptors, timers, functions that other threads post, one clock.
  *
- * One thread runs a loop and calls everything here but loop_post(), loop_call() and loop_stop(), which any thread may call. The
- * storage of descriptors, timers and tasks is the caller's, embedded where it belongs; the loop allocates nothing. No lock is
- * held while a function of the caller's runs. A function may remove any descriptor or timer, its own included, and free it.
+ * One thread runs a loop and calls everything here but loop_post(), loop_call() and loop_stop(), which any thread may
+ * call. The storage of descriptors, timers and tasks is the caller's, embedded where it belongs; the loop allocates
+ * nothing. No lock is held while a function of the caller's runs. A function may remove any descriptor or timer, its
+ * own included, and free it.
  */
 #ifndef BASE_LOOP_H
 #define BASE_LOOP_H
@@ -37,10 +38,15 @@ struct loop_task {
 	atomic_bool is_posted;
 };
 
-/* Called after everything that has happened; returns when it wants to be called at the latest. UINT64_MAX: at no time. */
+/*
+ * Called after everything that has happened; returns when it wants to be called at the latest. UINT64_MAX: at no time.
+ */
 typedef uint64_t loop_hook_fn(void *context, uint64_t now_ns);
 
-/* Where the time comes from; NULL: CLOCK_MONOTONIC. With a clock of its own a loop never sleeps: its owner moves the time. */
+/*
+ * Where the time comes from; NULL: CLOCK_MONOTONIC. With a clock of its own a loop never sleeps: its owner moves the
+ * time.
+ */
 struct loop_clock {
 	uint64_t (*now_ns)(void *context);
 	void *context;
@@ -73,7 +79,8 @@ uint64_t loop_now(const struct loop *loop);
 void loop_set_hook(struct loop *loop, loop_hook_fn *hook, void *context);
 
 /* ESP_ELIMIT, ESP_ENOMEM. The descriptor stays the caller's. */
-ESP_CHECKED enum esp_status loop_add(struct loop *loop, struct loop_fd *fd, int descriptor, uint32_t events, struct error *err);
+ESP_CHECKED enum esp_status loop_add(struct loop *loop, struct loop_fd *fd, int descriptor, uint32_t events,
+                                     struct error *err);
 /* Waits for other events from now on; 0: for none. */
 void loop_change(struct loop *loop, struct loop_fd *fd, uint32_t events);
 /* Before the descriptor is closed. Nothing if it is in no loop. */
@@ -93,7 +100,10 @@ static inline void loop_again(struct loop *loop)
 	loop->wants_turn = true;
 }
 
-/* One turn: the hook, then at most one sleep until a descriptor, a timer, the hook's time or until_ns, then all that is due. */
+/*
+ * One turn: the hook, then at most one sleep until a descriptor, a timer, the hook's time or until_ns, then all that is
+ * due.
+ */
 void loop_turn(struct loop *loop, uint64_t until_ns);
 /*
  * A thread is about to call loop_run(), or is not (the thread could not be created): before it is created, so that

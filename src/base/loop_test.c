@@ -1,5 +1,6 @@
 /*
- * loop_test.c - order and time by a clock that the test moves; descriptors that go away while they are told; many threads.
+ * loop_test.c - order and time by a clock that the test moves; descriptors that go away while they are told; many
+ * threads.
  */
 #include "base/loop.h"
 

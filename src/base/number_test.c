@@ -41,9 +41,29 @@ static void test_accepted(void)
 
 static void test_refused(void)
 {
-	static const char *const bad[] = {"", " 1", "1 ", "-1", "+1", "0x10", "1e", "K", "iB", "KiB", "1KB", "1KK", "1B", "1iB",
-	                                  "18446744073709551616", "16777216T", "99999999999999999999999", "nan", "inf",
-	                                  "1e999", "1.2.3", "--1", "e5"};
+	static const char *const bad[] = {"",
+	                                  " 1",
+	                                  "1 ",
+	                                  "-1",
+	                                  "+1",
+	                                  "0x10",
+	                                  "1e",
+	                                  "K",
+	                                  "iB",
+	                                  "KiB",
+	                                  "1KB",
+	                                  "1KK",
+	                                  "1B",
+	                                  "1iB",
+	                                  "18446744073709551616",
+	                                  "16777216T",
+	                                  "99999999999999999999999",
+	                                  "nan",
+	                                  "inf",
+	                                  "1e999",
+	                                  "1.2.3",
+	                                  "--1",
+	                                  "e5"};
 	uint64_t u64 = 77;
 	double real = 77;
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {

@@ -1,9 +1,8 @@
 /*
  * outfile.h - a file that appears whole under its name, or not at all.
  *
- * What is written goes to a new file beside the target, which replaces the target when it is
- * complete. A target that exists and is not a regular file (a device, a pipe) is written
- * directly and never removed.
+ * Output goes to a new file beside the target, which replaces the target when it is complete. A target that exists and
+ * is not a regular file (a device, a pipe) is written directly and never removed.
  */
 #ifndef BASE_OUTFILE_H
 #define BASE_OUTFILE_H

@@ -15,7 +15,8 @@ static void add(struct builder *builder, const char *text, char slash)
 			builder->out[builder->used] = *text == '/' ? slash : *text;
 }
 
-static enum esp_status add_value(struct builder *builder, char letter, const struct pattern_values *values, struct error *err)
+static enum esp_status add_value(struct builder *builder, char letter, const struct pattern_values *values,
+                                 struct error *err)
 {
 	char number[24];
 	switch (letter) {
@@ -37,7 +38,8 @@ static enum esp_status add_value(struct builder *builder, char letter, const str
 		add(builder, "%", '_');
 		return ESP_OK;
 	default:
-		return error_set(err, ESP_EINVAL, "after %% in a file name stands h (host), j (job), p (process), r (rank) or %%");
+		return error_set(err, ESP_EINVAL,
+		                 "after %% in a file name stands h (host), j (job), p (process), r (rank) or %%");
 	}
 }
 

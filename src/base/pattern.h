@@ -17,7 +17,7 @@ struct pattern_values {
 };
 
 /* %% is '%'. ESP_EINVAL: another letter, with the words for it; ESP_ELIMIT: it is too long. *out is then empty. */
-ESP_CHECKED enum esp_status pattern_expand(const char *pattern, const struct pattern_values *values, char *out, size_t size,
-                                           struct error *err);
+ESP_CHECKED enum esp_status pattern_expand(const char *pattern, const struct pattern_values *values, char *out,
+                                           size_t size, struct error *err);
 
 #endif

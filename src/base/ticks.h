@@ -1,8 +1,10 @@
 /*
- * ticks.h - the processor's own clock: a third of what CLOCK_MONOTONIC costs, for what is timed a million times a second.
+ * ticks.h - the processor's own clock: a third of what CLOCK_MONOTONIC costs, for what is timed a million times a
+ * second.
  *
- * Ticks are turned into nanoseconds by comparing both clocks now and at some time before. Only where the kernel itself tells the
- * time by them (ticks_open()): they then run evenly, and the same on all cores. Elsewhere ticks are nanoseconds.
+ * Ticks are turned into nanoseconds by comparing both clocks now and at some time before. Only where the kernel itself
+ * tells the time by them (ticks_open()): they then run evenly, and the same on all cores. Elsewhere ticks are
+ * nanoseconds.
  */
 #ifndef BASE_TICKS_H
 #define BASE_TICKS_H

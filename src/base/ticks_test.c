@@ -18,11 +18,12 @@ static void test(bool by_clock)
 	}
 	struct ticks_scale scale = ticks_scale(&ticks);
 	for (int i = 0; i < 100; i++) {
-		uint64_t ns = ticks_to_ns(&scale, at[i]), slack = by_clock ? 0 : 20 * NS_PER_US + (scale.now_ns - before[i]) / 1000;
-		/* Whoever takes the core away between two looks at two clocks may do so for long: then nothing is known. */
+		uint64_t ns = ticks_to_ns(&scale, at[i]),
+		         slack = by_clock ? 0 : 20 * NS_PER_US + (scale.now_ns - before[i]) / 1000;
+		/* Another process may take the core between two reads of two clocks for long: then nothing is known. */
 		bool is_disturbed = !by_clock && scale.now_ns - ticks.first_ns > 100 * NS_PER_MS;
-		CHECK_MSG(is_disturbed || (ns + slack >= before[i] && ns <= after[i] + slack), "%" PRIu64 " is not in %" PRIu64 " .. %" PRIu64,
-		          ns, before[i], after[i]);
+		CHECK_MSG(is_disturbed || (ns + slack >= before[i] && ns <= after[i] + slack),
+		          "%" PRIu64 " is not in %" PRIu64 " .. %" PRIu64, ns, before[i], after[i]);
 	}
 	CHECK_U64(ticks_to_ns(&scale, scale.now), scale.now_ns);
 	CHECK_U64(ticks_to_ns(&scale, scale.now + 1000), scale.now_ns); /* from another core, perhaps */

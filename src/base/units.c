@@ -16,7 +16,7 @@ struct unit {
 	double factor;
 };
 
-/* Largest first, as printing wants it. tc's "bps" is bytes per second, so nobody is served by it here. */
+/* Largest first, as printing wants it. tc's "bps" is bytes per second: refused, as few would expect that. */
 static const struct unit rates[] = {{"gbit", 1e9}, {"mbit", 1e6}, {"kbit", 1e3}, {"bit", 1}, {NULL, 0}};
 static const struct unit times[] = {{"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"ns", 1}, {NULL, 0}};
 

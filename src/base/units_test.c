@@ -8,9 +8,10 @@ static void test_rates(void)
 	static const struct {
 		const char *text;
 		uint64_t bits;
-	} good[] = {{"1gbit", 1000000000}, {"200mbit", 200000000}, {"1.5Gbit", 1500000000}, {"64kbit", 64000}, {"8bit", 8}, {"1.001kbit", 1001}};
-	static const char *const bad[] = {"", "1", "1g", "gbit", "1gbps", "-1gbit", "1 gbit", "1gbit ", "7bit", "1000001gbit",
-	                                  "1e3gbit", "1..5gbit", "nanbit", "0gbit"};
+	} good[] = {{"1gbit", 1000000000}, {"200mbit", 200000000}, {"1.5Gbit", 1500000000}, {"64kbit", 64000},
+	            {"8bit", 8},           {"1.001kbit", 1001}};
+	static const char *const bad[] = {"",       "1",    "1g",          "gbit",    "1gbps",    "-1gbit", "1 gbit",
+	                                  "1gbit ", "7bit", "1000001gbit", "1e3gbit", "1..5gbit", "nanbit", "0gbit"};
 	uint64_t bits;
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		CHECK_MSG(units_parse_rate(good[i].text, &bits), "%s", good[i].text);
@@ -49,15 +50,21 @@ static void test_bytes(void)
 	static const struct {
 		uint64_t bytes;
 		const char *text;
-	} rows[] = {{0, "0 B"}, {999, "999 B"}, {1000, "0.977 KiB"}, {1536, "1.5 KiB"}, {1023488, "0.976 MiB"}, {12638253056, "11.8 GiB"},
-	            {UINT64_C(1) << 30, "1 GiB"}, {UINT64_MAX, "16 EiB"}};
+	} rows[] = {{0, "0 B"},
+	            {999, "999 B"},
+	            {1000, "0.977 KiB"},
+	            {1536, "1.5 KiB"},
+	            {1023488, "0.976 MiB"},
+	            {12638253056, "11.8 GiB"},
+	            {UINT64_C(1) << 30, "1 GiB"},
+	            {UINT64_MAX, "16 EiB"}};
 	char text[UNITS_TEXT];
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		CHECK_STR(units_format_bytes(rows[i].bytes, text), rows[i].text);
 }
 
-/* What is printed is read back as the same value, for values of few digits. */
+/* Printed values are read back as the same, for values of few digits. */
 static void test_round_trip(struct rng *rng)
 {
 	char text[UNITS_TEXT];

@@ -15,7 +15,7 @@ static char lower(char c)
 	return (char)tolower((unsigned char)c);
 }
 
-/* Optimal string alignment (Damerau): row i holds the distances of the first i letters of a to each start of b. */
+/* Optimal string alignment (Damerau): row i holds the distances of the first i characters of a to each start of b. */
 size_t word_distance(const char *a, const char *b)
 {
 	size_t rows[3][WORD_MAX + 1];

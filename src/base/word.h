@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-/* Letters to insert, remove, change or swap to make b of a, case aside. Words over 63 letters are cut. */
+/* Characters to insert, remove, change or swap to make b of a, case aside. Words over 63 characters are cut. */
 size_t word_distance(const char *a, const char *b);
 
 /* Gives the known words by index, NULL at the end. */

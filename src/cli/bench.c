@@ -15,6 +15,7 @@
 #include "base/conf.h"
 #include "base/cores.h"
 #include "base/number.h"
+#include "cli/bench_hub.h"
 #include "cli/cli.h"
 #include "cli/run.h"
 #include "rank/join/launch.h"
@@ -60,8 +61,9 @@ static void offer_terminal(void)
 }
 
 /*
- * Before anything is started: memory that is shared is reserved, and where there is too little the system ends processes,
- * not always those that asked for it. Data of collectives with blocks is larger at most by an element per rank.
+ * Before anything is started: memory that is shared is reserved, and where there is too little the system ends
+ * processes, not always those that asked for it. Data of collectives with blocks is larger at most by an element per
+ * rank.
  */
 static int check_memory(const struct bench_options *options, uint64_t ranks)
 {
@@ -71,8 +73,10 @@ static int check_memory(const struct bench_options *options, uint64_t ranks)
 
 	if (!moves_data || (!__builtin_mul_overflow(options->sizes.most, 2 * ranks, &needed) && needed <= all))
 		return EXIT_OK;
-	return complain_usage("bench: --size: %s in two buffers of each of %" PRIu64 " ranks is more than the memory of this machine "
-	                      "(%.1f GiB)", number_format_bytes(options->sizes.most, size), ranks, (double)all / (1 << 30));
+	return complain_usage("bench: --size: %s in two buffers of each of %" PRIu64
+	                      " ranks is more than the memory of this machine "
+	                      "(%.1f GiB)",
+	                      number_format_bytes(options->sizes.most, size), ranks, (double)all / (1 << 30));
 }
 
 /* espalier run --prefix=none -n N -- espalier bench ..., without leaving this process. */
@@ -211,7 +215,7 @@ static int measure(struct bench_job *job, const struct bench_config *config)
 	return status != ESP_OK || print.bad > 0 ? EXIT_NO : EXIT_OK;
 }
 
-/* Needs to know who takes part. */
+/* Needs to know the ranks that take part. */
 static int describe_and_measure(struct bench_job *job, const struct typed *typed, const struct bench_rank *ranks)
 {
 	const struct bench_options *options = job->options;
@@ -266,6 +270,9 @@ static int take_part(const struct bench_options *options, const struct typed *ty
 
 static int run(int argc, char **argv)
 {
+	if (argc > 1 && strcmp(argv[1], "hub") == 0)
+		return cli_bench_hub(argc - 1, argv + 1);
+
 	struct bench_options options;
 	struct typed typed = {argc, calloc((size_t)argc + 1, sizeof(*argv))};
 

@@ -40,7 +40,13 @@ static void put_value(struct rows *rows, const struct conf_setting *setting, con
 static enum esp_status print(const struct conf *conf, bool as_json)
 {
 	static const struct column columns[] = {
-		{"setting", "name"}, {"value", "value"}, {"default", "default"}, {"origin", "origin"}, {NULL, "agreed"}, {"meaning", "help"}, {0},
+		{"setting", "name"},
+		{"value", "value"},
+		{"default", "default"},
+		{"origin", "origin"},
+		{NULL, "agreed"},
+		{"meaning", "help"},
+		{0},
 	};
 	char text[CONF_VALUE_TEXT];
 	struct json json;

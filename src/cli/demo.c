@@ -40,7 +40,7 @@ static bool find_train(char path[PATH_MAX])
 	return snprintf(path, PATH_MAX, "%s", DEMO_TRAIN) < PATH_MAX && access(path, X_OK) == 0;
 }
 
-/* Those behind RANKS are passed on. All is checked here, as every worker would complain. */
+/* Options behind RANKS are passed on. All is checked here, as every worker would complain. */
 enum { RANKS, EPOCHS, SEED, BATCH, SAMPLES, CORRUPT, NUMBER_COUNT, PLANS = NUMBER_COUNT, JSON, OPTION_COUNT };
 #define PLAN_CACHE_MAX 16 /* as the program has it */
 #define PLAN_CACHE_TEXT 512
@@ -91,14 +91,16 @@ static int check_numbers(const struct given *given)
 {
 	const uint64_t *numbers = given->numbers;
 	if (numbers[SAMPLES] < 4 * numbers[RANKS] || numbers[SAMPLES] / numbers[RANKS] < numbers[BATCH])
-		return complain_usage("demo: --samples %" PRIu64 " is not a batch of %" PRIu64 " for each of %" PRIu64 " workers",
+		return complain_usage("demo: --samples %" PRIu64 " is not a batch of %" PRIu64 " for each of %" PRIu64
+		                      " workers",
 		                      numbers[SAMPLES], numbers[BATCH], numbers[RANKS]);
 	if (given->are_given[CORRUPT] && numbers[CORRUPT] >= numbers[RANKS])
-		return complain_usage("demo: --corrupt %" PRIu64 ", but workers end at %" PRIu64, numbers[CORRUPT], numbers[RANKS] - 1);
+		return complain_usage("demo: --corrupt %" PRIu64 ", but workers end at %" PRIu64, numbers[CORRUPT],
+		                      numbers[RANKS] - 1);
 	return GO_ON;
 }
 
-/* A pipe or a device is not opened here: whoever reads it would think that was all. */
+/* A pipe or a device is not opened here: its reader would think that was all. */
 static int check_json(const char *path)
 {
 	struct stat facts;
@@ -122,7 +124,8 @@ static int check(const struct given *given)
 	if (status == GO_ON)
 		status = check_numbers(given);
 	if (status == GO_ON && launch_is_told(conf_environment, NULL))
-		status = complain_usage("demo: a launcher has started this as one rank of a job, and it starts all its workers itself: call it alone");
+		status = complain_usage("demo: a launcher has started this as one rank of a job, and it starts all its workers "
+		                        "itself: call it alone");
 	return status == GO_ON && given->texts[JSON] ? check_json(given->texts[JSON]) : status;
 }
 
@@ -132,16 +135,18 @@ static int run(int argc, char **argv)
 	uint64_t *numbers = given.numbers;
 	bool *are_given = given.are_given;
 	const struct option_spec options[] = {
-		[RANKS] = {"ranks", 'n', OPTION_U64, &numbers[RANKS], "N", "number of workers (default 8)", .min = 1, .max = 1024},
-		[EPOCHS] = {"epochs", 0, OPTION_U64, &numbers[EPOCHS], "N", "passes over the training set (default 5)", .min = 1, .max = 1000,
-		            .given = &are_given[EPOCHS]},
-		[SEED] = {"seed", 0, OPTION_U64, &numbers[SEED], "N", "of data, weights and order (default 1)", .given = &are_given[SEED]},
-		[BATCH] = {"batch", 0, OPTION_U64, &numbers[BATCH], "N", "samples per worker and step (default 32)", .min = 1, .max = 4096,
-		           .given = &are_given[BATCH]},
-		[SAMPLES] = {"samples", 0, OPTION_U64, &numbers[SAMPLES], "N", "size of the training set (default 16384)", .min = 8,
-		             .max = 10000000, .given = &are_given[SAMPLES]},
+		[RANKS] = {"ranks", 'n', OPTION_U64, &numbers[RANKS], "N", "number of workers (default 8)", .min = 1,
+	               .max = 1024},
+		[EPOCHS] = {"epochs", 0, OPTION_U64, &numbers[EPOCHS], "N", "passes over the training set (default 5)",
+	                .min = 1, .max = 1000, .given = &are_given[EPOCHS]},
+		[SEED] = {"seed", 0, OPTION_U64, &numbers[SEED], "N", "of data, weights and order (default 1)",
+	              .given = &are_given[SEED]},
+		[BATCH] = {"batch", 0, OPTION_U64, &numbers[BATCH], "N", "samples per worker and step (default 32)", .min = 1,
+	               .max = 4096, .given = &are_given[BATCH]},
+		[SAMPLES] = {"samples", 0, OPTION_U64, &numbers[SAMPLES], "N", "size of the training set (default 16384)",
+	                 .min = 8, .max = 10000000, .given = &are_given[SAMPLES]},
 		[CORRUPT] = {"corrupt", 0, OPTION_U64, &numbers[CORRUPT], "RANK", "flip a bit of its weights, to see it found",
-		             .given = &are_given[CORRUPT]},
+	                 .given = &are_given[CORRUPT]},
 		[PLANS] = {"plans", 0, OPTION_STRING, &given.texts[PLANS], "A,B,...", "plans; default is the library's choice"},
 		[JSON] = {"json", 0, OPTION_STRING, &given.texts[JSON], "FILE", "write JSON to FILE; -: the standard output"},
 		{0},

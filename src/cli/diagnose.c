@@ -1,5 +1,6 @@
 /*
- * diagnose.c - espalier diagnose: what the ranks wrote down when a call failed, put together, and who is to blame.
+ * diagnose.c - espalier diagnose: puts together the accounts that ranks wrote when a call failed, and names the rank to
+ * blame.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -146,15 +147,16 @@ static int run(int argc, char **argv)
 	const char *instance = NULL;
 	const struct option_spec options[] = {
 		{"json", 0, OPTION_FLAG, &json, NULL, "print JSON"},
-		{"run", 0, OPTION_STRING, &instance, "ID", "the run of a job, by the first letters of its number (default: the last one)"},
+		{"run", 0, OPTION_STRING, &instance, "ID",
+	     "the run of a job, by the first letters of its number (default: the last one)"},
 		{0},
 	};
 	const struct options_usage usage = {
 		"diagnose",
 		"FOLDER|FILE...",
 		"Puts together what the ranks of a job wrote down when a call failed (the setting dump_dir, or\n"
-		"ESP_DUMP_DIR), and says in one sentence who held it up: who died, left, made another call, had not\n"
-		"made the call, or was waited for. Files of several hosts are copied into one folder first.",
+		"ESP_DUMP_DIR), and says in one sentence which rank held it up: one that died, left, made another call,\n"
+		"had not made the call, or was waited for. Files of several hosts are copied into one folder first.",
 		options,
 		1,
 		-1};
@@ -172,14 +174,16 @@ static int run(int argc, char **argv)
 		if (instance && collector.accounts.count > 0)
 			status = complain("diagnose: there is no account of a run that begins with '%s'", instance);
 		else
-			status = complain("diagnose: there is no account; ranks write them when a call fails and ESP_DUMP_DIR names a folder");
+			status = complain(
+				"diagnose: there is no account; ranks write them when a call fails and ESP_DUMP_DIR names a folder");
 	} else if (status == EXIT_OK) {
 		if (others > 0 && !instance)
-			complain_note("diagnose: there are accounts of %zu other run%s; --run ID chooses one", others, plural(others));
+			complain_note("diagnose: there are accounts of %zu other run%s; --run ID chooses one", others,
+			              plural(others));
 		status = print(&job, json);
 	}
 	accounts_fini(&collector.accounts);
 	return status;
 }
 
-const struct cli_command cli_diagnose = {"diagnose", "finds out from the ranks' accounts who made a call fail", run};
+const struct cli_command cli_diagnose = {"diagnose", "finds out from the ranks' accounts why a call failed", run};

@@ -30,7 +30,8 @@ static int run(int argc, char **argv)
 	uint64_t ranks = 1;
 	bool json = false, local = false;
 	const struct option_spec options[] = {
-		{"ranks", 'n', OPTION_U64, &ranks, "N", "ranks that are to run on this host (default 1)", .min = 1, .max = RANKS_MAX},
+		{"ranks", 'n', OPTION_U64, &ranks, "N", "ranks that are to run on this host (default 1)", .min = 1,
+	     .max = RANKS_MAX},
 		{"local", 0, OPTION_FLAG, &local, NULL, "look at this host only, even as a rank of a job"},
 		{"json", 0, OPTION_FLAG, &json, NULL, "print JSON"},
 		{0},
@@ -38,9 +39,9 @@ static int run(int argc, char **argv)
 	const struct options_usage usage = {
 		"doctor",
 		"",
-		"Looks at what a job would meet on this host: network interfaces, names, ports, firewall, TCP's limits, cores,\n"
-		"memory, limits of the process, clock. Started as the ranks of a job it also tries the way from each host to\n"
-		"each other one, and finds firewalls, missing routes, MTU black holes and clocks that differ:\n\n"
+		"Looks at what a job would meet on this host: network interfaces, names, ports, firewall, TCP's limits,\n"
+		"cores, memory, limits of the process, clock. Started as the ranks of a job it also tries the way from\n"
+		"each host to each other one, and finds firewalls, missing routes, MTU black holes and clocks that differ:\n\n"
 		"  espalier doctor\n"
 		"  espalier run --hosts a,b,c -- espalier doctor\n\n"
 		"Each line is OK, WARN or FAIL, and says what to do. Returns 1 if there is a FAIL.",

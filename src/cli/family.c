@@ -26,7 +26,8 @@ static void print_help(const struct cli_family *family, FILE *out)
 
 		width = length > width ? length : width;
 	}
-	fprintf(out, "usage: %s%s%s COMMAND [options]\n\n%s\ncommands:\n", complain_program(), family->name ? " " : "", name_of(family), family->about);
+	fprintf(out, "usage: %s%s%s COMMAND [options]\n\n%s\ncommands:\n", complain_program(), family->name ? " " : "",
+	        name_of(family), family->about);
 	for (size_t i = 0; i < family->count; i++)
 		fprintf(out, "  %-*s  %s\n", width, family->commands[i]->name, family->commands[i]->summary);
 	fprintf(out, "\n%s", family->more);
@@ -62,6 +63,6 @@ int cli_family_run(const struct cli_family *family, int argc, char **argv)
 		return complain_usage("%s%s'%s' is now the command %s", name_of(family), colon, argv[1], now);
 	if (near)
 		return complain_usage("%s%sunknown command '%s'; did you mean '%s'?", name_of(family), colon, argv[1], near);
-	return complain_usage("%s%sunknown command '%s'; see %s%s%s --help", name_of(family), colon, argv[1], complain_program(), blank,
-	                      name_of(family));
+	return complain_usage("%s%sunknown command '%s'; see %s%s%s --help", name_of(family), colon, argv[1],
+	                      complain_program(), blank, name_of(family));
 }

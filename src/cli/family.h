@@ -16,7 +16,7 @@ struct cli_moved {
 
 struct cli_family {
 	const char *name;  /* NULL: the program's own commands             */
-	const char *about; /* what --help says before the list of commands */
+	const char *about; /* text of --help before the list of commands */
 	const char *more;  /* and behind it                                */
 	const struct cli_command *const *commands;
 	size_t count;

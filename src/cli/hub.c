@@ -18,15 +18,16 @@ static const struct cli_command *const commands[] = {&cli_hub_create, &cli_hub_r
 
 static const struct cli_family family = {
 	.name = "hub",
-	.about = "A parameter hub sums and optimizes the models of many jobs while their gradients arrive. Without a command,\n"
-	         "espalier hub is the hub itself and serves until it is ended: 'espalier hub --listen HOST:PORT', see\n"
-	         "'espalier hub serve --help'.\n",
+	.about =
+		"A parameter hub sums and optimizes the models of many jobs while their gradients arrive. Without a command,\n"
+		"espalier hub is the hub itself and serves until it is ended: 'espalier hub --listen HOST:PORT', see\n"
+		"'espalier hub serve --help'.\n",
 	.more = "examples:\n"
-	        "  espalier hub --listen 0.0.0.0:7700 --key-file hub.key &\n"
-	        "  espalier hub create resnet --workers 4 --optimizer \"sgd lr=0.1 momentum=0.9\"\n"
-	        "  ESP_HUB_TICKET=resnet.ticket espalier run -n 4 -- python3 train.py\n"
-	        "  espalier hub status\n\n"
-	        "exit status: 0 done; 1 the work failed; 2 wrong usage\n",
+			"  espalier hub --listen 0.0.0.0:7700 --key-file hub.key &\n"
+			"  espalier hub create resnet --workers 4 --optimizer \"sgd lr=0.1 momentum=0.9\"\n"
+			"  ESP_HUB_TICKET=resnet.ticket espalier run -n 4 -- python3 train.py\n"
+			"  espalier hub status\n\n"
+			"exit status: 0 done; 1 the work failed; 2 wrong usage\n",
 	.commands = commands,
 	.count = sizeof(commands) / sizeof(commands[0]),
 };

@@ -52,18 +52,27 @@ static int run(int argc, char **argv)
 	struct error err;
 	char own_file[HUB_JOB_NAME + 8];
 	const struct option_spec options[] = {
-		{"hub", 0, OPTION_STRING, &hub, "HOST:PORT", "where the hub listens, as workers reach it (default " HUB_DEFAULT ")"},
+		{"hub", 0, OPTION_STRING, &hub, "HOST:PORT",
+	     "where the hub listens, as workers reach it (default " HUB_DEFAULT ")"},
 		{"key-file", 'k', OPTION_STRING, &key_file, "FILE", "the hub's key (default hub.key)"},
 		{"workers", 'n', OPTION_U64, &workers, "N", "workers of the job, 1 to 64", .min = 1, .max = STORE_WORKERS_MOST},
-		{"optimizer", 'o', OPTION_STRING, &optimizer_text, "TEXT", "\"sgd lr=0.1 momentum=0.9\", \"adam lr=1e-3\", \"adamw ...\", \"avg\""},
-		{"ticket-file", 't', OPTION_STRING, &ticket_file, "FILE", "written for the workers, with mode 0600 (default NAME.ticket)"},
-		{"chunk", 0, OPTION_BYTES, &chunk, "BYTES", "of weights that are summed at a time (default 32K)", .min = LAYOUT_CHUNK_LEAST, .max = LAYOUT_CHUNK_MOST},
-		{"weight", 0, OPTION_U64, &weight, "N", "share of the hub's lanes beside other jobs (default 1)", .min = 1, .max = 1000},
-		{"mode", 0, OPTION_CHOICE, &mode, "MODE", "rounds: all workers' gradients together (default); async: each update by itself", .choices = modes},
-		{"delay-bound", 0, OPTION_U64, &delay_bound, "T", "async: version after applying minus version computed from is at most T; a lone worker has 1", .min = 1, .max = UINT16_MAX},
+		{"optimizer", 'o', OPTION_STRING, &optimizer_text, "TEXT",
+	     "\"sgd lr=0.1 momentum=0.9\", \"adam lr=1e-3\", \"adamw ...\", \"avg\""},
+		{"ticket-file", 't', OPTION_STRING, &ticket_file, "FILE",
+	     "written for the workers, with mode 0600 (default NAME.ticket)"},
+		{"chunk", 0, OPTION_BYTES, &chunk, "BYTES", "of weights that are summed at a time (default 32K)",
+	     .min = LAYOUT_CHUNK_LEAST, .max = LAYOUT_CHUNK_MOST},
+		{"weight", 0, OPTION_U64, &weight, "N", "share of the hub's lanes beside other jobs (default 1)", .min = 1,
+	     .max = 1000},
+		{"mode", 0, OPTION_CHOICE, &mode, "MODE",
+	     "rounds: all workers' gradients together (default); async: each update by itself", .choices = modes},
+		{"delay-bound", 0, OPTION_U64, &delay_bound, "T",
+	     "async: version after applying minus version computed from is at most T; a lone worker has 1", .min = 1,
+	     .max = UINT16_MAX},
 		{"sched", 0, OPTION_STRING, &scheduler, "HOST:PORT", "async: the scheduler of the updates, as workers reach it"},
 		{"replace", 0, OPTION_FLAG, &replace, NULL, "in place of a job of this name: its tickets become void"},
-		{"timeout", 0, OPTION_U64, &timeout, "SECONDS", "how long the hub may take to answer (default 10)", .min = 1, .max = 3600},
+		{"timeout", 0, OPTION_U64, &timeout, "SECONDS", "how long the hub may take to answer (default 10)", .min = 1,
+	     .max = 3600},
 		{0},
 	};
 	const struct options_usage usage = {
@@ -76,7 +85,9 @@ static int run(int argc, char **argv)
 	if (parsed >= 0)
 		return parsed;
 	if (!hub_msg_name_is_good(argv[1]))
-		return complain_usage(COMMAND ": a job's name has 1 to 63 letters, digits, '-', '_' and '.', and begins with none of '-' and '.'");
+		return complain_usage(
+			COMMAND
+			": a job's name has 1 to 63 letters, digits, '-', '_' and '.', and begins with none of '-' and '.'");
 	if (workers == 0 || !optimizer_text)
 		return complain_usage(COMMAND ": %s is missing: see espalier " COMMAND " --help",
 		                      workers == 0 ? "--workers" : "--optimizer");

@@ -18,7 +18,8 @@ static int run(int argc, char **argv)
 	const struct option_spec options[] = {
 		{"hub", 0, OPTION_STRING, &hub, "HOST:PORT", "where the hub listens (default " HUB_DEFAULT ")"},
 		{"key-file", 'k', OPTION_STRING, &key_file, "FILE", "the hub's key (default hub.key)"},
-		{"timeout", 0, OPTION_U64, &timeout, "SECONDS", "how long the hub may take to answer (default 10)", .min = 1, .max = 3600},
+		{"timeout", 0, OPTION_U64, &timeout, "SECONDS", "how long the hub may take to answer (default 10)", .min = 1,
+	     .max = 3600},
 		{0},
 	};
 	const struct options_usage usage = {

@@ -102,12 +102,17 @@ int cli_hub_serve(int argc, char **argv)
 	struct key key;
 	struct error err;
 	const struct option_spec options[] = {
-		{"listen", 'l', OPTION_STRING, &listen, "HOST:PORT", "where workers and operators connect (default 0.0.0.0:7700)"},
-		{"key-file", 'k', OPTION_STRING, &key_file, "FILE", "the hub's key, made with mode 0600 where there is none (default hub.key)"},
-		{"memory", 'm', OPTION_BYTES, &memory, "BYTES", "of all models together (default half of the machine's)", .min = 1 << 20},
-		{"lanes", 0, OPTION_U64, &lanes, "N", "threads that move, add and optimize (default one per core, at most 16)", .min = 1, .max = LAYOUT_LANES_MOST},
+		{"listen", 'l', OPTION_STRING, &listen, "HOST:PORT",
+	     "where workers and operators connect (default 0.0.0.0:7700)"},
+		{"key-file", 'k', OPTION_STRING, &key_file, "FILE",
+	     "the hub's key, made with mode 0600 where there is none (default hub.key)"},
+		{"memory", 'm', OPTION_BYTES, &memory, "BYTES", "of all models together (default half of the machine's)",
+	     .min = 1 << 20},
+		{"lanes", 0, OPTION_U64, &lanes, "N", "threads that move, add and optimize (default one per core, at most 16)",
+	     .min = 1, .max = LAYOUT_LANES_MOST},
 		{"jobs", 0, OPTION_U64, &jobs, "N", "at most so many at a time (default 64)", .min = 1, .max = 100000},
-		{"idle", 0, OPTION_U64, &idle_seconds, "SECONDS", "removes a job that has had no workers for so long (default never)", .max = 365 * 86400},
+		{"idle", 0, OPTION_U64, &idle_seconds, "SECONDS",
+	     "removes a job that has had no workers for so long (default never)", .max = 365 * 86400},
 		{"metrics", 0, OPTION_STRING, &metrics, "PATH", "of a socket for Prometheus"},
 		{0},
 	};

@@ -40,15 +40,19 @@ static int run(int argc, char **argv)
 	bool all = true;
 	const struct option_spec options[] = {
 		{"json", 0, OPTION_FLAG, &json, NULL, "print JSON: an array with an object for each hub"},
-		{"timeout", 't', OPTION_U64, &patience_ms, "MS", "how long a hub may take to answer (default 2000)", .min = 1, .max = 600000},
+		{"timeout", 't', OPTION_U64, &patience_ms, "MS", "how long a hub may take to answer (default 2000)", .min = 1,
+	     .max = 600000},
 		{0},
 	};
 	const struct options_usage usage = {
-		COMMAND, "",
+		COMMAND,
+		"",
 		"Asks the hubs that you run on this machine for their jobs: workers, versions, rates, memory, and what limits\n"
-		"them. 'lane': a thread of the hub has no time left (more --lanes, or another hub); 'memory': no further job has\n"
-		"room; 'link or workers': neither, so the network or the workers set the pace.",
-		options, 0, 0};
+		"them. 'lane': a thread of the hub has no time left (more --lanes, or another hub); 'memory': no further job\n"
+		"has room; 'link or workers': neither, so the network or the workers set the pace.",
+		options,
+		0,
+		0};
 	int parsed = options_parse(&usage, &argc, argv);
 
 	if (parsed >= 0)

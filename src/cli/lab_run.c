@@ -40,15 +40,17 @@ static enum esp_status enter(void *context, uint32_t rank, struct error *err)
 static int parse(struct given *given, struct run_request *request, int argc, char **argv)
 {
 	struct option_spec options[OWN_OPTIONS + RUN_GIVEN_OPTIONS + 1] = {
-		{"place", 0, OPTION_STRING, &given->place, "HOW", "contiguous, interleaved or random:SEED (default contiguous)"},
-		{"ranks", 'n', OPTION_U64, &given->ranks, "N", "number of ranks (default: all hosts)", .min = 1, .max = RUN_RANKS_MAX},
+		{"place", 0, OPTION_STRING, &given->place, "HOW",
+	     "contiguous, interleaved or random:SEED (default contiguous)"},
+		{"ranks", 'n', OPTION_U64, &given->ranks, "N", "number of ranks (default: all hosts)", .min = 1,
+	     .max = RUN_RANKS_MAX},
 		{"per-host", 0, OPTION_U64, &given->per_host, "N", "ranks on each host (default 1)", .min = 1, .max = 1024},
 		{"name", 0, OPTION_STRING, &given->name, "NAME", "of the lab (default lab)"},
 	};
 	const struct options_usage usage = {
 		COMMAND,
 		"-- COMMAND [ARGUMENT]...",
-		"Starts a job with a rank on each host of the lab, as espalier run does: ranks are told who they are, where\n"
+		"Starts a job with a rank on each host of the lab, as espalier run does: ranks are told their number, where\n"
 		"rank 0 is and the key of the job; lines that they print have the rank in front; when one fails, the others\n"
 		"are ended. Neighbouring ranks share a rack (contiguous), or never do (interleaved: they are dealt out like\n"
 		"cards), or it is left to chance.\n\n"

@@ -35,7 +35,8 @@ static int run(int argc, char **argv)
 	bool json = false;
 	struct error err;
 	const struct option_spec options[] = {
-		{"direction", 0, OPTION_CHOICE, &way, "WAY", "frames that come from the target, or go to it (default both)", .choices = ways},
+		{"direction", 0, OPTION_CHOICE, &way, "WAY", "frames that come from the target, or go to it (default both)",
+	     .choices = ways},
 		{"name", 0, OPTION_STRING, &name, "NAME", "of the lab (default lab)"},
 		{"json", 0, OPTION_FLAG, &json, NULL, "print all links as JSON afterwards"},
 		{0},
@@ -45,7 +46,7 @@ static int run(int argc, char **argv)
 		"Changes links. TARGET is a host, by name or place (node07, rack1/2); rackN, the uplink of a rack; all, the\n"
 		"links of all hosts; racks, all uplinks. Behind it :e1 means one interface. What can be set:\n\n"
 		"  rate 200mbit     both ways, at both ends\n"
-		"  cut              nothing passes, and nobody is told\n"
+		"  cut              nothing passes, without an error\n"
 		"  loss 1%          of the packets\n"
 		"  delay 5ms        one way\n"
 		"  jitter 1ms       the delay is so much more or less; the order of packets stays\n"

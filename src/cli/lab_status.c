@@ -1,6 +1,4 @@
-/*
- * lab_status.c - espalier lab status: who is where, and what is set.
- */
+/* lab_status.c - espalier lab status: which host is where, and its settings. */
 #include <stdio.h>
 
 #include "cli/lab.h"

@@ -71,7 +71,8 @@ static int run(int argc, char **argv)
 	if (rail < lab->config.rails)
 		print_topology(lab, (uint32_t)rail);
 	else
-		exit_status = complain_usage(COMMAND ": hosts of this lab have the interfaces e0 to e%u", lab->config.rails - 1);
+		exit_status =
+			complain_usage(COMMAND ": hosts of this lab have the interfaces e0 to e%u", lab->config.rails - 1);
 	client_unmap(lab);
 	return exit_status;
 }

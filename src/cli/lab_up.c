@@ -33,16 +33,19 @@ static int parse(struct given *given, int *argc, char **argv)
 	const struct option_spec options[] = {
 		{"racks", 0, OPTION_U64, &given->racks, "N", "number of racks (default 2)", .min = 1, .max = LAB_PORTS_MAX},
 		{"hosts", 0, OPTION_U64, &given->hosts, "N", "hosts in each rack (default 2)", .min = 1, .max = LAB_PORTS_MAX},
-		{"rate", 0, OPTION_STRING, &given->rate, "RATE", "rate of a host, such as 200mbit (default 1gbit); RATE,RATE for interfaces"},
+		{"rate", 0, OPTION_STRING, &given->rate, "RATE",
+	     "rate of a host, such as 200mbit (default 1gbit); RATE,RATE for interfaces"},
 		{"oversubscribe", 0, OPTION_DOUBLE, &given->oversubscribe, "N",
-		 "a rack's uplink has hosts * rate / N (default 1)"},
-		{"interfaces", 0, OPTION_U64, &given->interfaces, "N", "of a host: e0, e1, each on a network of its own (default 1)",
-		 .min = 1, .max = LAB_RAILS_MAX, .given = &given->interfaces_given},
+	     "a rack's uplink has hosts * rate / N (default 1)"},
+		{"interfaces", 0, OPTION_U64, &given->interfaces, "N",
+	     "of a host: e0, e1, each on a network of its own (default 1)", .min = 1, .max = LAB_RAILS_MAX,
+	     .given = &given->interfaces_given},
 		{"delay", 0, OPTION_STRING, &given->delay, "TIME", "of each host's link, one way (default 0)"},
 		{"uplink-delay", 0, OPTION_STRING, &given->uplink_delay, "TIME", "of each rack's uplink, one way (default 0)"},
 		{"mtu", 0, OPTION_U64, &given->mtu, "BYTES", "of all links (default 1500)", .min = 68, .max = 65535},
 		{"ipv6", 0, OPTION_FLAG, &given->ipv6, NULL, "hosts have IPv6 addresses alone"},
-		{"congestion", 0, OPTION_STRING, &given->congestion, "NAME", "congestion control of TCP (default: this machine's)"},
+		{"congestion", 0, OPTION_STRING, &given->congestion, "NAME",
+	     "congestion control of TCP (default: this machine's)"},
 		{"name", 0, OPTION_STRING, &given->name, "NAME", "of the lab, for several beside each other (default lab)"},
 		{"seed", 0, OPTION_U64, &given->seed, "N", "shuffles names and addresses, and decides faults (default 1)"},
 		{"no-check", 0, OPTION_FLAG, &given->no_check, NULL, "do not measure rates and latencies"},
@@ -53,7 +56,7 @@ static int parse(struct given *given, int *argc, char **argv)
 		COMMAND, "",
 		"Makes racks of hosts inside this machine and leaves them running. Each host is a set of namespaces with a\n"
 		"name, interfaces and addresses of its own; each rack a switch; a core connects the racks. Names and\n"
-		"addresses are shuffled: they tell nothing of who is where. Then one link of each class is measured.\n"
+		"addresses are shuffled: they do not tell the rack of a host. Then one link of each class is measured.\n"
 		"Without root, all of it lives in a user namespace. Ctrl-C before it is done leaves nothing behind.\n\n"
 		"  espalier lab up --racks 4 --hosts 4 --rate 1gbit --oversubscribe 4\n"
 		"  espalier lab up --hosts 3 --interfaces 2 --rate 1gbit,200mbit",
@@ -127,7 +130,7 @@ static int open_signals(void)
 	return signalfd(-1, &set, SFD_CLOEXEC);
 }
 
-/* The exit status of somebody who was told to stop, as shells have it. */
+/* The exit status of a command that was told to stop, as shells have it. */
 static int stopped_status(int signals)
 {
 	struct signalfd_siginfo info = {0};
@@ -166,14 +169,15 @@ static int report(const struct given *given, const struct lab *lab, const struct
 		status = json_fini(&json);
 	}
 	if (lab_checks_wrong(checks))
-		complain_note(COMMAND ": the lab is up, but not all links are what was asked for: is the machine busy, or a rate more than it can move? "
-		              "espalier lab check measures again");
+		complain_note(COMMAND ": the lab is up, but not all links are what was asked for: is the machine busy, or a "
+		                      "rate more than it can move? "
+		                      "espalier lab check measures again");
 	return status == ESP_OK ? EXIT_OK : complain(COMMAND ": cannot write to the standard output");
 }
 
 /*
- * To find each other, hosts ask all: on this machine a frame for each of them, which wait in one queue. What does not fit is dropped, and the host that was asked
- * for may never hear of it.
+ * To find each other, hosts ask all: on this machine a frame for each of them, which wait in one queue. Frames that do
+ * not fit are dropped, and the host that was asked for may never hear of it.
  */
 static void warn_of_backlog(const struct lab_config *config)
 {
@@ -186,8 +190,10 @@ static void warn_of_backlog(const struct lab_config *config)
 		return;
 	size_t length = file.length > 0 && file.text[file.length - 1] == '\n' ? file.length - 1 : file.length;
 	if (number_parse_u64(file.text, length, &most) && hosts > most)
-		complain_note(COMMAND ": %llu hosts are more than the kernel's queue takes at a time (%llu), so they may not find each other: sysctl -w "
-		              "net.core.netdev_max_backlog=%llu before this", (unsigned long long)hosts, (unsigned long long)most, 2 * (unsigned long long)hosts);
+		complain_note(COMMAND ": %llu hosts are more than the kernel's queue takes at a time (%llu), so they may not "
+		                      "find each other: sysctl -w "
+		                      "net.core.netdev_max_backlog=%llu before this",
+		              (unsigned long long)hosts, (unsigned long long)most, 2 * (unsigned long long)hosts);
 	infile_close(&file);
 }
 

@@ -13,7 +13,7 @@ static const struct cli_moved moved[] = {{"table1", "espalier-study table1"}, {0
 
 static const struct cli_family family = {
 	.name = "plan",
-	.about = "A plan says, for every chunk of a buffer, who sends it to whom, who adds and who hands back.\n"
+	.about = "A plan says, for every chunk of a buffer, which nodes send it where, add and hand back.\n"
 	         "Ring, tree, parameter server and the two-level hierarchy are plans; these make, check, compare\n"
 	         "and draw them.\n",
 	.more = "examples:\n"

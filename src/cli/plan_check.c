@@ -114,7 +114,7 @@ static int run(int argc, char **argv)
 	const struct options_usage usage = {
 		COMMAND,
 		"[FILE|-]",
-		plan_about("Runs a plan symbolically: does everybody who wants a chunk get every contribution exactly once,\n"
+		plan_about("Runs a plan symbolically: does each receiver of a chunk get every contribution exactly once,\n"
 	               "without waiting in circles or overwriting what is being sent? The plan comes from a file (- is\n"
 	               "the standard input), or from a planner, which needs no text.",
 	               about),

@@ -136,9 +136,10 @@ static enum esp_status print_table(const struct cost_request *request, const str
 		if (costs[i].reason[0])
 			printf("\nleft out: %s\n", costs[i].reason);
 	}
-	printf("\ntime = rounds x %g us + 8 x (most bytes that one node sends, or receives) / %g Gbit/s; the fastest first\n"
-	       "Links between racks are not modelled: where they are oversubscribed, compare the bytes between groups.\n",
-	       request->alpha_us, request->beta_gbit);
+	printf(
+		"\ntime = rounds x %g us + 8 x (most bytes that one node sends, or receives) / %g Gbit/s; the fastest first\n"
+		"Links between racks are not modelled: where they are oversubscribed, compare the bytes between groups.\n",
+		request->alpha_us, request->beta_gbit);
 	return status;
 }
 
@@ -179,7 +180,7 @@ static enum esp_status print_json(const struct cost_request *request, const stru
 
 /* ---- the command ---- */
 
-/* Those named, or all. -1 to go on, or the exit status. */
+/* Chooses the named planners, or all. -1 to go on, or the exit status. */
 static int choose(const struct cost_request *request, struct cost *costs, size_t *out_count)
 {
 	struct error err = {0};
@@ -192,7 +193,7 @@ static int choose(const struct cost_request *request, struct cost *costs, size_t
 	}
 	if (plan_request_check(&request->plan, &err) != ESP_OK)
 		return plan_complain(COMMAND, &err);
-	/* What needs hubs or switches has more to its time than its busiest node: espalier sim compares those. */
+	/* Plans with hubs or switches take longer than their busiest node tells: espalier sim compares those. */
 	for (unsigned i = 0; !request->plan.planner && plan_planner(i) && count < PLANNERS_MAX; i++) {
 		if (!planner_has_extra(plan_planner(i)))
 			costs[count++].planner = plan_planner(i);
@@ -275,10 +276,11 @@ static int run(int argc, char **argv)
 	const struct options_usage usage = {
 		COMMAND,
 		"",
-		plan_about("Compares planners by what the checker counts, the same buffer for all, and lists the fastest first.\n\n"
-	               "time = rounds x alpha + 8 x (most bytes that one node sends, or receives) / beta, which takes the\n"
-	               "network between the nodes to be no bottleneck: links between racks are not modelled.",
-	               about),
+		plan_about(
+			"Compares planners by what the checker counts, the same buffer for all, and lists the fastest first.\n\n"
+			"time = rounds x alpha + 8 x (most bytes that one node sends, or receives) / beta, which takes the\n"
+			"network between the nodes to be no bottleneck: links between racks are not modelled.",
+			about),
 		options,
 		0,
 		0};

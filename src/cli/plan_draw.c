@@ -65,14 +65,14 @@ static enum esp_status draw_to_json(const struct plan *plan, const struct draw_r
 	return status;
 }
 
-/* Correct, but nobody can follow the arrows. */
+/* Correct, but a reader cannot follow the arrows. */
 static void warn_of_thicket(const struct plan *plan, const struct draw_request *request)
 {
 	uint64_t chunks = plan->chunks.chunk_count;
 
 	if (request->chunk == DRAW_ALL_CHUNKS && plan->nodes > CLEAR_NODES && chunks > CLEAR_CHUNKS)
-		complain_note(COMMAND ": %u nodes and %llu chunks make a thicket of arrows; --chunk C draws one chunk", plan->nodes,
-		              (unsigned long long)chunks);
+		complain_note(COMMAND ": %u nodes and %llu chunks make a thicket of arrows; --chunk C draws one chunk",
+		              plan->nodes, (unsigned long long)chunks);
 }
 
 static int draw(const struct plan *plan, const struct draw_request *request)
@@ -108,8 +108,8 @@ static int run(int argc, char **argv)
 		"chunk", 0, OPTION_U64, &request.chunk, "C", "draw chunk C alone", 0, DRAW_ALL_CHUNKS - 1, NULL};
 	options[count++] = (struct option_spec){
 		"output", 'o', OPTION_STRING, &request.output, "FILE", "write to FILE (default: stdout)", 0, 0, NULL};
-	options[count++] =
-		(struct option_spec){"json", 0, OPTION_FLAG, &request.json, NULL, "print JSON with the picture in it", 0, 0, NULL};
+	options[count++] = (struct option_spec){
+		"json", 0, OPTION_FLAG, &request.json, NULL, "print JSON with the picture in it", 0, 0, NULL};
 	options[count] = (struct option_spec){0};
 	const struct options_usage usage = {
 		COMMAND,

@@ -200,8 +200,8 @@ static int run(int argc, char **argv)
 	const struct options_usage usage = {
 		COMMAND,
 		"[FILE|-]",
-		plan_about("Shows a plan, from a file or from a planner: who waits for whom and sends to\n"
-	               "whom, chunk by chunk.",
+		plan_about("Shows a plan, from a file or from a planner: which node waits for which, and\n"
+	               "sends where, chunk by chunk.",
 	               about),
 		options,
 		0,
@@ -219,4 +219,4 @@ static int run(int argc, char **argv)
 	return exit_status;
 }
 
-const struct cli_command cli_plan_show = {"show", "shows who waits for whom, or explains a node's part", run};
+const struct cli_command cli_plan_show = {"show", "shows which nodes wait for which, or explains a node's part", run};

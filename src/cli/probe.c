@@ -1,8 +1,8 @@
 /*
  * probe.c - espalier probe: how are the hosts connected?
  *
- * Under a launcher it joins the job, and the ranks probe the network between them; rank 0 prints. By itself it starts the
- * ranks through `espalier run`, or groups what was measured before.
+ * Under a launcher it joins the job, and the ranks probe the network between them; rank 0 prints. By itself it starts
+ * the ranks through `espalier run`, or groups what was measured before.
  */
 #include "tools/probe/probe_outcome.h"
 
@@ -30,11 +30,11 @@
 
 struct progress {
 	int terminal; /* -1: none */
-	bool goes_home; /* whoever has started the ranks draws it */
+	bool goes_home; /* the command that has started the ranks draws it */
 	char line[80];
 };
 
-/* What ranks are told that this command has started: "yes", "bar"; NULL: somebody else has. */
+/* The word for ranks that this command has started: "yes", "bar"; NULL: another has. */
 static const char *home(void)
 {
 	return conf_environment(NULL, PROBE_HOME_VARIABLE);
@@ -76,7 +76,8 @@ static enum esp_status compare(struct probe_outcome *outcome, const char *text, 
 	const struct survey *survey = &outcome->found.survey;
 	struct probe_truth *truth = &outcome->truth;
 
-	enum esp_status status = racks_read(text, length, outcome->options->rack_label, (const char *const *)survey->names, survey->count, &truth->racks, err);
+	enum esp_status status = racks_read(text, length, outcome->options->rack_label, (const char *const *)survey->names,
+	                                    survey->count, &truth->racks, err);
 	if (status == ESP_OK)
 		status = racks_grouping(&truth->racks, &truth->grouping, err);
 	if (status != ESP_OK)
@@ -103,7 +104,7 @@ enum esp_status probe_compare(struct probe_outcome *outcome, struct error *err)
 	return status == ESP_OK ? ESP_OK : error_set(err, status, "%s: %.200s", outcome->options->racks, reason.text);
 }
 
-/* What a rate is missing for is known when a topology is tried. */
+/* Tries to make a topology: that shows which rates are missing. */
 static void try_topology(struct probe_outcome *outcome)
 {
 	struct topology *topology;
@@ -130,7 +131,8 @@ static enum esp_status write_topology(const struct probe_outcome *outcome, FILE 
 	if (outcome->stored)
 		snprintf(how, sizeof(how), "made by espalier probe from a stored measurement: rates are estimates");
 	else
-		snprintf(how, sizeof(how), "made by espalier probe in %.1f s; rates are what TCP carried", outcome->found.seconds);
+		snprintf(how, sizeof(how), "made by espalier probe in %.1f s; rates are what TCP carried",
+		         outcome->found.seconds);
 	return found_print_topology(&outcome->found, comments, file, err);
 }
 
@@ -139,7 +141,7 @@ static enum esp_status write_survey(const struct probe_outcome *outcome, FILE *f
 	return survey_print(&outcome->found.survey, file, err);
 }
 
-/* To the one who has started the ranks, who knows where it belongs. */
+/* To the command that has started the ranks, which knows where it belongs. */
 static int send_file(const struct probe_outcome *outcome, enum home_file which, const char *path, write_fn *write)
 {
 	struct error err = {0};
@@ -184,7 +186,7 @@ static int show(struct probe_outcome *outcome)
 	struct error err = {0};
 
 	for (uint32_t i = 0; i < outcome->found.lost_count; i++)
-		if (outcome->found.lost[i].fate != PROBE_NOT_STARTED) /* whoever tried to start it has said why not */
+		if (outcome->found.lost[i].fate != PROBE_NOT_STARTED) /* the command that tried to start it has said why not */
 			complain_note("probe: %s", probe_say_lost(outcome, i, text));
 	int saved = write_file(outcome, HOME_MATRIX, options->save_matrix, write_survey);
 	int out = write_file(outcome, HOME_TOPOLOGY, options->out, write_topology);
@@ -205,7 +207,7 @@ static void outcome_fini(struct probe_outcome *outcome)
 	grouping_fini(&outcome->truth.grouping);
 }
 
-/* Those who were not even started are named like those who were lost. */
+/* Hosts that were not even started are named like ranks that were lost. */
 static enum esp_status add_absent(struct found *found, const char *list, struct error *err)
 {
 	for (const char *at = list; at && *at;) {
@@ -223,7 +225,7 @@ static enum esp_status add_absent(struct found *found, const char *list, struct 
 	return ESP_OK;
 }
 
-/* found and verdict are there. What was found is shown, and written, also where the rack map does not fit it. */
+/* found and verdict are there. The result is shown, and written, also where the rack map does not fit it. */
 static int conclude(struct probe_outcome *outcome)
 {
 	struct error err = {0};
@@ -238,7 +240,10 @@ static int conclude(struct probe_outcome *outcome)
 
 /* ---- as a rank of a job ---- */
 
-/* Probing takes a while: what will be in the way of its files is said before, and may be mended meanwhile. A FIFO would wait for its reader. */
+/*
+ * Probing takes a while: what will be in the way of its files is said before, and may be mended meanwhile. A FIFO would
+ * wait for its reader.
+ */
 static bool warn_of_file(const char *path, const char *then)
 {
 	struct outfile file;
@@ -257,7 +262,8 @@ static bool warn_of_file(const char *path, const char *then)
 
 static bool warn_of_outputs(const struct probe_options *options, const char *then)
 {
-	bool save = warn_of_file(options->save_matrix, then), out = warn_of_file(options->out, then), html = warn_of_file(options->html, then);
+	bool save = warn_of_file(options->save_matrix, then), out = warn_of_file(options->out, then),
+	     html = warn_of_file(options->html, then);
 
 	return save || out || html;
 }
@@ -270,7 +276,7 @@ static void warn_of_files(const struct probe_options *options)
 		complain_note("probe: cannot read %s: %s; probing goes on", options->racks, strerror(errno));
 }
 
-/* What the callback that groups is given, and leaves behind. */
+/* Input and output of the callback that groups. */
 struct grouper {
 	const struct probe_options *options;
 	struct verdict verdict;
@@ -291,8 +297,12 @@ static int fail_rank(uint32_t rank, const char *text)
 	return rank == 0 ? complain("probe: %s", text) : EXIT_NO;
 }
 
-/* Whoever tells may not have grouped, if that one has died since: the survey is the same, and so are the groups. */
-static enum esp_status take_verdict(struct grouper *grouper, const struct found *found, struct verdict *out, struct error *err)
+/*
+ * The rank that tells may not have grouped, if the one that did has died since: the survey is the same, and so are the
+ * groups.
+ */
+static enum esp_status take_verdict(struct grouper *grouper, const struct found *found, struct verdict *out,
+                                    struct error *err)
 {
 	struct grouping again = {0};
 	enum esp_status status = ESP_OK;
@@ -304,13 +314,14 @@ static enum esp_status take_verdict(struct grouper *grouper, const struct found 
 	return status;
 }
 
-/* Rank 0 prints; if it has died, the first of those who are left. */
+/* Rank 0 prints; if it has died, the first of the remaining ranks. */
 static int probe_job(struct esp_context *context, const struct probe_options *options)
 {
 	uint32_t rank = esp_rank(esp_world(context));
 	struct grouper grouper = {.options = options};
 	const char *told = home();
-	struct progress progress = {.terminal = rank == 0 && !told && isatty(STDERR_FILENO) == 1 ? STDERR_FILENO : -1, .goes_home = rank == 0 && told && strcmp(told, "bar") == 0};
+	struct progress progress = {.terminal = rank == 0 && !told && isatty(STDERR_FILENO) == 1 ? STDERR_FILENO : -1,
+	                            .goes_home = rank == 0 && told && strcmp(told, "bar") == 0};
 	struct probe_outcome outcome = {.options = options};
 	const struct probing_options how = {
 		.latency = options->latency,
@@ -406,7 +417,8 @@ static int group_stored(const struct probe_options *options)
 	if (status == ESP_OK)
 		status = verdict_make(&outcome.found.survey, &wish, &outcome.verdict, &err);
 	if (status == ESP_OK)
-		status = grouping_from(&outcome.found.grouping, outcome.verdict.grouping.group_of, outcome.found.survey.count, &err);
+		status =
+			grouping_from(&outcome.found.grouping, outcome.verdict.grouping.group_of, outcome.found.survey.count, &err);
 	if (status == ESP_OK)
 		status = found_rates_init(&outcome.found, &err);
 	if (status == ESP_OK)
@@ -427,7 +439,8 @@ static int run_typed(const struct probe_options *options, int argc, char **argv)
 			return EXIT_NO;
 		return probe_start(options, argc, argv);
 	}
-	return complain_usage("probe: which hosts? --hosts a,b,c, or start it as a job: espalier run --hosts a,b,c -- espalier probe");
+	return complain_usage(
+		"probe: which hosts? --hosts a,b,c, or start it as a job: espalier run --hosts a,b,c -- espalier probe");
 }
 
 static int run(int argc, char **argv)

@@ -28,10 +28,10 @@ struct start {
 	bool has_failed;        /* after a try: a rank says so, and the job may well have done without it */
 	bool has_result;        /* after a try: it was told, and could be shown */
 	bool tries_again;       /* after a try: some hosts were there, and some were not */
-	struct home home;       /* what they send */
+	struct home home;       /* messages of the ranks */
 };
 
-/* ---- who is left ---- */
+/* ---- hosts that are left ---- */
 
 static uint32_t count_left(const struct start *start)
 {
@@ -53,10 +53,11 @@ static void write_host(FILE *file, const struct run_host *host)
 	const char *address = run_host_address(host);
 	bool is_v6 = strchr(address, ':') != NULL;
 
-	fprintf(file, "%.*s%s%s%s:%u", (int)(address - host->name), host->name, is_v6 ? "[" : "", address, is_v6 ? "]" : "", host->slots);
+	fprintf(file, "%.*s%s%s%s:%u", (int)(address - host->name), host->name, is_v6 ? "[" : "", address, is_v6 ? "]" : "",
+	        host->slots);
 }
 
-/* "a:1,user@[fe80::1]:2" of those who are left; the names alone of those who are not. NULL: no memory. */
+/* "a:1,user@[fe80::1]:2" of hosts that are left; the names alone of the others. NULL: no memory. */
 static char *list_hosts(const struct start *start, bool is_left)
 {
 	char *text = NULL;
@@ -102,7 +103,8 @@ static uint64_t patience_ns(const struct probe_options *options)
 
 static enum esp_status call_roll(struct start *start, struct error *err)
 {
-	const struct roll_question question = {&start->hosts, start->options->rsh, start->self, patience_ns(start->options)};
+	const struct roll_question question = {&start->hosts, start->options->rsh, start->self,
+	                                       patience_ns(start->options)};
 	struct roll_answer *answers = calloc(start->hosts.count, sizeof(*answers));
 
 	if (!answers)
@@ -117,7 +119,7 @@ static enum esp_status call_roll(struct start *start, struct error *err)
 
 /* ---- a try ---- */
 
-/* The host of the list that has this rank, when only those who are left have ranks. */
+/* The host of the list that has this rank, when only hosts that are left have ranks. */
 static uint32_t host_of(const struct start *start, uint32_t rank)
 {
 	uint32_t host = 0;
@@ -131,7 +133,7 @@ static uint32_t host_of(const struct start *start, uint32_t rank)
 	return host;
 }
 
-/* Some ranks say that others have not joined: those who do not say so are meant. */
+/* Some ranks say that others have not joined: ranks that do not say so are meant. */
 static void on_over(void *context, const struct run_job *job)
 {
 	struct start *start = context;
@@ -146,7 +148,8 @@ static void on_over(void *context, const struct run_job *job)
 	if (start->home.has_end) /* ranks that were left out meanwhile may say what they like */
 		start->has_failed = !start->home.is_good;
 	start->has_result = start->home.has_end && run_output_error(&job->output) == 0;
-	start->tries_again = start->hosts.count > 0 && !start->home.has_end && lonely > 0 && lonely < ranks && !job->end.asked && !job->start_status && !job->broken_pipe;
+	start->tries_again = start->hosts.count > 0 && !start->home.has_end && lonely > 0 && lonely < ranks &&
+	                     !job->end.asked && !job->start_status && !job->broken_pipe;
 	if (lonely == 0 && !start->has_failed && !start->has_result) /* otherwise a rank has said what there is to say */
 		run_report_summary(job);
 	for (uint32_t i = 0; i < start->hosts.count; i++)
@@ -163,7 +166,7 @@ static bool take(void *context, const char *head, size_t head_length, const char
 	return home_take(&start->home, head, head_length, tail, tail_length);
 }
 
-/* All has been told; or rank 0, where they meet, does not wait any longer for those who have not joined: then nobody does. */
+/* All has been told; or rank 0, where they meet, does not wait any longer for missing ranks: then no rank does. */
 static bool is_done(void *context, const struct run_job *job)
 {
 	const struct start *start = context;
@@ -213,10 +216,12 @@ static int try_once(struct start *start)
 	}
 	snprintf(lose, sizeof(lose), "--lose=%" PRIu64, size - 2); /* the rest goes on without them */
 	argv[count++] = lose;
-	argv[count++] = word("--grace=2"); /* for who has not joined, or has been left out: the others are not busy */
+	/* for ranks that have not joined, or have been left out: the others are not busy */
+	argv[count++] = word("--grace=2");
 	snprintf(seconds, sizeof(seconds), "--env=ESP_JOIN_SECONDS=%.0f", ceil(options->wait));
 	argv[count++] = seconds;
-	argv[count++] = word(start->home.terminal >= 0 ? "--env=" PROBE_HOME_VARIABLE "=bar" : "--env=" PROBE_HOME_VARIABLE "=yes");
+	argv[count++] =
+		word(start->home.terminal >= 0 ? "--env=" PROBE_HOME_VARIABLE "=bar" : "--env=" PROBE_HOME_VARIABLE "=yes");
 	argv[count++] = word("--");
 	argv[count++] = start->self;
 	argv[count++] = start->argv[0];
@@ -232,7 +237,7 @@ out:
 	return status;
 }
 
-/* What the last try means for whoever has typed the command. */
+/* The meaning of the last try, for the user of the command. */
 static int conclude(struct start *start, int status)
 {
 	if (start->has_failed || status == PROBE_EXIT_LONELY)
@@ -248,9 +253,10 @@ static int too_few(const struct start *start)
 {
 	uint32_t count = count_left(start);
 
-	return complain("probe: %u of %u hosts %s left, and what is probed is the way between two; espalier run --hosts A,B,... -- espalier "
-	                "doctor looks for reasons", count, start->hosts.count,
-	                count == 1 ? "is" : "are");
+	return complain("probe: %u of %u hosts %s left, and what is probed is the way between two; espalier run --hosts "
+	                "A,B,... -- espalier "
+	                "doctor looks for reasons",
+	                count, start->hosts.count, count == 1 ? "is" : "are");
 }
 
 static void leave_out_blamed(struct start *start)
@@ -263,7 +269,7 @@ static void leave_out_blamed(struct start *start)
 			leave_out(start, i, why);
 }
 
-/* Each try leaves somebody out, so there is an end. */
+/* Each try leaves a host out, so there is an end. */
 static int probe_hosts(struct start *start)
 {
 	struct error err = {0};

@@ -37,20 +37,22 @@ static int parse(struct given *given, struct run_request *request, int argc, cha
 		{"hosts", 0, OPTION_STRING, &given->hosts, "LIST", "hosts and their numbers of ranks, as in a:4,user@b:4"},
 		{"hostfile", 0, OPTION_STRING, &given->hostfile, "FILE", "the same from a file, a line for each"},
 		{"leader", 0, OPTION_STRING, &given->leader, "HOST:PORT", "where rank 0 can be reached"},
-		{"port", 0, OPTION_U64, &given->port, "PORT", "port of rank 0 (default: a free one)", .min = 1, .max = UINT16_MAX},
-		{"rsh", 0, OPTION_STRING, &given->rsh, "COMMAND", "remote shell (default: ssh, which must not ask for a password)"},
+		{"port", 0, OPTION_U64, &given->port, "PORT", "port of rank 0 (default: a free one)", .min = 1,
+	     .max = UINT16_MAX},
+		{"rsh", 0, OPTION_STRING, &given->rsh, "COMMAND",
+	     "remote shell (default: ssh, which must not ask for a password)"},
 	};
 	const struct options_usage usage = {
 		COMMAND,
 		"-- COMMAND [ARGUMENT]...",
 		"Starts the ranks of a job, here or on other hosts, and waits for all of them. Each is told in its\n"
-		"environment who it is and how to find the others. When one fails, the others are ended (see --lose). SIGINT and\n"
-		"SIGTERM go to all ranks; those that stay get SIGKILL when --grace is over, or at a second Ctrl-C.\n\n"
+		"environment its rank and how to find the others. When one fails, the others are ended (see --lose). SIGINT\n"
+		"and SIGTERM go to all ranks; those that stay get SIGKILL when --grace is over, or at a second Ctrl-C.\n\n"
 		"  espalier run -n 8 -- ./train --epochs 3\n"
 		"  espalier run --hosts a:4,b:4 -- python3 train.py\n"
 		"  espalier run -n 2 --env ESP_LOG=info --output logs -- ./train\n\n"
-		"Returns 0 if all ranks do, or all but --lose, otherwise what the first one returned that failed, 128 and the signal if it\n"
-		"was killed; 124 after --timeout, 127 if there is no such command, 126 if it cannot be run.",
+		"Returns 0 if all ranks do, or all but --lose, otherwise what the first one returned that failed, 128 and\n"
+		"the signal if it was killed; 124 after --timeout, 127 if there is no such command, 126 if it cannot be run.",
 		options,
 		0,
 		-1};
@@ -138,7 +140,8 @@ static int understand(const struct given *given, struct run_request *request)
 int run_as(const char *name, int argc, char **argv, const struct run_watch *watch)
 {
 	struct given given = {.common = {.command = name, .grace = 5}};
-	struct run_request request = {.is_inner = strcmp(name, COMMAND) != 0, .watch = watch, .held_port = -1, .held_master = -1};
+	struct run_request request = {
+		.is_inner = strcmp(name, COMMAND) != 0, .watch = watch, .held_port = -1, .held_master = -1};
 	int status = parse(&given, &request, argc, argv);
 	if (status == GO_ON)
 		status = understand(&given, &request);

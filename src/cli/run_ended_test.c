@@ -1,6 +1,4 @@
-/*
- * What ranks that join are told, through the socket itself, and what becomes of a job without one.
- */
+/* Answers to ranks that join, through the socket itself, and the end of a job without one. */
 #include "tools/launcher/run_ended.h"
 
 #include <stddef.h>
@@ -67,7 +65,7 @@ static void test_answer(void)
 	CHECK(ended_get(answer, 0) == ENDED_NOT && ended_get(answer, 1) == 255);
 	CHECK(ended_get(answer, 2) == ENDED_NOT && ended_get(answer, 3) == 137);
 	CHECK_U64(read_answer(late), 4);
-	run_ended_answer(&ended, children, 4, 4); /* nobody has asked */
+	run_ended_answer(&ended, children, 4, 4); /* no rank has asked */
 	int after = ask(&ended);
 	run_ended_answer(&ended, children, 4, 5); /* the job is being ended: it never will be */
 	CHECK_U64(read_answer(after), 5);
@@ -82,7 +80,8 @@ static void test_all_ranks(void)
 	struct run_ended ended;
 	run_ended_open(&ended, RANKS_MAX);
 	for (uint32_t rank = 0; rank < RANKS_MAX; rank++)
-		children[rank] = (struct run_child){.state = rank % 2 ? RUN_CHILD_GONE : RUN_CHILD_RUNS, .status = (int)(rank % 256)};
+		children[rank] =
+			(struct run_child){.state = rank % 2 ? RUN_CHILD_GONE : RUN_CHILD_RUNS, .status = (int)(rank % 256)};
 	int fd = ask(&ended);
 	run_ended_answer(&ended, children, RANKS_MAX, RANKS_MAX);
 	CHECK_U64(read_answer(fd), RANKS_MAX);

@@ -1,8 +1,8 @@
 /*
  * sim_advise.c - espalier sim advise: which mechanism for this model on this cluster, and why.
  *
- * Every mechanism is run, and sim/advice.h makes words of what its links carried. The best one is then run on a network and with
- * accelerators twice as fast: what to buy next.
+ * Every mechanism is run, and sim/advice.h makes words of what its links carried. The best one is then run on a network
+ * and with accelerators twice as fast: what to buy next.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -53,7 +53,7 @@ static enum esp_status run_one(struct advise *advise, const struct mechanism *me
 	return ESP_OK;
 }
 
-/* What speedups are relative to, where it is not among those that come into question. */
+/* Runs the mechanism that speedups are relative to, where it is not among the candidates. */
 static void run_server(struct advise *advise)
 {
 	struct train_result result;
@@ -105,7 +105,10 @@ static double what_if(struct advise *advise, double network, double compute)
 	return trial_run(&trial, &result, &err) == ESP_OK ? result.iteration_s : NAN;
 }
 
-/* What prices need to know of a cluster that a file describes: racks with workers, the fastest link of a host, the fullest uplink. */
+/*
+ * Reads the parameters of prices from a cluster that a file describes: racks with workers, the fastest link of a host,
+ * the fullest uplink.
+ */
 static enum esp_status survey(const struct topology *topology, struct advice_case *about, struct error *err)
 {
 	double *rack_rate = calloc(topology->vertex_count, sizeof(*rack_rate));
@@ -123,7 +126,8 @@ static enum esp_status survey(const struct topology *topology, struct advice_cas
 	for (uint32_t i = 0; i < topology->vertex_count; i++) {
 		const struct topology_vertex *rack = &topology->vertices[i];
 		if (rack_rate[i] > 0 && rack->parent != TOPOLOGY_NONE)
-			about->oversubscribe = fmax(about->oversubscribe, rack_rate[i] / (rack->nics * topology->links[rack->first_link].rate));
+			about->oversubscribe =
+				fmax(about->oversubscribe, rack_rate[i] / (rack->nics * topology->links[rack->first_link].rate));
 	}
 	free(rack_rate);
 	return ESP_OK;
@@ -165,16 +169,20 @@ static enum esp_status think(struct advise *advise, bool by_money, bool with_pri
 static void say_assumed_prices(const struct money_prices *prices)
 {
 	const char *const how[] = {"assumed", "given"};
-	printf("\nPrices: %s. A parameter server %.0f (%s), a hub %.0f (%s); a switch that multicasts %.0f more (%s), one that aggregates %.0f more (%s).\n",
-	       prices->from_paper ? "those of the Parameter Hub paper" : "those of the file, otherwise the Parameter Hub paper's", prices->server_node,
-	       how[prices->server_given], prices->hub_node, prices->hub_given ? "given" : "the paper's", prices->multicast, how[prices->multicast_given],
+	printf("\nPrices: %s. A parameter server %.0f (%s), a hub %.0f (%s); a switch that multicasts %.0f more (%s), one "
+	       "that aggregates %.0f more (%s).\n",
+	       prices->from_paper ? "those of the Parameter Hub paper"
+	                          : "those of the file, otherwise the Parameter Hub paper's",
+	       prices->server_node, how[prices->server_given], prices->hub_node,
+	       prices->hub_given ? "given" : "the paper's", prices->multicast, how[prices->multicast_given],
 	       prices->aggregation, how[prices->aggregation_given]);
 }
 
 static enum esp_status print_text(const struct advise *advise)
 {
 	static const char *const plain[] = {"", "mechanism", "iteration s", "speedup", "needs", NULL};
-	static const char *const priced[] = {"", "mechanism", "iteration s", "speedup", "cost", "samples/s for 1000", "needs", NULL};
+	static const char *const priced[] = {"",     "mechanism",          "iteration s", "speedup",
+	                                     "cost", "samples/s for 1000", "needs",       NULL};
 	char text[ADVICE_SUMMARY], about[SIM_CASE_TEXT];
 	struct table table;
 	puts(sim_case_text(&advise->c, &advise->source, NULL, about));
@@ -190,7 +198,8 @@ static enum esp_status print_text(const struct advise *advise)
 		table_cell(&table, entry->is_tie ? "=" : "%zu", i + 1);
 		table_cell(&table, "%s", entry->mechanism->name);
 		table_cell(&table, "%.4g", entry->iteration_s);
-		isnan(advise->server_s) ? table_cell(&table, "-") : table_cell(&table, "%.2fx", advise->server_s / entry->iteration_s);
+		isnan(advise->server_s) ? table_cell(&table, "-")
+								: table_cell(&table, "%.2fx", advise->server_s / entry->iteration_s);
 		if (advise->about.prices) {
 			table_cell(&table, "%.0f", entry->cost);
 			table_cell(&table, "%.4g", entry->per_1000);
@@ -293,7 +302,8 @@ static int finish(struct advise *advise, enum esp_status status, bool json, cons
 static int run(int argc, char **argv)
 {
 	static struct advise advise; /* large */
-	advise = (struct advise){.c = SIM_CASE_INIT(COMMAND), .choice = SIM_CHOICE_INIT, .server_s = NAN, .network_s = NAN, .compute_s = NAN};
+	advise = (struct advise){
+		.c = SIM_CASE_INIT(COMMAND), .choice = SIM_CHOICE_INIT, .server_s = NAN, .network_s = NAN, .compute_s = NAN};
 	const char *prices = NULL;
 	int by = BY_TIME;
 	bool json = false, by_given = false;
@@ -301,17 +311,22 @@ static int run(int argc, char **argv)
 	const struct option_spec options[] = {
 		SIM_CHOICE_OPTION(&advise.choice, "those that come into question"),
 		{"prices", 0, OPTION_STRING, &prices, "FILE", "prices as JSON (docs/money.md); ranks by money then"},
-		{"by", 0, OPTION_CHOICE, &by, "WHAT", "rank by time (default) or by money", .choices = by_names, .given = &by_given},
+		{"by", 0, OPTION_CHOICE, &by, "WHAT", "rank by time (default) or by money", .choices = by_names,
+	     .given = &by_given},
 		SIM_CASE_OPTIONS(&advise.c),
 		{"json", 0, OPTION_FLAG, &json, NULL, "print JSON"},
 		{0},
 	};
-	const struct options_usage usage = {COMMAND, "",
-	                                    "Ranks the mechanisms for a model and a cluster, and says why: what each needs, and what it waits for.\n"
-	                                    "Those within 4 % of each other are ties (=); the one that needs the least comes first.\n\n"
-	                                    "  espalier sim advise --model vgg-16 --workers 32 --gbps 10\n"
-	                                    "  espalier sim advise --model resnet-50 --racks 4 --workers 64 --oversubscribe 4 --by money",
-	                                    options, 0, 0};
+	const struct options_usage usage = {
+		COMMAND,
+		"",
+		"Ranks the mechanisms for a model and a cluster, and says why: what each needs, and what it waits for.\n"
+		"Those within 4 % of each other are ties (=); the one that needs the least comes first.\n\n"
+		"  espalier sim advise --model vgg-16 --workers 32 --gbps 10\n"
+		"  espalier sim advise --model resnet-50 --racks 4 --workers 64 --oversubscribe 4 --by money",
+		options,
+		0,
+		0};
 	int parsed = sim_case_parse(&usage, &argc, argv, &advise.c, &advise.choice);
 	if (parsed >= 0)
 		return parsed;
@@ -322,4 +337,5 @@ static int run(int argc, char **argv)
 	return finish(&advise, status, json, &err);
 }
 
-const struct cli_command cli_sim_advise = {"advise", "ranks the mechanisms for a model and a cluster, and says why", run};
+const struct cli_command cli_sim_advise = {"advise", "ranks the mechanisms for a model and a cluster, and says why",
+                                           run};

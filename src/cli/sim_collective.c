@@ -19,7 +19,7 @@
 #define OUTCOMES_MAX 32u
 #define CHUNK_BYTES ((uint64_t)1 << 20)
 
-/* What the operator paper calls them, and what it is here. The first one is what the others are compared with. */
+/* Names in the operator paper, and the planners here. The others are compared with the first one. */
 static const struct mechanism {
 	const char *name, *planner;
 	bool has_servers, is_whole;
@@ -95,12 +95,17 @@ static int parse(struct given *given, int *argc, char **argv)
 		{"collective", 0, OPTION_CHOICE, &given->collective, "NAME", "what to do", .choices = collective_names()},
 		{"bytes", 'b', OPTION_BYTES, &given->bytes, "B", "size of the whole buffer (default 100M)"},
 		{"chunk", 0, OPTION_BYTES, &given->chunk, "B", "most bytes of a chunk (default 1M)", .min = 1, .max = 1u << 30},
-		{"workers", 'w', OPTION_U64, &given->workers, "N", "workers (default 32; --topology: a host each)", .min = 1, .max = WORKERS_MAX},
-		{"servers", 'p', OPTION_U64, &given->servers, "N", "servers of those mechanisms that have them (default 1)", .min = 1, .max = WORKERS_MAX},
-		{"racks", 0, OPTION_U64, &given->racks, "N", "racks that the workers are spread over (default 1)", .min = 1, .max = WORKERS_MAX, .given = &given->racks_given},
-		{"root", 'r', OPTION_U64, &given->root, "R", "root of broadcast, reduce, gather and scatter (default 0)", .max = WORKERS_MAX},
+		{"workers", 'w', OPTION_U64, &given->workers, "N", "workers (default 32; --topology: a host each)", .min = 1,
+	     .max = WORKERS_MAX},
+		{"servers", 'p', OPTION_U64, &given->servers, "N", "servers of those mechanisms that have them (default 1)",
+	     .min = 1, .max = WORKERS_MAX},
+		{"racks", 0, OPTION_U64, &given->racks, "N", "racks that the workers are spread over (default 1)", .min = 1,
+	     .max = WORKERS_MAX, .given = &given->racks_given},
+		{"root", 'r', OPTION_U64, &given->root, "R", "root of broadcast, reduce, gather and scatter (default 0)",
+	     .max = WORKERS_MAX},
 		{"mechanism", 0, OPTION_STRING, &given->mechanism, "NAME|all", "one of those below (default all)"},
-		{"trace", 't', OPTION_STRING, &given->trace, "FILE", "write every message for Perfetto or chrome://tracing; one mechanism only"},
+		{"trace", 't', OPTION_STRING, &given->trace, "FILE",
+	     "write every message for Perfetto or chrome://tracing; one mechanism only"},
 		{"json", 0, OPTION_FLAG, &given->json, NULL, "print JSON"},
 	};
 	size_t count = sim_network_options(&given->network, options);
@@ -108,14 +113,17 @@ static int parse(struct given *given, int *argc, char **argv)
 	memcpy(options + count, own, sizeof(own));
 	options[count + sizeof(own) / sizeof(own[0])] = (struct option_spec){0};
 	const struct options_usage usage = {
-		COMMAND, "--collective NAME",
-		"Runs a collective in virtual time, by each mechanism: Espalier's own plans, run by its own executor, on a modelled\n"
-		"network. Speedups are relative to the mechanism server.\n\n"
+		COMMAND,
+		"--collective NAME",
+		"Runs a collective in virtual time, by each mechanism: Espalier's own plans, run by its own executor, on a\n"
+		"modelled network. Speedups are relative to the mechanism server.\n\n"
 		"  espalier sim run --collective allreduce --bytes 100M --workers 64 --racks 8 --gbps 25 --oversubscribe 4\n"
 		"  espalier sim run --collective allreduce --workers 16 --mechanism ring --trace ring.json\n\n"
 		"mechanisms: server, aggregation, multicast, multicast+aggregation, flat, ring, ring-whole, ring+multicast,\n"
 		"  butterfly, halving-doubling, tree, double-tree, two-level, hub",
-		options, 0, 0};
+		options,
+		0,
+		0};
 	return options_parse(&usage, argc, argv);
 }
 
@@ -132,8 +140,9 @@ static int choose(const struct given *given, struct outcome *outcomes, size_t *o
 		const char *near = word_nearest(given->mechanism, mechanism_name, NULL);
 
 		return complain_usage(near ? COMMAND ": there is no mechanism '%s'; did you mean '%s'?"
-		                            : COMMAND ": there is no mechanism '%s'; see espalier sim run --collective allreduce --help",
-		                       given->mechanism, near);
+		                           : COMMAND
+		                          ": there is no mechanism '%s'; see espalier sim run --collective allreduce --help",
+		                      given->mechanism, near);
 	}
 	if (given->trace && all)
 		return complain_usage(COMMAND ": --trace shows one mechanism; name it with --mechanism");
@@ -146,7 +155,8 @@ static enum esp_status group_workers(const struct given *given, uint32_t **out, 
 {
 	uint32_t workers = (uint32_t)given->workers;
 	uint32_t *group_of = malloc(workers * sizeof(*group_of)), *place = malloc(workers * sizeof(*place));
-	enum esp_status status = group_of && place ? ESP_OK : error_set(err, ESP_ENOMEM, "no memory for %u workers", workers);
+	enum esp_status status =
+		group_of && place ? ESP_OK : error_set(err, ESP_ENOMEM, "no memory for %u workers", workers);
 
 	if (status == ESP_OK && given->network.topology) {
 		status = sim_network_place(&given->network, workers, place, err);
@@ -166,14 +176,17 @@ static enum esp_status group_workers(const struct given *given, uint32_t **out, 
 
 static bool has_blocks(enum plan_collective collective)
 {
-	return collective != PLAN_ALLREDUCE && collective != PLAN_BROADCAST && collective != PLAN_REDUCE && collective != PLAN_BARRIER;
+	return collective != PLAN_ALLREDUCE && collective != PLAN_BROADCAST && collective != PLAN_REDUCE &&
+	       collective != PLAN_BARRIER;
 }
 
 static enum esp_status open_plan(const struct given *given, const struct mechanism *mechanism, const uint32_t *group_of,
                                  struct plan **out, struct error *err)
 {
 	enum plan_collective collective = (enum plan_collective)given->collective;
-	uint64_t bytes = collective == PLAN_BARRIER ? 0 : has_blocks(collective) ? given->bytes / given->workers : given->bytes;
+	uint64_t bytes = collective == PLAN_BARRIER ? 0
+	                 : has_blocks(collective)   ? given->bytes / given->workers
+	                                            : given->bytes;
 	struct plan_spec spec = {
 		.chunks = {
 			.collective = collective,
@@ -263,9 +276,19 @@ static void put_heading(const struct given *given, struct json *json)
 static enum esp_status print(const struct given *given, const struct outcome *outcomes, size_t count)
 {
 	static const struct column columns[] = {
-		{"mechanism", "mechanism"}, {NULL, "planner"}, {NULL, "left_out"}, {"seconds", "seconds", "%.6f"}, {"speedup", "speedup", "%.2f"},
-		{"messages", "messages"}, {NULL, "wire_bytes"}, {"out of hosts", NULL, "%.1f MB", 1e-6}, {"into hosts", NULL, "%.1f MB", 1e-6},
-		{"out of racks", NULL, "%.1f MB", 1e-6}, {"into racks", NULL, "%.1f MB", 1e-6}, {NULL, "link_bytes"}, {0},
+		{"mechanism", "mechanism"},
+		{NULL, "planner"},
+		{NULL, "left_out"},
+		{"seconds", "seconds", "%.6f"},
+		{"speedup", "speedup", "%.2f"},
+		{"messages", "messages"},
+		{NULL, "wire_bytes"},
+		{"out of hosts", NULL, "%.1f MB", 1e-6},
+		{"into hosts", NULL, "%.1f MB", 1e-6},
+		{"out of racks", NULL, "%.1f MB", 1e-6},
+		{"into racks", NULL, "%.1f MB", 1e-6},
+		{NULL, "link_bytes"},
+		{0},
 	};
 	struct json json;
 	struct rows rows;
@@ -315,12 +338,15 @@ static int compare(const struct given *given, struct outcome *outcomes, size_t c
 
 static int run(int argc, char **argv)
 {
-	struct given given = {.mechanism = "all", .bytes = 100u << 20, .chunk = CHUNK_BYTES, .servers = 1, .racks = 1, .collective = -1};
+	struct given given = {
+		.mechanism = "all", .bytes = 100u << 20, .chunk = CHUNK_BYTES, .servers = 1, .racks = 1, .collective = -1};
 	struct outcome outcomes[OUTCOMES_MAX] = {0};
 	size_t count = 0;
 
 	if (is_given(argc, argv, "--model") || is_given(argc, argv, "--traces"))
-		return complain_usage(COMMAND ": --collective runs one collective alone; leave it out to simulate training with --model or --traces");
+		return complain_usage(
+			COMMAND
+			": --collective runs one collective alone; leave it out to simulate training with --model or --traces");
 	int exit_status = parse(&given, &argc, argv);
 	if (exit_status >= 0)
 		return exit_status;
@@ -332,8 +358,8 @@ static int run(int argc, char **argv)
 	if (exit_status < 0 && given.workers == 0)
 		given.workers = given.network.topology ? given.network.topology->host_count : 32;
 	if (exit_status < 0 && given.racks > given.workers)
-		exit_status = complain_usage(COMMAND ": %llu racks are too many for %llu workers", (unsigned long long)given.racks,
-		                             (unsigned long long)given.workers);
+		exit_status = complain_usage(COMMAND ": %llu racks are too many for %llu workers",
+		                             (unsigned long long)given.racks, (unsigned long long)given.workers);
 	if (exit_status < 0)
 		exit_status = choose(&given, outcomes, &count);
 	if (exit_status < 0)

@@ -48,9 +48,19 @@ static void accelerators(FILE *out)
 static enum esp_status print(const struct model *models, size_t count, bool as_json)
 {
 	static const struct column columns[] = {
-		{"model", "name"}, {NULL, "about"}, {"parameters", "parameters"}, {"MB", "bytes", "%.1f", 1e-6}, {"aggregated MB", "aggregated_bytes", "%.1f", 1e-6},
-		{"largest MB", "largest_bytes", "%.1f", 1e-6}, {"GMAC", "macs", "%.2f", 1e-9}, {"batch", "batch"}, {"forward s", "forward_s", "%.4g"},
-		{"backward s", "backward_s", "%.4g"}, {"times", "times_assumed"}, {NULL, "time_source"}, {0},
+		{"model", "name"},
+		{NULL, "about"},
+		{"parameters", "parameters"},
+		{"MB", "bytes", "%.1f", 1e-6},
+		{"aggregated MB", "aggregated_bytes", "%.1f", 1e-6},
+		{"largest MB", "largest_bytes", "%.1f", 1e-6},
+		{"GMAC", "macs", "%.2f", 1e-9},
+		{"batch", "batch"},
+		{"forward s", "forward_s", "%.4g"},
+		{"backward s", "backward_s", "%.4g"},
+		{"times", "times_assumed"},
+		{NULL, "time_source"},
+		{0},
 	};
 	struct json json;
 	struct rows rows;
@@ -93,16 +103,21 @@ static int run(int argc, char **argv)
 	uint64_t batch = 0, value_bytes = 0;
 	struct error err = {0};
 	const struct option_spec options[] = {
-		{"accelerator", 'a', OPTION_STRING, &accelerator, "NAME|RATE", "compute the times with it instead (v100-fp32, or 45T a second)"},
+		{"accelerator", 'a', OPTION_STRING, &accelerator, "NAME|RATE",
+	     "compute the times with it instead (v100-fp32, or 45T a second)"},
 		{"batch", 'b', OPTION_U64, &batch, "N", "samples of a worker and an iteration", .min = 1, .max = 1u << 30},
 		{"value-bytes", 0, OPTION_U64, &value_bytes, "N", "bytes of a value on the wire", .min = 1, .max = 64},
 		{"json", 0, OPTION_FLAG, &json, NULL, "print JSON"},
 		{0},
 	};
-	const struct options_usage usage = {COMMAND, "[MODEL|FILE]...",
-	                                    "Lists the models that are shipped, or those that are named: their sizes, and how long an\n"
-	                                    "iteration computes. A file has a slash in its name, or .json.",
-	                                    options, 0, -1};
+	const struct options_usage usage = {
+		COMMAND,
+		"[MODEL|FILE]...",
+		"Lists the models that are shipped, or those that are named: their sizes, and how long an\n"
+		"iteration computes. A file has a slash in its name, or .json.",
+		options,
+		0,
+		-1};
 	int parsed = options_parse(&usage, &argc, argv);
 	if (parsed >= 0)
 		return parsed;

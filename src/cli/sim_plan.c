@@ -84,7 +84,7 @@ static enum esp_status film_run(const struct given *given, const struct plan *pl
 	return status != ESP_OK ? status : closed;
 }
 
-/* Whoever reads a plan from a file checks it first: a wrong one would only wait for ever. */
+/* A plan from a file is checked first: a wrong one would only wait for ever. */
 static int simulate(const struct given *given, const struct plan *plan, bool is_read)
 {
 	struct plan_report report;
@@ -113,17 +113,22 @@ static int parse(struct given *given, int *argc, char **argv)
 		if (network[i].out != &given->network.place) /* the plan's --place says it */
 			options[count++] = network[i];
 	}
-	options[count++] = (struct option_spec){"trace", 't', OPTION_STRING, &given->trace, "FILE", "write every message for Perfetto or chrome://tracing"};
+	options[count++] = (struct option_spec){
+		"trace", 't', OPTION_STRING, &given->trace, "FILE", "write every message for Perfetto or chrome://tracing"};
 	options[count++] = (struct option_spec){"json", 0, OPTION_FLAG, &given->json, NULL, "print JSON"};
 	options[count] = (struct option_spec){0};
 	const struct options_usage usage = {
-		COMMAND, "[FILE]",
-		plan_about("Runs a plan in virtual time: the plan of FILE (- is the standard input), or one that is made here, by the\n"
-	               "executor that jobs have, on a modelled network. Each group is a rack.\n\n"
-	               "  espalier plan make ring --nodes 8 --bytes 100M | espalier sim plan - --gbps 25 --trace ring.json\n"
-	               "  espalier sim plan --planner two-level --nodes 64 --racks 8 --bytes 100M --oversubscribe 4",
-	               about),
-		options, 0, 1};
+		COMMAND,
+		"[FILE]",
+		plan_about(
+			"Runs a plan in virtual time: the plan of FILE (- is the standard input), or one that is made here, by\n"
+			"the executor that jobs have, on a modelled network. Each group is a rack.\n\n"
+			"  espalier plan make ring --nodes 8 --bytes 100M | espalier sim plan - --gbps 25 --trace ring.json\n"
+			"  espalier sim plan --planner two-level --nodes 64 --racks 8 --bytes 100M --oversubscribe 4",
+			about),
+		options,
+		0,
+		1};
 	return options_parse(&usage, argc, argv);
 }
 

@@ -1,8 +1,8 @@
 /*
  * sim_record.c - espalier sim record: traces for the simulator from a real training.
  *
- * Each rank writes its calls with the setting `trace` (docs/observing.md), either now, under `espalier run`, or before, wherever it ran.
- * Here those files are read and the steps found in them (sim/workload/steps.h).
+ * Each rank writes its calls with the setting `trace` (docs/observing.md), either now, under `espalier run`, or before,
+ * wherever it ran. Here those files are read and the steps found in them (sim/workload/steps.h).
  */
 #include <dirent.h>
 #include <errno.h>
@@ -43,22 +43,28 @@ static void recording_fini(struct recording *recording)
 static bool is_reduction(const json_t *event)
 {
 	static const char *const kinds[] = {"allreduce", "reduce", "reduce-scatter", NULL};
-	const char *name = json_string_value(json_object_get(event, "name")), *category = json_string_value(json_object_get(event, "cat"));
+	const char *name = json_string_value(json_object_get(event, "name")),
+			   *category = json_string_value(json_object_get(event, "cat"));
 	for (const char *const *kind = kinds; name && category && strcmp(category, "call") == 0 && *kind; kind++)
 		if (strcmp(name, *kind) == 0)
 			return true;
 	return false;
 }
 
-/* A reduction of all ranks that went well; false: it is something else. Times count from start_ns, the first one's (or -1). */
+/*
+ * A reduction of all ranks that went well; false: it is something else. Times count from start_ns, the first one's (or
+ * -1).
+ */
 static bool read_call(const json_t *event, uint32_t size, int64_t *start_ns, struct steps_call *out)
 {
 	const json_t *args = json_object_get(event, "args");
 	const char *key = json_string_value(json_object_get(args, "key"));
-	json_int_t number = json_integer_value(json_object_get(args, "number")), bytes = json_integer_value(json_object_get(args, "bytes"));
+	json_int_t number = json_integer_value(json_object_get(args, "number")),
+	           bytes = json_integer_value(json_object_get(args, "bytes"));
 	int64_t from_ns, to_ns;
-	if (!is_reduction(event) || json_object_get(args, "status") || json_integer_value(json_object_get(args, "members")) != size || number < 0 ||
-	    bytes <= 0 || (uint64_t)bytes > TRACE_BYTES_MAX || !trace_times(event, &from_ns, &to_ns))
+	if (!is_reduction(event) || json_object_get(args, "status") ||
+	    json_integer_value(json_object_get(args, "members")) != size || number < 0 || bytes <= 0 ||
+	    (uint64_t)bytes > TRACE_BYTES_MAX || !trace_times(event, &from_ns, &to_ns))
 		return false;
 	*start_ns = *start_ns < 0 ? from_ns : *start_ns;
 	*out = (struct steps_call){.number = (uint64_t)number,
@@ -182,7 +188,8 @@ static enum esp_status read_folder(struct recording *recording, const char *fold
 		char path[128];
 		snprintf(path, sizeof path, "%s/rank-%" PRIu64 ".json", folder, rank);
 		if (access(path, R_OK) != 0)
-			return error_set(err, ESP_EINVAL, "rank %" PRIu64 " left no trace: does the program call esp_init() and esp_fini()?", rank);
+			return error_set(err, ESP_EINVAL,
+			                 "rank %" PRIu64 " left no trace: does the program call esp_init() and esp_fini()?", rank);
 		status = read_file(recording, path, err);
 	}
 	return status;
@@ -239,15 +246,20 @@ static enum esp_status show_json(const struct steps_found *found, const struct t
 	return json_fini(&json);
 }
 
-static void show_text(const struct steps_found *found, const struct traces *traces, const struct steps_options *options, const char *folder)
+static void show_text(const struct steps_found *found, const struct traces *traces, const struct steps_options *options,
+                      const char *folder)
 {
-	printf("%s: %" PRIu32 " files, %" PRIu32 " steps of %" PRIu32 " calls and %" PRIu64 " bytes each, told apart by %s\n", folder,
-	       traces->worker_count, found->used, found->length, found->bytes, found->by_key ? "their keys" : "what repeats");
+	printf("%s: %" PRIu32 " files, %" PRIu32 " steps of %" PRIu32 " calls and %" PRIu64
+	       " bytes each, told apart by %s\n",
+	       folder, traces->worker_count, found->used, found->length, found->bytes,
+	       found->by_key ? "their keys" : "what repeats");
 	printf("forward pass: %.6g s (%s)\n", traces->forward_s,
-	       options->forward_s > 0 ? "as given" : "the usual time from the end of a step to the first gradient of the next");
+	       options->forward_s > 0 ? "as given"
+	                              : "the usual time from the end of a step to the first gradient of the next");
 	if (found->overlap == 0 && found->length > 1 && !options->blocking)
-		complain_note(COMMAND ": no call was handed over while another was under way: if the program waits for each call before it computes on, these\n"
-		              "  times hold the network's time too, and --blocking takes it out");
+		complain_note(COMMAND ": no call was handed over while another was under way: if the program waits for each "
+		                      "call before it computes on, these\n"
+		                      "  times hold the network's time too, and --blocking takes it out");
 }
 
 static int write_traces(struct recording *recording, const struct steps_options *options, const char *folder, bool json)
@@ -261,7 +273,8 @@ static int write_traces(struct recording *recording, const struct steps_options 
 	if (status == ESP_OK)
 		status = traces_save(&traces, folder, &err);
 	if (status == ESP_OK && recording->count < recording->size)
-		complain_note(COMMAND ": traces of %" PRIu32 " of %" PRIu32 " ranks; a simulation draws the others from these", recording->count, recording->size);
+		complain_note(COMMAND ": traces of %" PRIu32 " of %" PRIu32 " ranks; a simulation draws the others from these",
+		              recording->count, recording->size);
 	if (status == ESP_OK && json)
 		status = show_json(&found, &traces, folder);
 	else if (status == ESP_OK)
@@ -278,22 +291,29 @@ static int run(int argc, char **argv)
 	struct steps_options wanted = {0};
 	const struct option_spec options[] = {
 		{"output", 'o', OPTION_STRING, &folder, "FOLDER", "a new folder for the traces"},
-		{"ranks", 'n', OPTION_U64, &ranks, "N", "run the command with so many ranks here; otherwise files are read", .min = 1, .max = RANKS_MAX},
+		{"ranks", 'n', OPTION_U64, &ranks, "N", "run the command with so many ranks here; otherwise files are read",
+	     .min = 1, .max = RANKS_MAX},
 		{"steps", 's', OPTION_U64, &most, "N", "steps to write, the last ones (default 10)", .min = 1, .max = 65536},
 		{"skip", 0, OPTION_U64, &skip, "N", "steps at the beginning that are never written (default 1)"},
 		{"calls", 0, OPTION_U64, &length, "N", "calls of a step (default: find out)", .min = 1, .max = STEPS_CALLS_MAX},
 		{"blocking", 0, OPTION_FLAG, &wanted.blocking, NULL, "the program waits for each call: take its time out"},
-		{"no-order", 0, OPTION_FLAG, &wanted.without_order, NULL, "do not say that the forward order is the reverse of the gradients'"},
-		{"forward", 0, OPTION_DOUBLE, &wanted.forward_s, "SECONDS", "of a forward pass (default: the pause between steps)"},
+		{"no-order", 0, OPTION_FLAG, &wanted.without_order, NULL,
+	     "do not say that the forward order is the reverse of the gradients'"},
+		{"forward", 0, OPTION_DOUBLE, &wanted.forward_s, "SECONDS",
+	     "of a forward pass (default: the pause between steps)"},
 		{"name", 0, OPTION_STRING, &name, "NAME", "of the model (default recorded)"},
 		{"json", 0, OPTION_FLAG, &json, NULL, "print JSON"},
 		{0},
 	};
-	const struct options_usage usage = {COMMAND, "-o FOLDER -n N -- COMMAND [ARGUMENT]... | -o FOLDER FILE...",
-	                                    "Records a training for the simulator: when each rank handed over each gradient, step by step. Runs\n"
-	                                    "the command on this machine, or reads what the ranks of a run wrote with ESP_TRACE=NAME-%r.json. A step\n"
-	                                    "is what repeats: the sizes of the reductions of all ranks, or their keys.",
-	                                    options, 1, -1};
+	const struct options_usage usage = {
+		COMMAND,
+		"-o FOLDER -n N -- COMMAND [ARGUMENT]... | -o FOLDER FILE...",
+		"Records a training for the simulator: when each rank handed over each gradient, step by step. Runs\n"
+		"the command on this machine, or reads what the ranks of a run wrote with ESP_TRACE=NAME-%r.json. A step\n"
+		"is what repeats: the sizes of the reductions of all ranks, or their keys.",
+		options,
+		1,
+		-1};
 	struct recording recording = {0};
 	struct error err = {0};
 	int status = options_parse(&usage, &argc, argv);

@@ -1,5 +1,6 @@
 /*
- * sim_run.c - espalier sim run: how long an iteration of training takes with each mechanism, on a network of one's choice.
+ * sim_run.c - espalier sim run: how long an iteration of training takes with each mechanism, on a network of one's
+ * choice.
  */
 #include <math.h>
 #include <stdio.h>
@@ -33,29 +34,34 @@ static int parse(struct given *given, int *argc, char **argv)
 	const struct option_spec options[] = {
 		SIM_CASE_OPTIONS(&given->c),
 		{"mechanism", 0, OPTION_STRING, &given->mechanism, "NAME|all", "one of those below (default all)"},
-		{"trace", 't', OPTION_STRING, &given->trace, "FILE", "writes the run for Perfetto or chrome://tracing; one mechanism only"},
+		{"trace", 't', OPTION_STRING, &given->trace, "FILE",
+	     "writes the run for Perfetto or chrome://tracing; one mechanism only"},
 		{"json", 0, OPTION_FLAG, &given->json, NULL, "print JSON"},
 		{0},
 	};
 	const struct options_usage usage = {
-		COMMAND, "",
-		"Runs iterations of training in virtual time and says how long one takes: Espalier's own plans, run by its own\n"
-		"executor, on a modelled network with modelled computing. Speedups are relative to the mechanism server.\n"
+		COMMAND,
+		"",
+		"Runs iterations of training in virtual time and says how long one takes: Espalier's own plans, run by its\n"
+		"own executor, on a modelled network with modelled computing. Speedups are relative to the mechanism server.\n"
 		"espalier sim run --collective NAME --help is about a collective alone.\n\n"
 		"  espalier sim run --model vgg-16 --workers 32 --gbps 10\n"
 		"  espalier sim run --model resnet-200 --mechanism ring --compute 2 --trace ring.json\n"
 		"  espalier sim run --traces seen --workers 64 --topology racks.txt\n\n"
 		"mechanisms: server, aggregation, multicast, multicast+aggregation, ring, ring-whole, ring+multicast,\n"
 		"  butterfly, halving-doubling, double-tree, two-level, hub",
-		options, 0, 0};
+		options,
+		0,
+		0};
 	return options_parse(&usage, argc, argv);
 }
 
 static int check(struct given *given)
 {
 	if (!given->c.model == !given->c.traces)
-		return complain_usage(COMMAND ": name a model with --model (espalier sim models lists them), or a folder with --traces; "
-		                               "or a collective without training with --collective");
+		return complain_usage(
+			COMMAND ": name a model with --model (espalier sim models lists them), or a folder with --traces; "
+					"or a collective without training with --collective");
 	return sim_case_check(&given->c);
 }
 
@@ -87,8 +93,8 @@ static int choose(const struct given *given, struct outcome *outcomes, size_t *o
 
 /* ---- running ---- */
 
-static enum esp_status run_one(const struct given *given, const struct sim_source *source, const struct load *load, struct outcome *outcome,
-                               bool is_traced, struct error *err)
+static enum esp_status run_one(const struct given *given, const struct sim_source *source, const struct load *load,
+                               struct outcome *outcome, bool is_traced, struct error *err)
 {
 	struct trial trial = sim_case_trial(&given->c, source, load, outcome->mechanism);
 	struct sim_story story;
@@ -112,8 +118,8 @@ static enum esp_status run_one(const struct given *given, const struct sim_sourc
 }
 
 /* Of several, those that the cluster has no place for are left out, with the reason. */
-static enum esp_status run_all(const struct given *given, const struct sim_source *source, const struct load *load, struct outcome *outcomes,
-                               size_t count, struct error *err)
+static enum esp_status run_all(const struct given *given, const struct sim_source *source, const struct load *load,
+                               struct outcome *outcomes, size_t count, struct error *err)
 {
 	bool is_one = strcmp(given->mechanism, "all") != 0;
 	enum esp_status status = ESP_OK;
@@ -184,12 +190,21 @@ static void put_heading(const struct given *given, const struct sim_source *sour
 		puts(text);
 }
 
-static enum esp_status print(const struct given *given, const struct sim_source *source, const struct outcome *outcomes, size_t first, size_t count)
+static enum esp_status print(const struct given *given, const struct sim_source *source, const struct outcome *outcomes,
+                             size_t first, size_t count)
 {
 	static const struct column columns[] = {
-		{"mechanism", "mechanism"}, {NULL, "reason"}, {"iteration s", "iteration_s", "%.4g"}, {"speedup", "speedup", "%.2fx"},
-		{"host out MB", NULL, "%.1f", 1e-6}, {"host in MB", NULL, "%.1f", 1e-6}, {"rack out MB", NULL, "%.1f", 1e-6}, {"rack in MB", NULL, "%.1f", 1e-6},
-		{NULL, "bytes"}, {NULL, "messages"}, {0},
+		{"mechanism", "mechanism"},
+		{NULL, "reason"},
+		{"iteration s", "iteration_s", "%.4g"},
+		{"speedup", "speedup", "%.2fx"},
+		{"host out MB", NULL, "%.1f", 1e-6},
+		{"host in MB", NULL, "%.1f", 1e-6},
+		{"rack out MB", NULL, "%.1f", 1e-6},
+		{"rack in MB", NULL, "%.1f", 1e-6},
+		{NULL, "bytes"},
+		{NULL, "messages"},
+		{0},
 	};
 	struct json json;
 	struct rows rows;

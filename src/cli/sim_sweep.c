@@ -1,5 +1,6 @@
 /*
- * sim_sweep.c - espalier sim sweep: one number of a case takes several values, and every mechanism is run at each of them.
+ * sim_sweep.c - espalier sim sweep: one number of a case takes several values, and every mechanism is run at each of
+ * them.
  */
 #include <math.h>
 #include <stdio.h>
@@ -21,7 +22,8 @@
 enum over { OVER_WORKERS, OVER_GBPS, OVER_SERVERS, OVER_COMPUTE };
 static const char *const over_names[] = {"workers", "gbps", "servers", "compute", NULL};
 static const char *const over_titles[] = {"workers", "bandwidth", "servers", "compute speed"};
-static const char *const over_labels[] = {"workers", "rate of a host's link (Gbit/s)", "parameter servers", "speed of the accelerators"};
+static const char *const over_labels[] = {"workers", "rate of a host's link (Gbit/s)", "parameter servers",
+                                          "speed of the accelerators"};
 static const char *const over_defaults[] = {"4:64", "1:100", "1:16", "0.5:8"};
 
 enum show { SHOW_TIME, SHOW_SPEEDUP };
@@ -44,7 +46,8 @@ struct sweep {
 static bool add_value(struct sweep *sweep, double value)
 {
 	bool is_count = sweep->over == OVER_WORKERS || sweep->over == OVER_SERVERS;
-	if (sweep->value_count == VALUES_MAX || !(value >= 1e-6 && value <= 1e6) || (is_count && (value != floor(value) || value > LOAD_WORKERS_MAX)))
+	if (sweep->value_count == VALUES_MAX || !(value >= 1e-6 && value <= 1e6) ||
+	    (is_count && (value != floor(value) || value > LOAD_WORKERS_MAX)))
 		return false;
 	if (sweep->value_count > 0 && value <= sweep->values[sweep->value_count - 1])
 		return false;
@@ -58,7 +61,8 @@ static bool parse_values(struct sweep *sweep, const char *text)
 	const char *colon = strchr(text, ':');
 	double from, to;
 	if (colon) {
-		if (!number_parse_double(text, (size_t)(colon - text), &from) || !number_parse_double(colon + 1, strlen(colon + 1), &to) || !(from > 0 && to >= from))
+		if (!number_parse_double(text, (size_t)(colon - text), &from) ||
+		    !number_parse_double(colon + 1, strlen(colon + 1), &to) || !(from > 0 && to >= from))
 			return false;
 		while (from < to && add_value(sweep, from))
 			from *= 2;
@@ -95,8 +99,9 @@ static void set_value(struct sim_case *c, enum over over, double value)
 
 /* ---- running ---- */
 
-static enum esp_status run_one(struct sweep *sweep, const struct sim_case *c, const struct sim_source *source, const struct load *load,
-                               const struct mechanism *mechanism, double *out_seconds, struct error *err)
+static enum esp_status run_one(struct sweep *sweep, const struct sim_case *c, const struct sim_source *source,
+                               const struct load *load, const struct mechanism *mechanism, double *out_seconds,
+                               struct error *err)
 {
 	struct train_result result;
 	const struct trial trial = sim_case_trial(c, source, load, mechanism);
@@ -112,7 +117,8 @@ static enum esp_status run_value(struct sweep *sweep, const struct sim_source *s
 	set_value(&c, sweep->over, sweep->values[v]);
 	enum esp_status status = sim_source_load(source, &c, &load, err);
 	for (size_t m = 0; m < sweep->choice.count && status == ESP_OK; m++) {
-		status = run_one(sweep, &c, source, &load, sweep->choice.list[m], &sweep->seconds[m * sweep->value_count + v], err);
+		status =
+			run_one(sweep, &c, source, &load, sweep->choice.list[m], &sweep->seconds[m * sweep->value_count + v], err);
 		if (status == ESP_OK)
 			sim_pace_step(&sweep->pace);
 	}
@@ -140,7 +146,9 @@ static enum esp_status print_table(const struct sweep *sweep)
 	for (size_t v = 0; v < sweep->value_count; v++) {
 		table_cell(&table, "%g", sweep->values[v]);
 		for (size_t m = 0; m < sweep->choice.count; m++)
-			isnan(shown(sweep, m, v)) ? table_cell(&table, "-") : table_cell(&table, sweep->show == SHOW_TIME ? "%.4g" : "%.2f", shown(sweep, m, v));
+			isnan(shown(sweep, m, v))
+				? table_cell(&table, "-")
+				: table_cell(&table, sweep->show == SHOW_TIME ? "%.4g" : "%.2f", shown(sweep, m, v));
 	}
 	enum esp_status status = table_print(&table, stdout);
 	table_fini(&table);
@@ -158,7 +166,8 @@ static void put_row(struct json *json, const char *key, const struct sweep *swee
 	json_array_end(json);
 }
 
-static enum esp_status print_json(const struct sweep *sweep, const struct sim_case *most, const struct sim_source *source, const char *text)
+static enum esp_status print_json(const struct sweep *sweep, const struct sim_case *most,
+                                  const struct sim_source *source, const char *text)
 {
 	struct json json;
 	json_init(&json, stdout);
@@ -210,7 +219,8 @@ static enum esp_status write_chart(const struct sweep *sweep, const char *text, 
 		for (size_t v = 0; v < sweep->value_count; v++)
 			y[m * sweep->value_count + v] = shown(sweep, m, v);
 	}
-	snprintf(title, sizeof title, "%s over %s", sweep->show == SHOW_TIME ? "Iteration time" : "Speedup", over_titles[sweep->over]);
+	snprintf(title, sizeof title, "%s over %s", sweep->show == SHOW_TIME ? "Iteration time" : "Speedup",
+	         over_titles[sweep->over]);
 	const struct chart chart = {
 		.title = title,
 		.note = text,
@@ -228,7 +238,8 @@ static enum esp_status write_chart(const struct sweep *sweep, const char *text, 
 	return status;
 }
 
-static enum esp_status show(const struct sweep *sweep, const struct sim_source *source, const char *svg, bool json, struct error *err)
+static enum esp_status show(const struct sweep *sweep, const struct sim_source *source, const char *svg, bool json,
+                            struct error *err)
 {
 	char text[SIM_CASE_TEXT];
 	struct sim_case most = sweep->base; /* where the most is drawn that was not recorded */
@@ -239,7 +250,8 @@ static enum esp_status show(const struct sweep *sweep, const struct sim_source *
 		return status;
 	if (json)
 		return print_json(sweep, &most, source, text);
-	printf("%s: %s\n", text, sweep->show == SHOW_TIME ? "seconds of an iteration" : "times as fast as the mechanism server");
+	printf("%s: %s\n", text,
+	       sweep->show == SHOW_TIME ? "seconds of an iteration" : "times as fast as the mechanism server");
 	if (sim_case_notes(&most, source, text)[0])
 		puts(text);
 	return print_table(sweep);
@@ -277,21 +289,27 @@ static int run(int argc, char **argv)
 	int over = OVER_WORKERS, shows = SHOW_TIME;
 	bool json = false;
 	const struct option_spec options[] = {
-		{"over", 'o', OPTION_CHOICE, &over, "WHAT", "what varies: workers (default), gbps, servers or compute", .choices = over_names},
+		{"over", 'o', OPTION_CHOICE, &over, "WHAT", "what varies: workers (default), gbps, servers or compute",
+	     .choices = over_names},
 		{"values", 'v', OPTION_STRING, &values, "A,B,...|A:B", "its values; A:B doubles from A to B"},
-		{"show", 0, OPTION_CHOICE, &shows, "WHAT", "time (default), or speedup over the mechanism server", .choices = show_names},
+		{"show", 0, OPTION_CHOICE, &shows, "WHAT", "time (default), or speedup over the mechanism server",
+	     .choices = show_names},
 		SIM_CHOICE_OPTION(&sweep.choice, "mechanisms of espalier sim run"),
 		{"svg", 0, OPTION_STRING, &svg, "FILE", "draw a chart too"},
 		SIM_CASE_OPTIONS(&sweep.base),
 		{"json", 0, OPTION_FLAG, &json, NULL, "print JSON"},
 		{0},
 	};
-	const struct options_usage usage = {COMMAND, "",
-	                                    "Runs espalier sim run for several numbers of workers or servers, rates of the network or speeds of the\n"
-	                                    "accelerators, and prints a table; --svg draws it.\n\n"
-	                                    "  espalier sim sweep --model vgg-16 --over gbps --values 5,10,25,50,100 --svg vgg.svg\n"
-	                                    "  espalier sim sweep --model resnet-200 --over compute --values 1:4 --show speedup",
-	                                    options, 0, 0};
+	const struct options_usage usage = {
+		COMMAND,
+		"",
+		"Runs espalier sim run for several numbers of workers or servers, rates of the network or speeds of the\n"
+		"accelerators, and prints a table; --svg draws it.\n\n"
+		"  espalier sim sweep --model vgg-16 --over gbps --values 5,10,25,50,100 --svg vgg.svg\n"
+		"  espalier sim sweep --model resnet-200 --over compute --values 1:4 --show speedup",
+		options,
+		0,
+		0};
 	int status = sim_case_parse(&usage, &argc, argv, &sweep.base, &sweep.choice);
 	if (status >= 0)
 		return status;
@@ -299,7 +317,8 @@ static int run(int argc, char **argv)
 	sweep.show = (enum show)shows;
 	if (!parse_values(&sweep, values ? values : over_defaults[over]))
 		return complain_usage(COMMAND ": --values: not some increasing numbers from %s, such as 4,8,16 or 4:64",
-		                      over == OVER_WORKERS || over == OVER_SERVERS ? "1 to 65536, all of them whole" : "0.000001 to 1000000");
+		                      over == OVER_WORKERS || over == OVER_SERVERS ? "1 to 65536, all of them whole"
+		                                                                   : "0.000001 to 1000000");
 	if (sweep.over == OVER_GBPS && sweep.base.topology)
 		return complain_usage(COMMAND ": with --topology the file says the rates; sweep over something else");
 	if (sweep.over == OVER_SERVERS)
@@ -307,4 +326,5 @@ static int run(int argc, char **argv)
 	return simulate(&sweep, svg, json);
 }
 
-const struct cli_command cli_sim_sweep = {"sweep", "the same over workers, bandwidth, servers or speed, with a chart", run};
+const struct cli_command cli_sim_sweep = {"sweep", "the same over workers, bandwidth, servers or speed, with a chart",
+                                          run};

@@ -39,19 +39,26 @@ static int run(int argc, char **argv)
 	size_t count = 0;
 
 	sim_network_options(&network, all);
-	options[count++] = (struct option_spec){"hosts", 0, OPTION_U64, &hosts, "N", "hosts in all", .min = 1, .max = TOPOLOGY_VERTICES_MAX};
-	options[count++] = (struct option_spec){"racks", 0, OPTION_U64, &racks, "N", "racks that they stand in, in order (default 1)", .min = 1, .max = TOPOLOGY_VERTICES_MAX};
+	options[count++] = (struct option_spec){
+		"hosts", 0, OPTION_U64, &hosts, "N", "hosts in all", .min = 1, .max = TOPOLOGY_VERTICES_MAX};
+	options[count++] = (struct option_spec){"racks",    0,
+	                                        OPTION_U64, &racks,
+	                                        "N",        "racks that they stand in, in order (default 1)",
+	                                        .min = 1,   .max = TOPOLOGY_VERTICES_MAX};
 	for (size_t i = SIM_TOPOLOGY_FIRST; i < SIM_TOPOLOGY_FIRST + SIM_TOPOLOGY_COUNT; i++) {
-		if (all[i].out != &network.server_gbps) /* nobody is a server here */
+		if (all[i].out != &network.server_gbps) /* no host is a server here */
 			options[count++] = all[i];
 	}
 	options[count] = (struct option_spec){0};
 	const struct options_usage usage = {
-		COMMAND, "[FILE]",
-		"Prints a topology to begin with, made of a few numbers; or, with FILE, reads that one and prints it as it was\n"
-		"understood.\n\n"
+		COMMAND,
+		"[FILE]",
+		"Prints a topology to begin with, made of a few numbers; or, with FILE, reads that one and prints it as it\n"
+		"was understood.\n\n"
 		"  espalier sim topology --hosts 64 --racks 8 --gbps 25 --oversubscribe 4 > hall.topology",
-		options, 0, 1};
+		options,
+		0,
+		1};
 	int exit_status = options_parse(&usage, &argc, argv);
 	if (exit_status >= 0)
 		return exit_status;
@@ -65,4 +72,5 @@ static int run(int argc, char **argv)
 	return exit_status;
 }
 
-const struct cli_command cli_sim_topology = {"topology", "prints a topology to begin with, or as it was understood", run};
+const struct cli_command cli_sim_topology = {"topology", "prints a topology to begin with, or as it was understood",
+                                             run};

@@ -31,17 +31,25 @@ static int run_make(int argc, char **argv)
 	const char *accelerator = NULL;
 	const struct option_spec options[] = {
 		{"workers", 'w', OPTION_U64, &workers, "N", "workers, one file each (default 8)", .min = 1, .max = WORKERS_MAX},
-		{"iterations", 'i', OPTION_U64, &iterations, "N", "iterations of each (default 1)", .min = 1, .max = WORKERS_MAX},
-		{"servers", 's', OPTION_U64, &servers, "N", "parameter servers, round-robin over all variables (default 1)", .min = 1, .max = WORKERS_MAX},
-		{"jitter", 'j', OPTION_DOUBLE, &jitter, "SHARE", "backward passes take up to this share longer, at random (default 0)"},
+		{"iterations", 'i', OPTION_U64, &iterations, "N", "iterations of each (default 1)", .min = 1,
+	     .max = WORKERS_MAX},
+		{"servers", 's', OPTION_U64, &servers, "N", "parameter servers, round-robin over all variables (default 1)",
+	     .min = 1, .max = WORKERS_MAX},
+		{"jitter", 'j', OPTION_DOUBLE, &jitter, "SHARE",
+	     "backward passes take up to this share longer, at random (default 0)"},
 		{"seed", 0, OPTION_U64, &seed, "N", "of the jitter (default 1)"},
-		{"set", 0, OPTION_CHOICE, &set, "SET", "which of the model's values: public, factors, calibrated", .choices = model_set_names},
+		{"set", 0, OPTION_CHOICE, &set, "SET", "which of the model's values: public, factors, calibrated",
+	     .choices = model_set_names},
 		{"accelerator", 'a', OPTION_STRING, &accelerator, "NAME|RATE", "compute the times with it instead"},
 		{"batch", 'b', OPTION_U64, &batch, "N", "samples of a worker and an iteration", .min = 1, .max = 1u << 30},
 		{0},
 	};
-	const struct options_usage usage = {"sim traces make", "MODEL FOLDER", "Writes the traces that training a model would have left, into a new folder.",
-	                                    options, 2, 2};
+	const struct options_usage usage = {"sim traces make",
+	                                    "MODEL FOLDER",
+	                                    "Writes the traces that training a model would have left, into a new folder.",
+	                                    options,
+	                                    2,
+	                                    2};
 	struct model model;
 	struct traces traces = {0};
 	struct error err = {0};
@@ -55,7 +63,9 @@ static int run_make(int argc, char **argv)
 		return complain_usage("%s: --accelerator: %s", usage.command, err.text);
 	enum esp_status status = sim_model_open(&model, argv[1], &wanted, &err);
 	if (status == ESP_OK)
-		status = traces_make(&traces, &model, &(struct traces_make){(uint32_t)workers, (uint32_t)iterations, (uint32_t)servers, jitter, seed}, &err);
+		status = traces_make(
+			&traces, &model,
+			&(struct traces_make){(uint32_t)workers, (uint32_t)iterations, (uint32_t)servers, jitter, seed}, &err);
 	if (status == ESP_OK)
 		status = traces_save(&traces, argv[2], &err);
 	traces_fini(&traces);
@@ -76,13 +86,20 @@ static int run_add(int argc, char **argv)
 	const char *module = "compute", *from = "inception-v3", *after = NULL;
 	const struct option_spec options[] = {
 		{"module", 'm', OPTION_STRING, &module, "compute|network|PREFIX",
-	         "layers: Inception-v3's 35x35x288 (default) or 17x17x768 module, or what begins so"},
+	     "layers: Inception-v3's 35x35x288 (default) or 17x17x768 module, or what begins so"},
 		{"model", 0, OPTION_STRING, &from, "MODEL", "whose layers they are, with its times (default inception-v3)"},
-		{"count", 'n', OPTION_U64, &count, "N", "how many, one behind the other (default 1)", .min = 1, .max = 1u << 16},
-		{"after", 0, OPTION_STRING, &after, "PREFIX", "they follow the layer whose gradients begin so (default: the module itself)"},
+		{"count", 'n', OPTION_U64, &count, "N", "how many, one behind the other (default 1)", .min = 1,
+	     .max = 1u << 16},
+		{"after", 0, OPTION_STRING, &after, "PREFIX",
+	     "they follow the layer whose gradients begin so (default: the module itself)"},
 		{0},
 	};
-	const struct options_usage usage = {"sim traces add", "FOLDER NEW-FOLDER", "Adds layers to traces, as if a larger network had been trained.", options, 2, 2};
+	const struct options_usage usage = {"sim traces add",
+	                                    "FOLDER NEW-FOLDER",
+	                                    "Adds layers to traces, as if a larger network had been trained.",
+	                                    options,
+	                                    2,
+	                                    2};
 	struct model model = {0};
 	struct traces traces = {0};
 	struct error err = {0};
@@ -113,7 +130,12 @@ static int run_scale(int argc, char **argv)
 		{"compute", 'c', OPTION_DOUBLE, &factor, "X", "accelerators that are so many times as fast"},
 		{0},
 	};
-	const struct options_usage usage = {"sim traces scale", "FOLDER NEW-FOLDER", "Divides all times of traces, as if the accelerators had been faster.", options, 2, 2};
+	const struct options_usage usage = {"sim traces scale",
+	                                    "FOLDER NEW-FOLDER",
+	                                    "Divides all times of traces, as if the accelerators had been faster.",
+	                                    options,
+	                                    2,
+	                                    2};
 	struct traces traces = {0};
 	struct error err = {0};
 	int parsed = options_parse(&usage, &argc, argv);
@@ -137,7 +159,8 @@ static void show_text(const struct traces *traces, const struct replay *replay)
 	const struct model *model = &replay->model;
 	printf("model              %s\n", model->name[0] ? model->name : "-");
 	printf("worker files       %" PRIu32 "\n", replay->file_count);
-	printf("servers            %" PRIu32 "%s\n", replay->server_count, traces->server_count ? "" : " (no distribution file: the reverse of the gradients)");
+	printf("servers            %" PRIu32 "%s\n", replay->server_count,
+	       traces->server_count ? "" : " (no distribution file: the reverse of the gradients)");
 	printf("parameters         %" PRIu32 "\n", model->parameter_count);
 	printf("distributed        %" PRIu64 " bytes\n", model_bytes(model));
 	printf("aggregated         %" PRIu64 " bytes\n", model_aggregated_bytes(model));
@@ -168,8 +191,13 @@ static int run_show(int argc, char **argv)
 {
 	bool json = false;
 	const struct option_spec options[] = {{"json", 0, OPTION_FLAG, &json, NULL, "print JSON"}, {0}};
-	const struct options_usage usage = {"sim traces show", "FOLDER", "Reads traces as a simulation would, and says what is in them, or what is wrong and where.",
-	                                    options, 1, 1};
+	const struct options_usage usage = {
+		"sim traces show",
+		"FOLDER",
+		"Reads traces as a simulation would, and says what is in them, or what is wrong and where.",
+		options,
+		1,
+		1};
 	struct traces traces = {0};
 	struct replay replay = {0};
 	struct error err = {0};
@@ -208,7 +236,8 @@ static const char *name_at(const void *list, size_t index)
 static void print_help(FILE *out)
 {
 	fputs("usage: espalier sim traces COMMAND [options]\n\n"
-	      "A folder of traces holds when each worker had each gradient: worker-RANK-ITERATION.csv, distribution-SERVER.csv and\n"
+	      "A folder of traces holds when each worker had each gradient: worker-RANK-ITERATION.csv, "
+	      "distribution-SERVER.csv and\n"
 	      "model.json. `espalier sim record` records them, `espalier sim run --traces` simulates them.\n\n"
 	      "commands:\n",
 	      out);

@@ -1,6 +1,4 @@
-/*
- * status.c - espalier status: what the ranks of this host are doing, what they wait for, since when, and from whom.
- */
+/* status.c - espalier status: calls of the ranks of this host, what they wait for, since when, and which rank. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,18 +41,20 @@ static struct verdict judge(const struct accounts_job *job, const struct account
 	return verdict;
 }
 
-static enum esp_status print_job(const struct accounts_job *job, const struct accounts_silent *silent, uint32_t silent_count)
+static enum esp_status print_job(const struct accounts_job *job, const struct accounts_silent *silent,
+                                 uint32_t silent_count)
 {
 	struct verdict verdict = judge(job, silent, silent_count);
 	char title[ACCOUNTS_TITLE];
 	printf("%s, %u here\n", accounts_title(job, title), job->count + silent_count);
 	enum esp_status status = accounts_print(job, silent, silent_count);
-	if (verdict.kind != VERDICT_NONE && (verdict.waited_ns >= HOLD_UP || verdict.kind == VERDICT_OTHER || verdict.kind == VERDICT_DIED))
+	if (verdict.kind != VERDICT_NONE &&
+	    (verdict.waited_ns >= HOLD_UP || verdict.kind == VERDICT_OTHER || verdict.kind == VERDICT_DIED))
 		printf("%s\n", verdict.text);
 	return status;
 }
 
-/* Those that nobody of the same job has answered for. How many. */
+/* Prints silent processes of jobs without an answer. Returns how many. */
 static size_t print_orphans(const struct status_answers *answers)
 {
 	size_t orphans = 0;
@@ -66,7 +66,7 @@ static size_t print_orphans(const struct status_answers *answers)
 		if (has_job)
 			continue;
 		orphans++;
-		printf("process %u, rank %u of a job in which nobody answers: stopped?\n", who->pid, who->rank);
+		printf("process %u, rank %u of a job in which no rank answers: stopped?\n", who->pid, who->rank);
 	}
 	return orphans;
 }
@@ -143,14 +143,15 @@ static int run(int argc, char **argv)
 		{"json", 0, OPTION_FLAG, &json, NULL, "print JSON"},
 		{"all", 'a', OPTION_FLAG, &everybody, NULL, "ranks of other users too; only root gets answers"},
 		{"watch", 'w', OPTION_DOUBLE, &seconds, "SECONDS", "again and again, with so long a pause", .given = &again},
-		{"timeout", 't', OPTION_U64, &patience_ms, "MS", "how long ranks may take to answer (default 2000)", .min = 1, .max = 600000},
+		{"timeout", 't', OPTION_U64, &patience_ms, "MS", "how long ranks may take to answer (default 2000)", .min = 1,
+	     .max = 600000},
 		{0},
 	};
 	const struct options_usage usage = {
 		"status",
 		"[JOB]",
 		"Asks the ranks of yours that run on this host what they are doing: the call that each is in, for how\n"
-		"long, which rank it waits for and since when; and says who holds a job up. Ranks answer while they\n"
+		"long, which rank it waits for and since when; and which rank holds a job up. Ranks answer while they\n"
 		"wait, and are not kept from anything by that. JOB: only those of the job of this name.",
 		options,
 		0,

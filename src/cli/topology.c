@@ -1,5 +1,6 @@
 /*
- * topology.c - espalier topology: a topology file of what is written down already, in a rack map, by Slurm or by Kubernetes.
+ * topology.c - espalier topology: a topology file of what is written down already, in a rack map, by Slurm or by
+ * Kubernetes.
  */
 #include <stdio.h>
 
@@ -22,25 +23,33 @@ struct given {
 static int parse(struct given *given, int *argc, char **argv)
 {
 	const struct option_spec options[] = {
-		{"rate", 0, OPTION_STRING, &given->rate, "RATE", "of a host's link, each way, such as 25gbit; it has to be said"},
-		{"oversubscribe", 0, OPTION_DOUBLE, &given->oversubscribe, "N", "a rack's uplink has hosts * rate / N (default 1)", .given = &given->oversubscribe_given},
+		{"rate", 0, OPTION_STRING, &given->rate, "RATE",
+	     "of a host's link, each way, such as 25gbit; it has to be said"},
+		{"oversubscribe", 0, OPTION_DOUBLE, &given->oversubscribe, "N",
+	     "a rack's uplink has hosts * rate / N (default 1)", .given = &given->oversubscribe_given},
 		{"uplink", 0, OPTION_STRING, &given->uplink, "RATE", "of a rack's uplink, each way, in place of that"},
-		{"delay", 0, OPTION_STRING, &given->delay, "TIME", "of a host's link, one way, such as 5us; a number alone counts microseconds (default 0)"},
+		{"delay", 0, OPTION_STRING, &given->delay, "TIME",
+	     "of a host's link, one way, such as 5us; a number alone counts microseconds (default 0)"},
 		{"uplink-delay", 0, OPTION_STRING, &given->uplink_delay, "TIME", "of a switch's uplink, one way (default 0)"},
-		{"rack-label", 0, OPTION_STRING, &given->label, "KEY", "the label that names racks in kubectl's node list (default: the usual ones)"},
+		{"rack-label", 0, OPTION_STRING, &given->label, "KEY",
+	     "the label that names racks in kubectl's node list (default: the usual ones)"},
 		{"out", 'o', OPTION_STRING, &given->out, "FILE", "write the topology there (default: the standard output)"},
 		{0},
 	};
 	const struct options_usage usage = {
-		COMMAND, "FILE",
-		"Makes a topology of what is known already, without probing: FILE has lines 'host rack', or 'host row/rack'; or it is\n"
-		"Slurm's topology.conf, or what kubectl get nodes -o json prints; - is the standard input. The result is for\n"
-		"ESP_TOPOLOGY, espalier run --topology and espalier sim run --topology.\n\n"
+		COMMAND,
+		"FILE",
+		"Makes a topology of what is known already, without probing: FILE has lines 'host rack', or 'host row/rack',\n"
+		"or it is Slurm's topology.conf, or what kubectl get nodes -o json prints; - is the standard input. The\n"
+		"result is for ESP_TOPOLOGY, espalier run --topology and espalier sim run --topology.\n\n"
 		"  espalier topology racks.txt --rate 25gbit --oversubscribe 4 > topology.txt\n"
 		"  espalier topology topology.conf --rate 100gbit --uplink 400gbit --out topology.txt\n"
 		"  kubectl get nodes -o json | espalier topology - --rate 10gbit\n\n"
-		"No host is asked: names have to be those that the hosts of a job have, with or without a domain, or their addresses.",
-		options, 1, 1};
+		"No host is asked: names have to be those that the hosts of a job have, with or without a domain, or their "
+	    "addresses.",
+		options,
+		1,
+		1};
 	return options_parse(&usage, argc, argv);
 }
 
@@ -63,7 +72,8 @@ static int understand(const struct given *given, struct racks_links *links)
 	if (!given->rate)
 		return complain_usage(COMMAND ": how fast is the link of a host? Give --rate, such as 25gbit");
 	if (given->uplink && given->oversubscribe_given)
-		return complain_usage(COMMAND ": --uplink says what a rack's uplink has, and so does --oversubscribe: give one of them");
+		return complain_usage(
+			COMMAND ": --uplink says what a rack's uplink has, and so does --oversubscribe: give one of them");
 	if (!(given->oversubscribe > 0 && given->oversubscribe <= 1e6))
 		return complain_usage(COMMAND ": --oversubscribe must be above 0, and 1000000 at most");
 	*links = (struct racks_links){.oversubscribe = given->oversubscribe};
@@ -76,16 +86,18 @@ static int understand(const struct given *given, struct racks_links *links)
 }
 
 /* Racks and hosts of the file; what is made of them. */
-static enum esp_status make(const struct given *given, const struct racks_links *links, const struct infile *file, struct racks *out_racks,
-                            struct topology **out, struct error *err)
+static enum esp_status make(const struct given *given, const struct racks_links *links, const struct infile *file,
+                            struct racks *out_racks, struct topology **out, struct error *err)
 {
 	struct racks_names names = {0};
 	enum esp_status status = racks_names_read(file->text, file->length, &names, err);
 
 	if (status == ESP_OK)
-		status = racks_read(file->text, file->length, given->label, (const char *const *)names.list, names.count, out_racks, err);
+		status = racks_read(file->text, file->length, given->label, (const char *const *)names.list, names.count,
+		                    out_racks, err);
 	if (status == ESP_OK && given->label && !out_racks->label)
-		status = error_set(err, ESP_EINVAL, "--rack-label is for what kubectl get nodes -o json prints, and this is another file");
+		status = error_set(err, ESP_EINVAL,
+		                   "--rack-label is for what kubectl get nodes -o json prints, and this is another file");
 	if (status == ESP_OK)
 		status = racks_topology(out_racks, (const char *const *)names.list, links, out, err);
 	racks_names_fini(&names);
@@ -109,7 +121,8 @@ static enum esp_status print(const struct racks *racks, const struct topology *t
 
 	if (status != ESP_OK)
 		return status;
-	fprintf(file, "# made by espalier topology: %u host%s in %u rack%s", racks->nodes, plural(racks->nodes), count, plural(count));
+	fprintf(file, "# made by espalier topology: %u host%s in %u rack%s", racks->nodes, plural(racks->nodes), count,
+	        plural(count));
 	if (racks->label)
 		fprintf(file, ", by the label %s", racks->label);
 	fputs("; rates as told, not measured\n", file);
@@ -166,4 +179,5 @@ static int run(int argc, char **argv)
 	return convert(&given, &links);
 }
 
-const struct cli_command cli_topology = {"topology", "makes a topology file of racks that are known: a map, Slurm's, Kubernetes'", run};
+const struct cli_command cli_topology = {
+	"topology", "makes a topology file of racks that are known: a map, Slurm's, Kubernetes'", run};

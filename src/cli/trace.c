@@ -22,7 +22,7 @@ static int merge(int argc, char **argv)
 		"FILE...",
 		"Makes one trace of those of all ranks (the setting trace), for Perfetto or chrome://tracing. The clocks\n"
 		"of different hosts are brought together by the calls in which all ranks meet; what is left of their\n"
-		"difference is said. Arrows go from the rank that came last to those who waited for it. Files that a\n"
+		"difference is said. Arrows go from the rank that came last to ranks that waited for it. Files that a\n"
 		"rank that was killed has left (.part) are fine.",
 		options,
 		1,

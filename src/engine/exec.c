@@ -41,10 +41,10 @@ void exec_share_staging(struct exec *exec, uint8_t **place)
 	exec->staging = place;
 }
 
-/* What only an executor with calls needs: most groups of a large job never make one. */
+/* Makes memory that only an executor with calls needs: most groups of a large job never make one. */
 static bool make_room(struct exec *exec)
 {
-	if (exec->config.dry) /* looked at first: it is near, and what it makes needless to look at is not */
+	if (exec->config.dry) /* read first: this flag is in the cache, and it saves reading what is not */
 		return true;
 	if (!*exec->staging)
 		*exec->staging = aligned_alloc(STAGING_ALIGN, STAGING_BYTES);
@@ -138,9 +138,11 @@ static enum esp_status call_check(const struct exec_call *call, size_t element_b
 	if (!plan_collective_reduces(plan->chunks.collective))
 		return ESP_OK;
 	if (!math_op_defined(call->type, call->op))
-		return error_set(err, ESP_EINVAL, "there is no %s of %s", math_op_name(call->op) ? math_op_name(call->op) : "such operation",
+		return error_set(err, ESP_EINVAL, "there is no %s of %s",
+		                 math_op_name(call->op) ? math_op_name(call->op) : "such operation",
 		                 math_type_name(call->type));
-	if (!call->has_update && math_finish_needed(call->op) && !math_finish_valid(call->type, call->op, call->factor, plan->workers))
+	if (!call->has_update && math_finish_needed(call->op) &&
+	    !math_finish_valid(call->type, call->op, call->factor, plan->workers))
 		return error_set(err, ESP_EINVAL, "a sum of %s cannot be scaled by %g", math_type_name(call->type),
 		                 call->factor);
 	return ESP_OK;
@@ -174,7 +176,8 @@ enum esp_status exec_start(struct exec *exec, const struct exec_call *call, stru
 	instance->element_bytes = (uint32_t)element_bytes;
 	instance->reduces = reduces;
 	instance->finishes = reduces && !call->has_update && math_finish_needed(call->op);
-	instance->streams = !exec->config.dry && chunks_output_bytes(&call->plan->chunks, exec->config.node) >= STREAMS_FROM;
+	instance->streams =
+		!exec->config.dry && chunks_output_bytes(&call->plan->chunks, exec->config.node) >= STREAMS_FROM;
 	instance->all_active = false;
 	instance->active = 0;
 	instance->next_chunk = instance->numbered = 0;
@@ -240,7 +243,10 @@ static const struct run *oldest_run(const struct exec *exec)
 	return oldest;
 }
 
-/* All is done but that messages have not left: the first of them. Its receiver has not made room, or has not read it where it is offered. */
+/*
+ * All is done but that messages have not left: the first of them. Its receiver has not made room, or has not read it
+ * where it is offered.
+ */
 static const struct op *first_unsent(const struct run *run)
 {
 	for (uint32_t i = 0; i < run->at; i++) {
@@ -296,7 +302,10 @@ static struct instance *merge_calls(struct instance *a, struct instance *b)
 
 #define RUNS 64u /* of which number i has 2^i calls */
 
-/* All calls that are not done, oldest first. A list of them that is kept would cost every call two of its neighbours' cache lines. */
+/*
+ * All calls that are not done, oldest first. A list of them that is kept would cost every call two of its neighbours'
+ * cache lines.
+ */
 static struct instance *calls_in_flight(struct exec *exec)
 {
 	struct instance *runs[RUNS] = {NULL}, *all = NULL;

@@ -10,7 +10,8 @@
 /* ---- the memory of chunks in flight, by size ---- */
 
 #define CLASS_LEAST 2u   /* cache lines of the smallest size */
-#define CLASSES_FINE 14u /* most rows are short, and there may be many of them: a size for each number of cache lines up to a kilobyte */
+/* most rows are short, and there may be many of them: a size for each number of cache lines up to a kilobyte */
+#define CLASSES_FINE 14u
 
 static size_t class_bytes(uint32_t class)
 {
@@ -20,7 +21,9 @@ static size_t class_bytes(uint32_t class)
 static uint32_t class_of(size_t bytes)
 {
 	size_t lines = (bytes + CACHE_LINE - 1) / CACHE_LINE;
-	uint32_t class = lines <= CLASS_LEAST ? 0 : lines - CLASS_LEAST < CLASSES_FINE ? (uint32_t)(lines - CLASS_LEAST) : CLASSES_FINE;
+	uint32_t class = lines <= CLASS_LEAST                 ? 0
+	                 : lines - CLASS_LEAST < CLASSES_FINE ? (uint32_t)(lines - CLASS_LEAST)
+	                                                      : CLASSES_FINE;
 
 	while (class_bytes(class) < bytes)
 		class ++;
@@ -128,7 +131,10 @@ void runs_close(struct exec *exec)
 
 /* ---- chunks ---- */
 
-/* The memory is the caller's before and after: fetch and deliver, which begin and end most rows, are nothing to do. NULL: no memory. */
+/*
+ * The memory is the caller's before and after: fetch and deliver, which begin and end most rows, are nothing to do.
+ * NULL: no memory.
+ */
 static struct run *run_load(struct exec *exec, const struct plan_row *row)
 {
 	uint32_t first = 0, end = row->count;
@@ -226,7 +232,8 @@ static void activate(struct exec *exec, struct instance *instance, uint64_t chun
 	if (!number_messages(exec, run))
 		exec_fail(exec, PLAN_NONE, ESP_ENOMEM);
 	/* A simulation has thousands of executors, and what one of them numbers its laps with is warm for the next one. */
-	if (exec->config.dry && plan_lap(instance->call.plan) > 1 && exec->lap.next == exec->lap.count && exec->lap.step_next == exec->lap.step_count)
+	if (exec->config.dry && plan_lap(instance->call.plan) > 1 && exec->lap.next == exec->lap.count &&
+	    exec->lap.step_next == exec->lap.step_count)
 		lap_close(exec);
 	if (!has_failed(exec))
 		run_advance(exec, run);
@@ -257,14 +264,16 @@ uint64_t next_chunk(const struct exec *exec, const struct instance *instance, ui
 }
 
 /*
- * Chunks are activated in order, also those of later calls: one that has to wait holds up all that follow. The chunks of a
- * lap wait for each other's messages, so a whole one is let in whatever the settings say; and as many as the plan wants abreast.
+ * Chunks are activated in order, also those of later calls: one that has to wait holds up all that follow. The chunks
+ * of a lap wait for each other's messages, so a whole one is let in whatever the settings say; and as many as the plan
+ * wants abreast.
  */
 static bool has_window(const struct exec *exec, const struct instance *instance)
 {
 	uint32_t lap = plan_lap(instance->call.plan), window = instance->call.window;
 
-	if (exec->active >= exec->config.active_chunks && exec->active >= lap && exec->active >= instance->call.plan->abreast)
+	if (exec->active >= exec->config.active_chunks && exec->active >= lap &&
+	    exec->active >= instance->call.plan->abreast)
 		return false;
 	return window == 0 || instance->active < window || instance->active < lap;
 }

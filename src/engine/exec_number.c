@@ -1,8 +1,8 @@
 /*
  * exec_number.c - the numbers of messages, in an order that both ends of a connection know.
  *
- * Most plans: chunk by chunk, step by step. A plan with laps: as many chunks together, by turn. What is sent and consumed in
- * this order needs a window no larger than what is under way, however many chunks are (docs/plans.md).
+ * Most plans: chunk by chunk, step by step. A plan with laps: as many chunks together, by turn. Messages sent and
+ * consumed in this order need a window no larger than those under way, however many chunks are (docs/plans.md).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -108,7 +108,10 @@ static bool lap_add_row(struct exec *exec, const struct plan *plan, uint64_t chu
 #define DIGIT_BITS 6u
 #define DIGITS (1u << DIGIT_BITS)
 
-/* By turn, in one pass for every digit that the largest has, most often one or two; what has the same turn stays as it was put down. */
+/*
+ * By turn, in one pass for every digit that the largest has, most often one or two; what has the same turn stays as it
+ * was put down.
+ */
 static void lap_sort(struct lap *lap)
 {
 	for (uint32_t shift = 0; shift < 32 && lap->most >> shift != 0; shift += DIGIT_BITS) {
@@ -160,7 +163,7 @@ static uint32_t next_number(struct exec *exec, const struct run *run, struct pee
 
 /* ---- rows ---- */
 
-/* What the last send of the row reads, while nothing was written there since. */
+/* The data that the last send of the row reads, while nothing was written there since. */
 struct reading {
 	uint8_t place;
 	bool is_one_buffer; /* in and out may be one place */

@@ -45,7 +45,8 @@ static bool peers_grow(struct exec *exec)
 
 static size_t peer_bytes(const struct exec *exec)
 {
-	return (sizeof(struct peer) + exec->config.credits * sizeof(struct op *) + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+	return (sizeof(struct peer) + exec->config.credits * sizeof(struct op *) + CACHE_LINE - 1) / CACHE_LINE *
+	       CACHE_LINE;
 }
 
 static bool slab_add(struct exec *exec)
@@ -151,7 +152,10 @@ static bool may_send(const struct exec *exec, const struct peer *peer)
 	return peer->send_first && is_below(peer->send_first->index, peer->send_acked + exec->config.credits);
 }
 
-/* Ready ops are sent lowest number first: what everybody waits for is in the oldest chunks. Mostly it is the last. */
+/*
+ * Ready ops are sent lowest number first: the messages that all nodes wait for are in the oldest chunks. Mostly it is
+ * the last.
+ */
 void peer_queue_send(struct exec *exec, struct op *op)
 {
 	struct peer *peer = op->peer;

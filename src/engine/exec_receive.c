@@ -1,6 +1,4 @@
-/*
- * exec_receive.c - what peers send: found by its number, taken in its turn, parked before it.
- */
+/* exec_receive.c - messages of peers: found by their number, taken in their turn, parked before it. */
 #include <assert.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -27,8 +25,8 @@ static bool belongs(const struct op *op, uint32_t call, uint32_t bytes)
 }
 
 /*
- * The peer may send the message of op, which has this index, now; it may have come already, before the call was started here. In
- * general op is not looked at: it was made long ago, and is far from the processor.
+ * The peer may send the message of op, which has this index, now; it may have come already, before the call was started
+ * here. In general op is not looked at: it was made long ago, and is far from the processor.
  */
 static void open_window(struct exec *exec, struct peer *peer, uint32_t index, struct op *op)
 {
@@ -324,7 +322,8 @@ static void put_whole(struct exec *exec, const struct incoming *incoming, const 
 }
 
 /* It waits for its turn in a slot. */
-static enum esp_status keep_whole(struct exec *exec, struct peer *peer, struct op *op, const struct transport_message *message)
+static enum esp_status keep_whole(struct exec *exec, struct peer *peer, struct op *op,
+                                  const struct transport_message *message)
 {
 	uint8_t *slot;
 
@@ -403,8 +402,9 @@ bool exec_chunk_in(struct exec *exec, uint32_t node, uint32_t index, struct exec
 }
 
 /*
- * Where in staging the bytes lie that are combined next. A message comes in pieces of any length: these keep the place within a cache line that they had in their sender's memory, for the
- * sake of who copies them there (wire/frame.h) and of who combines them with the chunk.
+ * Where in staging the bytes lie that are combined next. A message comes in pieces of any length: these keep the place
+ * within a cache line that they had in their sender's memory, so that copying them there (wire/frame.h) and combining
+ * them with the chunk is fast.
  */
 static uint8_t *staged(const struct exec *exec, const struct incoming *incoming)
 {
@@ -419,7 +419,7 @@ struct transport_room exec_room(struct exec *exec, uint32_t node)
 
 	if (exec->config.dry)
 		return (struct transport_room){NULL, left};
-	if (has_failed(exec)) /* nobody's buffers are touched any more; there is no staging if no call was ever started */
+	if (has_failed(exec)) /* the buffers are not touched any more; there is no staging if no call was ever started */
 		return (struct transport_room){*exec->staging, left < STAGING_BYTES ? left : STAGING_BYTES};
 	if (incoming->arrival == ARRIVAL_PLACE)
 		return (struct transport_room){incoming->target + incoming->got, left};

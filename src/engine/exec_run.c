@@ -46,7 +46,7 @@ static void copy(struct exec *exec, struct run *run, void *target, const void *s
 	memcpy(target, source, run->piece.bytes);
 }
 
-/* What was received is put where it belongs: around the caches, if nobody is going to read it soon. */
+/* Puts received data where it belongs: around the caches, if it is not read soon. */
 static void put_away(struct exec *exec, struct run *run, void *target, const void *source)
 {
 	bool is_passed_on = run->at + 1 < run->op_count && run->ops[run->at + 1].step.verb == PLAN_SEND;

@@ -1,5 +1,5 @@
 /*
- * exec_state.h - what an executor is made of. Private to src/engine.
+ * exec_state.h - the parts of an executor. Private to src/engine.
  *
  *     exec ─┬─ instances: the calls in flight
  *           ├─ runs: the chunks in flight, each a row of ops and where it stands in it
@@ -47,8 +47,8 @@ struct op {
 };
 
 /*
- * A chunk in flight, and the ops of its row: what a message needs of both lies together. There may be a hundred thousand of them,
- * most with one op, which are two cache lines then. Behind the ops: its scratch places.
+ * A chunk in flight, and the ops of its row: what a message needs of both lies together. There may be a hundred
+ * thousand of them, most with one op, which are two cache lines then. Behind the ops: its scratch places.
  */
 struct run {
 	struct instance *instance; /* NULL: it is free */
@@ -56,7 +56,8 @@ struct run {
 	uint32_t term;       /* in a fold: the term that is next                          */
 	uint32_t sends_left; /* messages that have not left                               */
 	uint32_t op_count;
-	uint32_t row_first, row_count; /* ops are the row's steps from here on, without what is nothing to do at both ends */
+	/* ops are the row's steps from here on, without what is nothing to do at both ends */
+	uint32_t row_first, row_count;
 	uint8_t class, tmp_count;
 	bool has_replies;    /* a term came with a place for the result                   */
 	bool stores;         /* waits until all terms are here, to store the result; term is the op that is missing then */
@@ -68,7 +69,8 @@ struct run {
 	struct plan_piece piece;
 	struct op ops[];
 };
-static_assert(sizeof(struct run) + sizeof(struct op) <= 128 || sizeof(void *) != 8, "a run of one op has two cache lines");
+static_assert(sizeof(struct run) + sizeof(struct op) <= 128 || sizeof(void *) != 8,
+              "a run of one op has two cache lines");
 
 /* Buffers of the pool, taken when first written. */
 static inline void **run_tmp(struct run *run)
@@ -84,7 +86,7 @@ struct instance {
 	uint32_t element_bytes;
 	bool reduces;        /* fold has something to do   */
 	bool finishes;       /* update has something to do */
-	bool streams;        /* what is only copied will not be read soon: around the caches */
+	bool streams;        /* copies without a sum will not be read soon: around the caches */
 	bool all_active;     /* every chunk has been activated */
 	uint32_t active;
 	enum esp_status status; /* ESP_PENDING: neither done nor free */
@@ -143,11 +145,11 @@ struct peer {
 	struct op **later;   /* to be received, beyond the window; NULL: none ever was */
 	uint32_t later_room; /* a power of two, or 0                            */
 	bool listed; /* in exec->ready_first */
-	/* What every message touches is above, in one cache line. */
+	/* All fields that every message touches are above, in one cache line. */
 	struct incoming *incoming; /* the message that is arriving, or NULL */
 	struct peer *next_listed;
 	const _Atomic uint32_t *revoked; /* offers: the peer took its memory back; NULL: it makes none */
-	_Atomic uint32_t *storing;       /* ours, for those who wait until we have stored */
+	_Atomic uint32_t *storing;       /* ours, for peers that wait until we have stored */
 	struct early *early; /* by index modulo credits; NULL until needed      */
 	uint32_t row_sent, row_received; /* messages of the row whose lap is being numbered; else 0 */
 	struct op *window[]; /* by index modulo credits                         */
@@ -165,7 +167,11 @@ struct lap_message {
 };
 
 struct lap {
-	struct plan_step *steps; /* the rows of its chunks, each behind a PLAN_ROW that has the number of its scratch places in place; none if the plan keeps them */
+	/*
+	 * the rows of its chunks, each behind a PLAN_ROW that has the number of its scratch places in place; none if the
+	 * plan keeps them
+	 */
+	struct plan_step *steps;
 	uint32_t step_count, step_capacity;
 	uint32_t step_next; /* the row of the chunk that is activated next */
 	struct lap_message *messages;
@@ -176,7 +182,10 @@ struct lap {
 	uint32_t next;   /* whose number is asked for next */
 };
 
-/* What lies in cache lines of its own lies in slabs with room for one more: malloc() is much faster than aligned_alloc(). */
+/*
+ * Objects with cache lines of their own lie in slabs with room for one more: malloc() is much faster than
+ * aligned_alloc().
+ */
 #define CACHE_LINE 64u
 static inline void *next_line(void *at)
 {
@@ -209,8 +218,8 @@ struct instance_slab {
 };
 
 /*
- * Peers come from slabs, so that each begins a cache line and none is lost between them. Each slab is twice the one before:
- * in a ring or a tree, a node has few.
+ * Peers come from slabs, so that each begins a cache line and none is lost between them. Each slab is twice the one
+ * before: in a ring or a tree, a node has few.
  */
 #define SLAB_PEERS_FIRST 2u
 #define SLAB_PEERS_MOST 32u
@@ -226,8 +235,8 @@ struct peer_entry {
 };
 
 /*
- * What every message touches comes first, in four cache lines: a simulation has thousands of executors, and none of them is near when its
- * turn comes.
+ * Fields that every message touches come first, in four cache lines: a simulation has thousands of executors, and none
+ * of them is in the cache when its turn comes.
  */
 struct exec {
 	_Alignas(64) struct exec_config config;
@@ -254,13 +263,18 @@ struct exec {
 	struct peer_slab *slabs; /* newest first */
 	struct incoming *incoming_free;
 	struct pool pool;
-	uint8_t **staging; /* where bytes land that are added as they come; there from the first call on. Kept below, or by whoever lends it */
+	/* where bytes land that are added as they come; there from the first call on. Kept below, or by its owner */
+	uint8_t **staging;
 	uint8_t *own_staging;
 };
 
-static_assert(offsetof(struct exec, failure.status) < 128 && offsetof(struct exec, run_free) < 256, "what every message touches comes first");
+static_assert(offsetof(struct exec, failure.status) < 128 && offsetof(struct exec, run_free) < 256,
+              "what every message touches comes first");
 
-/* A chunk of the usual size at once: eight ranks on two cores take 0.95 times as long between sockets as with a quarter of it. */
+/*
+ * A chunk of the usual size at once: eight ranks on two cores take 0.95 times as long between sockets as with a quarter
+ * of it.
+ */
 #define STAGING_ALIGN TRANSPORT_SHIFTS
 #define STAGING_BYTES ((256u << 10) + STAGING_ALIGN)
 #define STREAMS_FROM (4u << 20) /* bytes of a call's output: it and the others' would not stay in the caches anyway */
@@ -302,7 +316,9 @@ void instance_finish(struct exec *exec, struct instance *instance, enum esp_stat
 /* Fails: node runs another call in place of this one, counted as in exec_wait. */
 void exec_mismatch(struct exec *exec, uint32_t node, uint64_t call);
 
-/* exec_number.c: gives numbers to all messages of the row. The first chunk of a lap comes first. False: out of memory. */
+/*
+ * exec_number.c: gives numbers to all messages of the row. The first chunk of a lap comes first. False: out of memory.
+ */
 bool number_messages(struct exec *exec, struct run *run);
 /* The lap that begins with the chunk gets its numbers, and its rows are kept unless the plan does. */
 bool number_lap(struct exec *exec, struct instance *instance, uint64_t chunk);
@@ -324,7 +340,10 @@ void runs_close(struct exec *exec);
 /* exec_store.c: sums a chunk whose terms say where its result is wanted, and stores it there. */
 enum store { STORE_NOT, STORE_WAITS, STORE_DONE };
 enum store run_store(struct exec *exec, struct run *run);
-/* The op that receives what is sent back for the message of this one, if peers may store it; NULL: a message has to bring it. */
+/*
+ * The op that receives what is sent back for the message of this one, if peers may store it; NULL: a message has to
+ * bring it.
+ */
 struct op *op_reply(const struct exec *exec, struct op *op);
 
 /* exec_run.c */

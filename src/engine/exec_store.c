@@ -1,9 +1,10 @@
 /*
  * exec_store.c - sums that are stored where they are wanted.
  *
- * Ranks that share memory both ways say with what they send where they want the result (transport.h). Who sums a chunk then waits until
- * all terms are here, and stores each piece of the sum to all places while it is in the nearest cache: what was read there a moment ago. Otherwise
- * every rank would fetch it by itself, from a cache that others have filled, and write it over lines that it has to fetch first.
+ * Ranks that share memory both ways say with their messages where they want the result (transport.h). The rank that
+ * sums a chunk then waits until all terms are here, and stores each piece of the sum to all places while the operands,
+ * read there a moment ago, are in the nearest cache. Otherwise every rank would fetch it by itself, from a cache that
+ * others have filled, and write it over lines that it has to fetch first.
  *
  * The order of addition is that of the plan, so the bits are those of the messages that this stands for.
  */
@@ -18,7 +19,7 @@
 /* A sum: folds, of which each goes on with the result of the one before. */
 struct sum {
 	const void *operands[TERMS_MOST];
-	struct op *terms[TERMS_MOST]; /* those that came from peers */
+	struct op *terms[TERMS_MOST]; /* terms that came from peers */
 	uint32_t operand_count, term_count;
 	uint32_t end;     /* the op behind the folds, and an update of the sum if there is one */
 	uint8_t place;    /* of the last fold                                                */
@@ -38,13 +39,14 @@ struct op *op_reply(const struct exec *exec, struct op *op)
 	struct op *next = op + 1;
 	uint32_t shift = run->instance->call.open_pages;
 
-	if (shift == 0 || exec->config.dry || run->piece.bytes == 0 || next >= run->ops + run->op_count || next->step.verb != PLAN_RECV ||
-	    next->peer != op->peer || next->step.place != PLAN_OUT)
+	if (shift == 0 || exec->config.dry || run->piece.bytes == 0 || next >= run->ops + run->op_count ||
+	    next->step.verb != PLAN_RECV || next->peer != op->peer || next->step.place != PLAN_OUT)
 		return NULL;
 	/* Whole pages of it can be withdrawn if need be; at its ends others may have something in the same page. */
 	uintptr_t out = (uintptr_t)run->instance->call.out, page = (uintptr_t)1 << shift;
 	uintptr_t end = out + chunks_output_bytes(&run->instance->call.plan->chunks, exec->config.node);
-	uintptr_t from = (out + run->piece.out_at) / page * page, to = (out + run->piece.out_at + run->piece.bytes + page - 1) / page * page;
+	uintptr_t from = (out + run->piece.out_at) / page * page,
+	          to = (out + run->piece.out_at + run->piece.bytes + page - 1) / page * page;
 	return run->instance->call.owns_ends || (from >= out && to <= end) ? next : NULL;
 }
 
@@ -53,7 +55,8 @@ static bool goes_on(const struct run *run, uint32_t at, uint8_t place)
 {
 	const struct op *op = &run->ops[at];
 
-	return at < run->op_count && op->step.verb == PLAN_FOLD && place >= PLAN_TMP && op[1].step.verb == PLAN_LOCAL && op[1].step.place == place;
+	return at < run->op_count && op->step.verb == PLAN_FOLD && place >= PLAN_TMP && op[1].step.verb == PLAN_LOCAL &&
+	       op[1].step.place == place;
 }
 
 /* Where the sum ends, and what follows; its terms are not looked at. */
@@ -81,7 +84,7 @@ static struct op *send_to(struct run *run, const struct sum *sum, const struct p
 	return NULL;
 }
 
-/* Is somebody known who wants the sum stored? Otherwise terms are added as they come. */
+/* Does a peer want the sum stored? Otherwise terms are added as they come. */
 static bool is_wanted(struct run *run, const struct sum *sum)
 {
 	for (uint32_t i = run->at; i < sum->end; i++) {
@@ -149,7 +152,10 @@ static uint64_t to_next_line(const void *memory, uint64_t bytes, size_t element_
 	return lead < bytes && lead % element_bytes == 0 ? lead : 0;
 }
 
-/* Where a sum is stored: what was read there a moment ago is in a cache; the rest goes around the caches if there is so much that it would not stay there. */
+/*
+ * Where a sum is stored: what was read there a moment ago is in a cache; the rest goes around the caches if there is so
+ * much that it would not stay there.
+ */
 struct places {
 	void *near[TERMS_MOST + 1], *far[TERMS_MOST + 1];
 	uint32_t near_count, far_count;
@@ -178,16 +184,29 @@ static void store_all(struct exec *exec, struct run *run, struct sum *sum, const
 	bool own_is_far = instance->streams && own != in && sum->place < PLAN_TMP;
 
 	for (uint32_t i = 0; i < wanted->count; i++)
-		add_place(&places, wanted->terms[i]->reply, instance->streams && wanted->terms[i]->reply != wanted->terms[i]->data);
+		add_place(&places, wanted->terms[i]->reply,
+		          instance->streams && wanted->terms[i]->reply != wanted->terms[i]->data);
 	add_place(&places, own, own_is_far);
 	struct math_spread spread = {
-		.type = call->type, .op = call->op, .finishes = instance->finishes && sum->updates, .factor = call->factor, .contributors = call->plan->workers,
-		.sources = sum->operands, .source_count = sum->operand_count,
-		.places = places.near, .place_count = places.near_count, .far = places.far, .far_count = places.far_count,
+		.type = call->type,
+		.op = call->op,
+		.finishes = instance->finishes && sum->updates,
+		.factor = call->factor,
+		.contributors = call->plan->workers,
+		.sources = sum->operands,
+		.source_count = sum->operand_count,
+		.places = places.near,
+		.place_count = places.near_count,
+		.far = places.far,
+		.far_count = places.far_count,
 	};
 
-	/* Memory of malloc() begins in the middle of a line, everybody's at the same place: up to the next line by itself, then whole ones. */
-	uint64_t lead = to_next_line(places.far_count > 0 ? places.far[0] : sum->operands[0], run->piece.bytes, instance->element_bytes);
+	/*
+	 * Memory of malloc() begins in the middle of a line, on all ranks at the same place: up to the next line by itself,
+	 * then whole ones.
+	 */
+	uint64_t lead = to_next_line(places.far_count > 0 ? places.far[0] : sum->operands[0], run->piece.bytes,
+	                             instance->element_bytes);
 	math_spread(&spread, lead / instance->element_bytes);
 	advance((void **)sum->operands, sum->operand_count, lead);
 	advance(places.near, places.near_count, lead);
@@ -197,7 +216,10 @@ static void store_all(struct exec *exec, struct run *run, struct sum *sum, const
 		math_fence();
 }
 
-/* From here on those who take their memory back wait for us, or have done so before: then there is nothing to be stored. */
+/*
+ * From here on peers that take their memory back wait for us, or have done so before: then there is nothing to be
+ * stored.
+ */
 static bool begin_storing(struct exec *exec, _Atomic uint32_t *storing, const struct wanted *wanted)
 {
 	atomic_store(storing, atomic_load_explicit(storing, memory_order_relaxed) + 1);
@@ -250,7 +272,10 @@ enum store run_store(struct exec *exec, struct run *run)
 		wanted.sends[i]->is_stored = true;
 	exec->stats.stored += wanted.count;
 	run->at = sum.end;
-	/* Each is looked at once more when it is consumed, after which its sender has its memory back: whether it was still what the peer had offered. */
+	/*
+	 * Each is looked at once more when it is consumed, after which its sender has its memory back: whether it was still
+	 * what the peer had offered.
+	 */
 	for (uint32_t i = 0; i < sum.term_count && !has_failed(exec); i++)
 		peer_consume(exec, sum.terms[i]);
 	return has_failed(exec) ? STORE_WAITS : STORE_DONE;

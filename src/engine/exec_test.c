@@ -45,7 +45,8 @@ static int32_t input[CHUNK * CHUNKS / 4], output[CHUNK * CHUNKS / 4];
 
 static void start(struct exec *exec, const struct plan *plan)
 {
-	struct exec_call call = {.plan = plan, .in = input, .out = output, .type = ESP_I32, .op = ESP_SUM, .digest = DIGEST, .cookie = output};
+	struct exec_call call = {
+		.plan = plan, .in = input, .out = output, .type = ESP_I32, .op = ESP_SUM, .digest = DIGEST, .cookie = output};
 
 	CHECK(exec_start(exec, &call, NULL) == ESP_OK);
 }
@@ -88,7 +89,7 @@ static enum esp_status feed(struct exec *exec, uint32_t from, uint32_t index, in
 	return status;
 }
 
-/* What a peer can do wrong, each on a fresh executor of node 0, which owns chunks 0, 3 and 6. */
+/* Errors of a peer, each on a fresh executor of node 0, which owns chunks 0, 3 and 6. */
 static void violations(void)
 {
 	struct plan *plan = flat_plan();
@@ -133,7 +134,7 @@ static void other_call(struct transport_message head, bool early, bool offered)
 	CHECK(failure.status == ESP_EMISMATCH && failure.node == 1 && failure.call == 0);
 	CHECK(exec_take_done(exec, &done) && done.status == ESP_EMISMATCH && done.cookie == output);
 	CHECK(exec_begin(exec, 1, &head) == ESP_EMISMATCH);
-	if (early && !offered) { /* what was under way goes nowhere */
+	if (early && !offered) { /* messages under way go nowhere */
 		exec_arrived(exec, 1, exec_room(exec, 1).bytes);
 		exec_ended(exec, 1);
 	}
@@ -187,7 +188,8 @@ static void contents(void)
 	CHECK_U64(out[0][0].call, DIGEST);
 	while (exec_next(exec, 1, &out[0][1]) || exec_next(exec, 2, &out[0][1]))
 		CHECK(out[0][1].content != out[0][0].content && out[0][1].content != out[1][0].content);
-	CHECK(feed(exec, 1, 0, 1) == ESP_OK && feed(exec, 2, 0, 1) == ESP_OK); /* chunk 0 is complete: its sum goes to both */
+	/* chunk 0 is complete: its sum goes to both */
+	CHECK(feed(exec, 1, 0, 1) == ESP_OK && feed(exec, 2, 0, 1) == ESP_OK);
 	CHECK(exec_next(exec, 1, &out[0][2]) && exec_next(exec, 2, &out[1][2]));
 	CHECK(out[0][2].data == out[1][2].data && out[0][2].data == output);
 	CHECK(out[0][2].content != 0 && out[0][2].content == out[1][2].content);
@@ -257,12 +259,14 @@ static void credits(void)
 #define CIRCLE 32u
 
 /*
- * Around a ring everybody has something to send at once, with as little as one credit and one chunk in flight; and again as
- * soon as something was consumed: its own chunks of the same lap, then what came from before.
+ * Around a ring all nodes have something to send at once, with as little as one credit and one chunk in flight; and
+ * again as soon as a message was consumed: its own chunks of the same lap, then those from before.
  */
 static void around(void)
 {
-	struct plan_spec spec = {.chunks = {.collective = PLAN_ALLREDUCE, .workers = CIRCLE, .bytes = 4 * 2 * CIRCLE, .chunk_bytes = 4, .align = 4}};
+	struct plan_spec spec = {
+		.chunks = {
+			.collective = PLAN_ALLREDUCE, .workers = CIRCLE, .bytes = 4 * 2 * CIRCLE, .chunk_bytes = 4, .align = 4}};
 	static int32_t in[2 * CIRCLE], out[2 * CIRCLE];
 	struct plan *plan;
 
@@ -316,7 +320,8 @@ static void waiting_to_send(void)
 	CHECK(exec_waits(exec, &wait) && !wait.sends);
 	for (uint32_t node = 1; node < NODES; node++)
 		CHECK(feed(exec, node, 0, 1) == ESP_OK);
-	CHECK(exec_waits(exec, &wait) && wait.sends && wait.chunk == 0 && wait.peer == 1); /* nobody has asked for them yet */
+	/* they were not asked for yet */
+	CHECK(exec_waits(exec, &wait) && wait.sends && wait.chunk == 0 && wait.peer == 1);
 	for (uint32_t node = 1; node < NODES; node++)
 		CHECK(exec_next(exec, node, &sent[node]) && sent[node].index == 0);
 	CHECK(exec_waits(exec, &wait) && wait.sends && wait.peer == 1);
@@ -392,7 +397,13 @@ static void many_failing(void)
 	struct exec_done done;
 
 	for (int i = 0; i < CALLS; i++) {
-		struct exec_call call = {.plan = plan, .in = input, .out = output, .type = ESP_I32, .op = ESP_SUM, .digest = DIGEST, .cookie = &cookies[i]};
+		struct exec_call call = {.plan = plan,
+		                         .in = input,
+		                         .out = output,
+		                         .type = ESP_I32,
+		                         .op = ESP_SUM,
+		                         .digest = DIGEST,
+		                         .cookie = &cookies[i]};
 
 		CHECK(exec_start(exec, &call, NULL) == ESP_OK);
 	}
@@ -447,7 +458,7 @@ static void refusals(void)
 	exec_close(NULL);
 }
 
-/* What a peer took back while it was read is not used: the call fails instead. */
+/* Data that a peer took back while it was read is not used: the call fails instead. */
 static void revoked(void)
 {
 	struct plan *plan = flat_plan();
@@ -461,7 +472,8 @@ static void revoked(void)
 	CHECK(exec_offer(exec, 2, &offer) == ESP_OK); /* waits for node 1's */
 	CHECK(exec_consumed(exec, 2) == 0);
 	flag = 1;
-	CHECK(exec_offer(exec, 1, &(struct transport_message){.call = DIGEST, .bytes = CHUNK, .data = theirs}) == ESP_EPEER);
+	CHECK(exec_offer(exec, 1, &(struct transport_message){.call = DIGEST, .bytes = CHUNK, .data = theirs}) ==
+	      ESP_EPEER);
 	CHECK(exec_take_done(exec, &done) && done.status == ESP_EPEER);
 	CHECK(exec_failure(exec).node == 2);
 	exec_close(exec);
@@ -501,8 +513,12 @@ static void sum_many(struct plan *plan, unsigned late, const _Atomic uint32_t *f
 /* Whether terms are combined in one go or one by one, the bits are the same. */
 static void many_terms(struct rng *rng)
 {
-	struct plan_spec spec = {.chunks = {
-		.collective = PLAN_ALLREDUCE, .workers = MANY, .root = 2, .bytes = LONG_CHUNK, .chunk_bytes = LONG_CHUNK, .align = 4}};
+	struct plan_spec spec = {.chunks = {.collective = PLAN_ALLREDUCE,
+	                                    .workers = MANY,
+	                                    .root = 2,
+	                                    .bytes = LONG_CHUNK,
+	                                    .chunk_bytes = LONG_CHUNK,
+	                                    .align = 4}};
 	static float expected[LONG_CHUNK / 4];
 	_Atomic uint32_t revoked_flag = 1;
 	struct plan *plan;
@@ -528,20 +544,23 @@ static void many_terms(struct rng *rng)
 }
 
 /*
- * A message that is longer than what it is received into at a time, in pieces that split elements, is added as if it had come at once. Wherever it is kept until it is
- * added, it has its place within a cache line. Every second call is started only when its message has come.
+ * A message that is longer than what it is received into at a time, in pieces that split elements, is added as if it
+ * had come at once. Wherever it is kept until it is added, it has its place within a cache line. Every second call is
+ * started only when its message has come.
  */
 static void long_sum(struct rng *rng)
 {
 	enum { ELEMENTS = 300001, BYTES = ELEMENTS * 2, CALLS = 4 };
-	struct plan_spec spec = {.chunks = {.collective = PLAN_ALLREDUCE, .workers = 2, .bytes = BYTES, .chunk_bytes = BYTES, .align = 2}};
+	struct plan_spec spec = {
+		.chunks = {.collective = PLAN_ALLREDUCE, .workers = 2, .bytes = BYTES, .chunk_bytes = BYTES, .align = 2}};
 	struct exec_config config = {.node = 0, .credits = 4, .active_chunks = 4, .slot_bytes = BYTES};
 	static uint16_t data[ELEMENTS], sum[ELEMENTS], theirs[ELEMENTS];
 	struct exec_call call = {.in = data, .out = sum, .type = ESP_U16, .op = ESP_SUM, .digest = DIGEST, .cookie = sum};
 	struct plan *plan;
 	struct exec *exec;
 
-	CHECK(plan_open(plan_planner_find("central"), &spec, &plan, NULL) == ESP_OK && exec_open(&config, &exec, NULL) == ESP_OK);
+	CHECK(plan_open(plan_planner_find("central"), &spec, &plan, NULL) == ESP_OK &&
+	      exec_open(&config, &exec, NULL) == ESP_OK);
 	for (uint32_t i = 0; i < ELEMENTS; i++) {
 		data[i] = (uint16_t)rng_next(rng);
 		theirs[i] = (uint16_t)rng_next(rng);
@@ -576,7 +595,9 @@ static void long_sum(struct rng *rng)
 	plan_close(plan);
 }
 
-/* An update of the caller's in place of the library's: once per chunk, on the whole sum, and its result is what leaves. */
+/*
+ * An update of the caller's in place of the library's: once per chunk, on the whole sum, and its result is what leaves.
+ */
 struct doubler {
 	unsigned runs;
 	uint64_t chunks; /* bits */
@@ -597,12 +618,21 @@ static void double_sum(void *context, uint64_t chunk, void *sum, uint64_t bytes)
 
 static void updating(void)
 {
-	struct plan_spec spec = {.chunks = {.collective = PLAN_ALLREDUCE, .workers = 2, .bytes = 2 * CHUNK, .chunk_bytes = CHUNK, .align = 4}};
+	struct plan_spec spec = {
+		.chunks = {.collective = PLAN_ALLREDUCE, .workers = 2, .bytes = 2 * CHUNK, .chunk_bytes = CHUNK, .align = 4}};
 	struct plan *plan;
 	struct exec *exec = open_node(0, 4);
 	struct doubler doubler = {0};
 	const struct exec_update update = {double_sum, &doubler};
-	struct exec_call call = {.plan = NULL, .in = input, .out = output, .type = ESP_I32, .op = ESP_SUM, .digest = DIGEST, .update = &update, .has_update = true, .cookie = output};
+	struct exec_call call = {.plan = NULL,
+	                         .in = input,
+	                         .out = output,
+	                         .type = ESP_I32,
+	                         .op = ESP_SUM,
+	                         .digest = DIGEST,
+	                         .update = &update,
+	                         .has_update = true,
+	                         .cookie = output};
 	struct transport_message sent;
 	struct exec_done done;
 

@@ -1,7 +1,7 @@
 /*
- * lane_state.h - what a lane is made of. Private to src/engine.
+ * lane_state.h - the parts of a lane. Private to src/engine.
  *
- *     lane ─┬─ streams, by channel: an executor each, and who its nodes are
+ *     lane ─┬─ streams, by channel: an executor each, and its nodes
  *           ├─ peers: per peer, the streams that have something for it, which take turns
  *           └─ ports: per transport, the peers that there is something for
  *
@@ -15,8 +15,7 @@
 #include "engine/lane.h"
 
 /*
- * The members of a group: who is where. Most groups are regular (every rank from a on, every
- * k-th rank) and need no table.
+ * The members of a group, by place. Most groups are regular (every rank from a on, every k-th rank) and need no table.
  */
 struct members {
 	uint32_t count;
@@ -42,7 +41,7 @@ static inline uint32_t members_peer(const struct members *members, uint32_t plac
 enum stream_list {
 	STIRRED, /* to be asked what has become ready           */
 	DONE,    /* have results that were not taken            */
-	FAILED,  /* have failed, and nobody was told            */
+	FAILED,  /* have failed, and their owner was not told */
 	STREAM_LISTS,
 };
 

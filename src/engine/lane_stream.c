@@ -142,7 +142,7 @@ static void list_remove(struct stream *stream, enum stream_list list)
 
 /* ---- what happens to a stream ---- */
 
-/* In ranks. The one who is to blame need not be a member: whoever says so knows better. */
+/* In ranks. The rank to blame need not be a member: the caller that names it knows better. */
 static void note_failure(struct stream *stream, uint32_t peer)
 {
 	stream->failed = true;

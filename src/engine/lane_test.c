@@ -26,8 +26,10 @@ static struct plan *ring_plan(uint64_t chunks)
 
 static struct lane *lane_of(uint32_t peers, uint32_t ports, const uint8_t *port_of)
 {
-	struct lane_config config = {
-		.exec = {.credits = 64, .active_chunks = 64, .slot_bytes = 8}, .peers = peers, .ports = ports, .port_of = port_of};
+	struct lane_config config = {.exec = {.credits = 64, .active_chunks = 64, .slot_bytes = 8},
+	                             .peers = peers,
+	                             .ports = ports,
+	                             .port_of = port_of};
 	struct lane *lane;
 
 	CHECK(lane_open(&config, &lane, NULL) == ESP_OK);
@@ -85,8 +87,10 @@ static void streams_take_turns(void)
 
 static struct lane *twin_lane(uint32_t node, struct plan **out_plan)
 {
-	struct plan_spec spec = {.chunks = {.collective = PLAN_ALLREDUCE, .workers = 4, .bytes = 8, .chunk_bytes = 8, .align = 4}};
-	struct lane_stream_config config = {.channel = 3, .node = node, .members = 4, .peers = (const uint32_t[]){10, 11, 12, 13}};
+	struct plan_spec spec = {
+		.chunks = {.collective = PLAN_ALLREDUCE, .workers = 4, .bytes = 8, .chunk_bytes = 8, .align = 4}};
+	struct lane_stream_config config = {
+		.channel = 3, .node = node, .members = 4, .peers = (const uint32_t[]){10, 11, 12, 13}};
 	struct lane *lane = lane_of(20, 1, NULL);
 
 	CHECK(plan_open(plan_planner_find("twin"), &spec, out_plan, NULL) == ESP_OK);
@@ -162,13 +166,14 @@ static void readmitted(void)
 	lane_close(lane);
 }
 
-/* Nobody wants what comes on a channel that is not open, from one who is no member, or after a failure. */
+/* Messages on a channel that is not open, from a node that is no member, or after a failure are dropped. */
 static void dropped(void)
 {
 	struct plan *plan = ring_plan(2);
 	struct lane *lane = lane_of(4, 1, NULL);
 	void *port = lane_port(lane, 0);
-	struct transport_message message = {.channel = 3, .index = 77, .ack = 99}, credit = {.is_credit = true, .channel = 3, .ack = 5};
+	struct transport_message message = {.channel = 3, .index = 77, .ack = 99},
+	                         credit = {.is_credit = true, .channel = 3, .ack = 5};
 	struct lane_failure failure;
 
 	for (unsigned round = 0; round < 4; round++) {
@@ -187,7 +192,7 @@ static void dropped(void)
 		lane_user.sent(port, from, 3, NULL);
 		CHECK(lane_user.failed(port) == ESP_OK);
 	}
-	CHECK(!lane_take_failure(lane, &failure)); /* closed before anybody asked */
+	CHECK(!lane_take_failure(lane, &failure)); /* closed before it was asked for */
 	lane_stream_close(lane, 3);
 	/* On an open one, it is the connection that is broken. */
 	CHECK(pair(lane, 3, 0, 1) == ESP_OK);
@@ -216,7 +221,8 @@ static void one_by_one(void)
 	struct transport_message message = {.channel = 3, .call = 6, .bytes = 8};
 	CHECK(lane_user.begin(port, 3, &message) == ESP_PENDING);
 	CHECK(lane_take_failure(lane, &failure));
-	CHECK(failure.channel == 3 && failure.why.status == ESP_EMISMATCH && failure.why.node == 3 && failure.why.call == 0);
+	CHECK(failure.channel == 3 && failure.why.status == ESP_EMISMATCH && failure.why.node == 3 &&
+	      failure.why.call == 0);
 	CHECK(lane_take_done(lane, &done) && done.status == ESP_EMISMATCH && !lane_take_done(lane, &done));
 	CHECK_U64(lane_unfinished(lane), 2);
 	/* A lost peer takes its streams along, and no others. */
@@ -229,7 +235,7 @@ static void one_by_one(void)
 	CHECK(lane_start(lane, 2, &call, NULL) == ESP_ELINK);
 	CHECK(pair(lane, 100, 0, 2) == ESP_EPEER && pair(lane, 100, 0, 3) == ESP_OK);
 	CHECK(lane_user.failed(port) == ESP_OK);
-	lane_stream_close(lane, 2); /* with a result that nobody took */
+	lane_stream_close(lane, 2); /* with a result that was not taken */
 	CHECK_U64(lane_unfinished(lane), 1);
 	/* The lane as a whole. */
 	lane_fail(lane, 1, ESP_EJOB);
@@ -242,7 +248,7 @@ static void one_by_one(void)
 	plan_close(plan);
 }
 
-/* A stream that cannot run a call says so, and keeps nobody else from it. */
+/* A stream that cannot run a call says so, and keeps no other from it. */
 static void own_failure(void)
 {
 	struct lane_config config = {.exec = {.credits = 4, .active_chunks = 4, .slot_bytes = 4}, .peers = 2, .ports = 1};
@@ -413,7 +419,8 @@ static void chunks_are_spread(void)
 	CHECK(lanes_assign(plan, 4, (uint64_t[]){5, 0, 1, 2}, lane_of_chunk) == ESP_OK);
 	for (unsigned i = 0; i < 41; i++)
 		load[lane_of_chunk[i]]++;
-	CHECK(load[0] >= 25 && load[0] <= 26 && load[1] == 0 && load[2] >= 5 && load[2] <= 6 && load[3] >= 10 && load[3] <= 11);
+	CHECK(load[0] >= 25 && load[0] <= 26 && load[1] == 0 && load[2] >= 5 && load[2] <= 6 && load[3] >= 10 &&
+	      load[3] <= 11);
 	plan_close(plan);
 }
 

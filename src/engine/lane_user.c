@@ -1,6 +1,4 @@
-/*
- * lane_user.c - what a transport calls: which stream a message is of, and whose turn it is to send.
- */
+/* lane_user.c - the functions that a transport calls: to which stream a message belongs, and which one sends next. */
 #include <stdlib.h>
 
 #include "engine/lane_state.h"
@@ -211,7 +209,7 @@ static uint32_t user_awaits(void *user)
 	return peer != PLAN_NONE && port_of(lane, peer) == user ? peer : PLAN_NONE;
 }
 
-/* The stream that a message from this peer is of, and the peer's place in it; NULL: nobody wants it. */
+/* The stream that a message from this peer is of, and the peer's place in it; NULL: it is not wanted. */
 static struct stream *stream_of(void *user, uint32_t peer, uint16_t channel, uint32_t *out_place)
 {
 	struct stream *stream = stream_find(((struct port *)user)->lane, channel);
@@ -222,7 +220,7 @@ static struct stream *stream_of(void *user, uint32_t peer, uint16_t channel, uin
 	return *out_place == PLAN_NONE ? NULL : stream;
 }
 
-/* What fails the stream is not the connection's fault. */
+/* A status that fails the stream is not the connection's fault. */
 static enum esp_status answer(struct stream *stream, enum esp_status status)
 {
 	stream_stir(stream);

@@ -19,7 +19,7 @@ struct pool {
 };
 
 void pool_init(struct pool *pool, size_t bytes);
-/* All buffers must have been put back, or are lost to whoever has them. */
+/* All buffers must have been put back, or are lost to their users. */
 void pool_fini(struct pool *pool);
 void *pool_get(struct pool *pool); /* NULL: out of memory; at the beginning of a cache line */
 /* Any address within its first line will do. */

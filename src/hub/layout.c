@@ -2,7 +2,6 @@
 
 #include <assert.h>
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,8 +43,9 @@ static enum esp_status measure(const struct layout_tensor *tensors, struct hub_l
 	for (uint32_t t = 0; t < layout->tensors; t++) {
 		const struct layout_tensor *tensor = &tensors[t];
 
-		if (tensor->type != ESP_F32)
-			return error_set(err, ESP_EINVAL, "tensor %u has type %u: a hub takes float32 only", t, tensor->type);
+		if (tensor->type != ESP_F32 && tensor->type != ESP_F16 && tensor->type != ESP_BF16)
+			return error_set(err, ESP_EINVAL, "tensor %u has type %u: a hub takes f32, f16 and bf16", t, tensor->type);
+		layout->has_halves |= tensor->type != ESP_F32;
 		if (tensor->elements > LAYOUT_ELEMENTS_MOST - elements)
 			return error_set(err, ESP_ELIMIT, "tensor %u of %" PRIu64 " elements: a job has %" PRIu64 " at the most", t,
 			                 tensor->elements, LAYOUT_ELEMENTS_MOST);

@@ -8,9 +8,11 @@
 #ifndef HUB_LAYOUT_H
 #define HUB_LAYOUT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
+#include "math/math.h"
 
 #define LAYOUT_TENSORS_MOST 65536u
 #define LAYOUT_CHUNKS_MOST (1u << 24)
@@ -25,7 +27,7 @@
 struct layout_tensor {
 	uint64_t name;     /* digest of its name: differs between the tensors of a job */
 	uint64_t elements; /* may be 0 */
-	uint8_t type;      /* enum esp_type of gradients and answers: ESP_F32 */
+	uint8_t type;      /* enum esp_type of gradients and answers: ESP_F32, ESP_F16, ESP_BF16 */
 	uint16_t group;    /* parameter group, whose optimizer it has */
 };
 
@@ -44,6 +46,7 @@ struct layout_chunk {
 
 struct hub_layout {
 	uint32_t tensors, chunks, lanes, groups;
+	bool has_halves;           /* a tensor is not of float32 */
 	uint32_t chunk_elements;   /* most of a chunk */
 	uint64_t elements;         /* of the model's arrays, with what aligns tensors */
 	struct layout_tensor *tensor; /* by tensor */
@@ -58,6 +61,15 @@ struct hub_layout {
 ESP_CHECKED enum esp_status hub_layout_make(const struct layout_tensor *tensors, uint32_t count, uint32_t chunk_bytes,
                                         uint32_t lanes, struct hub_layout *out, struct error *err);
 void hub_layout_fini(struct hub_layout *layout); /* accepts a zeroed struct */
+static inline enum esp_type hub_layout_chunk_type(const struct hub_layout *layout, uint32_t chunk)
+{
+	return (enum esp_type)layout->tensor[layout->chunk[chunk].tensor].type;
+}
+/* Bytes of the chunk's gradients, and of its weights as they are answered. */
+static inline uint32_t hub_layout_chunk_bytes(const struct hub_layout *layout, uint32_t chunk)
+{
+	return layout->chunk[chunk].elements * (uint32_t)math_type_bytes(hub_layout_chunk_type(layout, chunk));
+}
 /* Of everything that both ends must have alike. */
 uint64_t hub_layout_digest(const struct hub_layout *layout);
 

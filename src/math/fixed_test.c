@@ -142,8 +142,8 @@ static void check_numbers(const struct room *room)
 	for (size_t i = 0; i < room->count; i++) {
 		int64_t expected = ref_quantize(&room->fixed, value_at(room, i), room->exponents[i / FIXED_BLOCK]);
 		CHECK_MSG(number_at(room, i) == expected, "%s, %u workers, exponent %u: %a is %" PRId64 ", not %" PRId64,
-		          math_type_name(room->fixed.type), room->fixed.workers, room->exponents[i / FIXED_BLOCK], value_at(room, i),
-		          number_at(room, i), expected);
+		          math_type_name(room->fixed.type), room->fixed.workers, room->exponents[i / FIXED_BLOCK],
+		          value_at(room, i), number_at(room, i), expected);
 	}
 	if (room->fixed.form == FIXED_16 && room->count % 2 != 0)
 		CHECK(number_at(room, room->count) == 0);

@@ -20,7 +20,10 @@ typedef void math_fold3_fn(void *dst, const void *a, const void *b, const void *
 /* dst and src do not overlap. */
 typedef void math_copy_fn(void *dst, const void *src, size_t bytes);
 
-/* math_spread() of sums; finish, if not NULL, is applied with its operand to what is stored. Returns how many elements it has done: whole blocks. */
+/*
+ * math_spread() of sums; finish, if not NULL, is applied with its operand to what is stored. Returns how many elements
+ * it has done: whole blocks.
+ */
 typedef size_t math_spread_fn(const struct math_spread *spread, size_t count, math_finish_fn *finish, double operand);
 
 /* ---- fixed.h: one block, in the default floating-point mode ---- */
@@ -59,12 +62,13 @@ extern const struct math_kernels math_kernels_avx2;
 extern const struct math_kernels math_kernels_avx512;
 #endif
 
-/* What math_finish() runs, and with which operand. run is NULL: nothing. */
+/* The function that math_finish() runs, and its operand. run is NULL: nothing. */
 struct math_finisher {
 	math_finish_fn *run;
 	double operand;
 };
-struct math_finisher math_kernels_finisher(const struct math_kernels *kernels, enum esp_type type, enum esp_op op, double factor, uint32_t contributors);
+struct math_finisher math_kernels_finisher(const struct math_kernels *kernels, enum esp_type type, enum esp_op op,
+                                           double factor, uint32_t contributors);
 
 /* The table of a level; NULL if this CPU or build lacks it. */
 const struct math_kernels *math_kernels_at(enum math_level level);

@@ -51,7 +51,8 @@ static void copy_stream(void *dst, const void *src, size_t bytes)
 #define LINED_FROM 4096u /* bytes: less is not worth it */
 
 /* Many elements are taken from where a line of dst begins; `plain` does those before it. */
-static INLINE void run_pair(void *dst, const void *a, const void *b, size_t count, size_t element_bytes, pair_fn *loop, bool follows_mode, pair_fn *plain)
+static INLINE void run_pair(void *dst, const void *a, const void *b, size_t count, size_t element_bytes, pair_fn *loop,
+                            bool follows_mode, pair_fn *plain)
 {
 	size_t before = -(uintptr_t)dst % MATH_LINE / element_bytes;
 
@@ -77,8 +78,8 @@ static INLINE void run_triple(void *dst, const void *a, const void *b, const voi
 }
 
 /* A line at a time; `plain` does what comes before the first line and after the last, or all where none is whole. */
-static INLINE void run_stream(void *dst, const void *a, const void *b, size_t count, size_t element_bytes, pair_fn *loop,
-                              bool follows_mode, pair_fn *plain)
+static INLINE void run_stream(void *dst, const void *a, const void *b, size_t count, size_t element_bytes,
+                              pair_fn *loop, bool follows_mode, pair_fn *plain)
 {
 	char *to = dst;
 	const char *from_a = a, *from_b = b;
@@ -284,9 +285,8 @@ FLOAT_ORDER_FOLDS(f64, double, uint64_t)
 /* ---- the order of f16 and bf16 ---- */
 
 /*
- * In integers: with the bits of negative numbers turned round, halves order like signed
- * integers, -0 just below +0, and NaNs at both ends. Seen as a circle the NaNs lie
- * together, so a turn of the circle moves all of them to the bottom (for the minimum,
+ * In integers: with the bits of negative numbers turned round, halves order like signed integers, -0 just below +0, and
+ * NaNs at both ends. Modulo 2^16 the NaNs lie together, so a rotation moves all of them to the bottom (for the minimum,
  * where they must win) or to the top (for the maximum).
  */
 static INLINE int16_t half_turn(int16_t x)
@@ -394,11 +394,14 @@ HALF_ARITHMETIC(bf16)
 
 /* ---- sums that are stored to many places ---- */
 
-/* What is summed, and then stored to all, at a time: it stays in registers or the first cache (docs/math.md). */
+/*
+ * Bytes that are summed, and then stored to all, at a time: they stay in registers or the first cache (docs/math.md).
+ */
 #define SPREAD_BYTES 256u
 
 /* Whole blocks; returns how many elements that are. */
-static INLINE size_t run_spread(const struct math_spread *spread, size_t count, size_t element_bytes, pair_fn *loop, math_finish_fn *finish, double operand)
+static INLINE size_t run_spread(const struct math_spread *spread, size_t count, size_t element_bytes, pair_fn *loop,
+                                math_finish_fn *finish, double operand)
 {
 	const size_t per_block = SPREAD_BYTES / element_bytes;
 	size_t end = count / per_block * SPREAD_BYTES;
@@ -475,13 +478,13 @@ static void bf16_widen_all(float *dst, const void *src, size_t count)
 		dst[i] = f32_of_bits((uint32_t)from[i] << 16);
 }
 
-static INLINE uint32_t f16_pick(bool condition, uint32_t yes, uint32_t no)
+static INLINE uint32_t half_pick(bool condition, uint32_t yes, uint32_t no)
 {
 	uint32_t mask = -(uint32_t)condition;
 	return (yes & mask) | (no & ~mask);
 }
 
-/* To nearest even, as f16_narrow() of the portable level explains it. Sums are numbers or infinities, never NaN. */
+/* To nearest even, as f16_narrow() of the portable level explains it; a NaN becomes a quiet one. */
 static void f16_narrow_all(void *dst, const float *src, size_t count)
 {
 	half_at *to = dst;
@@ -490,8 +493,9 @@ static void f16_narrow_all(void *dst, const float *src, size_t count)
 		uint32_t whole = f32_bits(src[i]), magnitude = whole & 0x7fffffffu;
 		uint32_t tiny = f32_bits(f32_of_bits(magnitude) + 0.5f) - (126u << 23);
 		uint32_t normal = (magnitude - ((127u - 15u) << 23) + 0xfffu + (magnitude >> 13 & 1u)) >> 13;
-		normal = f16_pick((int32_t)magnitude >= 143 << 23, 0x7c00u, normal);
-		to[i] = (uint16_t)(f16_pick((int32_t)magnitude >= 113 << 23, normal, tiny) | (whole >> 16 & 0x8000u));
+		normal = half_pick((int32_t)magnitude >= 143 << 23, 0x7c00u, normal);
+		normal = half_pick((int32_t)magnitude > 255 << 23, 0x7e00u, normal);
+		to[i] = (uint16_t)(half_pick((int32_t)magnitude >= 113 << 23, normal, tiny) | (whole >> 16 & 0x8000u));
 	}
 }
 
@@ -500,8 +504,8 @@ static void bf16_narrow_all(void *dst, const float *src, size_t count)
 	half_at *to = dst;
 	INDEPENDENT
 	for (size_t i = 0; i < count; i++) {
-		uint32_t whole = f32_bits(src[i]);
-		to[i] = (uint16_t)((whole + 0x7fffu + (whole >> 16 & 1u)) >> 16);
+		uint32_t whole = f32_bits(src[i]), nearest = (whole + 0x7fffu + (whole >> 16 & 1u)) >> 16;
+		to[i] = (uint16_t)half_pick((int32_t)(whole & 0x7fffffffu) > 255 << 23, whole >> 16 | 0x40u, nearest);
 	}
 }
 

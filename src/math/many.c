@@ -21,7 +21,9 @@ static const char *source_at(const struct math_many *many, size_t index, size_t 
 	return (const char *)many->sources[index] + at;
 }
 
-/* The fold of the first `terms` of the sources into dst, for the count elements that stand `at` bytes from the start. */
+/*
+ * The fold of the first `terms` of the sources into dst, for the count elements that stand `at` bytes from the start.
+ */
 static void fold_block(const struct math_kernels *kernels, const struct math_many *many, size_t terms, void *dst,
                        size_t at, size_t count)
 {
@@ -49,7 +51,10 @@ void math_kernels_fold_many(const struct math_kernels *kernels, const struct mat
 	for (size_t done = 0; done < count; done += block) {
 		size_t at = done * element_bytes;
 
-		/* From the second one on, blocks begin where a line of dst does, if elements do not lie across lines: in general all operands lie in theirs alike, and an access would touch two. */
+		/*
+		 * From the second one on, blocks begin where a line of dst does, if elements do not lie across lines: in
+		 * general all operands lie in theirs alike, and an access would touch two.
+		 */
 		size_t into_line = ((uintptr_t)dst + at) % MATH_LINE;
 
 		block = block_count(many, (BLOCK_BYTES - into_line) / element_bytes, count - done);
@@ -98,7 +103,8 @@ void math_kernels_fold_many_streaming(const struct math_kernels *kernels, const 
 /* ---- sums that are stored to many places ---- */
 
 /* By folds and copies: what there is no kernel for, and what is less than a block of one. */
-static void spread_block(const struct math_kernels *kernels, const struct math_spread *spread, const struct math_finisher *finisher, size_t at, size_t count)
+static void spread_block(const struct math_kernels *kernels, const struct math_spread *spread,
+                         const struct math_finisher *finisher, size_t at, size_t count)
 {
 	_Alignas(MATH_LINE) char sum[BLOCK_BYTES];
 	const struct math_many many = {spread->type, spread->op, spread->sources, spread->source_count};

@@ -199,8 +199,15 @@ static void run_spread(const struct spread_job *wanted, bool is_public)
 	const void *sources[MAX_TERMS];
 	void *places[MAX_TERMS + 1], *far[MAX_TERMS + 1];
 	struct math_spread spread = {
-		.type = job->type, .op = job->op, .finishes = wanted->finishes, .contributors = (uint32_t)job->terms, .factor = wanted->factor,
-		.sources = sources, .source_count = job->terms, .places = places, .far = far,
+		.type = job->type,
+		.op = job->op,
+		.finishes = wanted->finishes,
+		.contributors = (uint32_t)job->terms,
+		.factor = wanted->factor,
+		.sources = sources,
+		.source_count = job->terms,
+		.places = places,
+		.far = far,
 	};
 	size_t bytes = math_type_bytes(job->type);
 
@@ -222,12 +229,14 @@ static void run_spread(const struct spread_job *wanted, bool is_public)
 		for (size_t k = 0; wanted->is_place[i] && k < job->count; k++) {
 			char *got = start(room, job, i) + k * bytes, *expected = start(want, job, i) + k * bytes;
 
-			CHECK_MSG(ref_same(job->type, got, expected), "%s spread %s %s: place %zu, element %zu of %zu, %zu terms", math_level_name(job->level),
-			          math_type_name(job->type), math_op_name(job->op), i, k, job->count, job->terms);
+			CHECK_MSG(ref_same(job->type, got, expected), "%s spread %s %s: place %zu, element %zu of %zu, %zu terms",
+			          math_level_name(job->level), math_type_name(job->type), math_op_name(job->op), i, k, job->count,
+			          job->terms);
 			memcpy(got, expected, bytes); /* another NaN */
 		}
-		CHECK_MSG(memcmp(room[i], want[i], span(job)) == 0, "%s spread %s %s: wrote outside, %zu terms of %zu", math_level_name(job->level),
-		          math_type_name(job->type), math_op_name(job->op), job->terms, job->count);
+		CHECK_MSG(memcmp(room[i], want[i], span(job)) == 0, "%s spread %s %s: wrote outside, %zu terms of %zu",
+		          math_level_name(job->level), math_type_name(job->type), math_op_name(job->op), job->terms,
+		          job->count);
 	}
 }
 
@@ -254,7 +263,7 @@ static void test_spread(struct rng *rng)
 	}
 }
 
-/* The functions that everybody calls take the best level. */
+/* The public functions take the best level. */
 static void test_public(struct rng *rng)
 {
 	struct job job = {.level = math_level_best(), .type = ESP_BF16, .op = ESP_SUM, .terms = MAX_TERMS, .count = 3001};
@@ -331,7 +340,11 @@ static void test_spread_modes(struct rng *rng)
 	for (int level = 0; level <= (int)math_level_best(); level++)
 		for (int type = 0; type < ESP_BYTES; type++)
 			for (int i = 0; ref_is_float((enum esp_type)type) && i < 2; i++) {
-				struct spread_job spread = {.job = {.level = (enum math_level)level, .type = (enum esp_type)type, .op = i ? ESP_AVG : ESP_SUM, .terms = 5, .count = 1500}};
+				struct spread_job spread = {.job = {.level = (enum math_level)level,
+				                                    .type = (enum esp_type)type,
+				                                    .op = i ? ESP_AVG : ESP_SUM,
+				                                    .terms = 5,
+				                                    .count = 1500}};
 				uint32_t host = fpenv_read();
 
 				fill_spread(&spread, rng);

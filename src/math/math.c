@@ -203,7 +203,8 @@ bool math_finish_valid(enum esp_type type, enum esp_op op, double factor, uint32
 	return true;
 }
 
-struct math_finisher math_kernels_finisher(const struct math_kernels *kernels, enum esp_type type, enum esp_op op, double factor, uint32_t contributors)
+struct math_finisher math_kernels_finisher(const struct math_kernels *kernels, enum esp_type type, enum esp_op op,
+                                           double factor, uint32_t contributors)
 {
 	if (op == ESP_AVG)
 		return (struct math_finisher){kernels->divide[type], contributors};
@@ -214,7 +215,8 @@ struct math_finisher math_kernels_finisher(const struct math_kernels *kernels, e
 
 void math_finish(void *data, size_t count, enum esp_type type, enum esp_op op, double factor, uint32_t contributors)
 {
-	struct math_finisher finisher = math_kernels_finisher(math_kernels_at(math_level_best()), type, op, factor, contributors);
+	struct math_finisher finisher =
+		math_kernels_finisher(math_kernels_at(math_level_best()), type, op, factor, contributors);
 
 	assert(math_finish_valid(type, op, factor, contributors));
 	if (finisher.run)

@@ -18,7 +18,9 @@
 /* Bytes of one element; 0 for a value that is not a type. ESP_BYTES has elements of 1 byte. */
 size_t math_type_bytes(enum esp_type type);
 
-/* "f32", "bf16", "u8", "bytes" ...; NULL if unknown. The parsers return false and leave *out alone on an unknown name. */
+/*
+ * "f32", "bf16", "u8", "bytes" ...; NULL if unknown. The parsers return false and leave *out alone on an unknown name.
+ */
 const char *math_type_name(enum esp_type type);
 const char *math_op_name(enum esp_op op);
 bool math_type_parse(const char *name, enum esp_type *out);
@@ -49,24 +51,27 @@ void math_fold_many(enum esp_type type, enum esp_op op, void *dst, const void *c
                     size_t count);
 
 /*
- * The same, and memcpy, for results that nobody reads soon: the stores go around the caches
- * where the CPU has such. That saves reading the old contents of dst and spares what is
- * cached, but is slower where dst is in a cache already or is read right after, and in
- * pieces below 32 KiB, because each call ends in a fence: what other threads see after it
- * is as with ordinary stores. docs/math.md has the numbers.
+ * The same, and memcpy, for results that are not read soon: the stores go around the caches where the CPU has such.
+ * That saves reading the old contents of dst and spares cached data, but is slower where dst is in a cache already or
+ * is read right after, and in pieces below 32 KiB, because each call ends in a fence: other threads see the same after
+ * it as with ordinary stores. docs/math.md has the numbers.
  */
 void math_fold_many_streaming(enum esp_type type, enum esp_op op, void *dst, const void *const *sources,
                               size_t source_count, size_t count);
 void math_copy_streaming(void *dst, const void *src, size_t bytes);
 
-/* For many copies one after the other, with one fence behind all of them: before it other threads may see any of it or nothing. */
+/*
+ * For many copies one after the other, with one fence behind all of them: before it other threads may see any of it or
+ * nothing.
+ */
 void math_copy_unfenced(void *dst, const void *src, size_t bytes);
 void math_fence(void);
 
 /*
- * A sum that is wanted at many places: what math_fold_many() gives, and math_finish() if it is to be finished, stored to each of them. A few lines at a time, so
- * that what was read is in the nearest cache when it is overwritten, and reading goes on while it is written back. Places may be equal to sources,
- * any to any, and overlap them in no other way. What is stored around the caches (far) needs math_fence() before others hear of it.
+ * A sum that is wanted at many places: the result of math_fold_many(), and math_finish() if it is to be finished,
+ * stored to each of them. A few lines at a time, so that the data that was read is in the nearest cache when it is
+ * overwritten, and reading goes on while it is written back. Places may be equal to sources, any to any, and overlap
+ * them in no other way. Data stored around the caches (far) needs math_fence() before others hear of it.
  */
 struct math_spread {
 	enum esp_type type;
@@ -84,13 +89,20 @@ struct math_spread {
 void math_spread(const struct math_spread *spread, size_t count);
 
 /*
- * What is done once to a finished sum: divide by contributors (ESP_AVG), multiply by
- * factor (ESP_SCALED), nothing for all other ops. In place. f16, bf16 and f32 compute in
- * float, f64 in double. Call only with values that math_finish_valid() accepts.
+ * Done once to a finished sum: divide by contributors (ESP_AVG), multiply by factor (ESP_SCALED), nothing for all other
+ * ops. In place. f16, bf16 and f32 compute in float, f64 in double. Call only with values that math_finish_valid()
+ * accepts.
  */
 bool math_finish_needed(enum esp_op op);
 bool math_finish_valid(enum esp_type type, enum esp_op op, double factor, uint32_t contributors);
 void math_finish(void *data, size_t count, enum esp_type type, enum esp_op op, double factor, uint32_t contributors);
+
+/*
+ * Elements of f16 or bf16 as floats, which is exact, and floats as such elements, rounded to nearest even; a NaN stays one.
+ * f32 is copied. dst and src do not overlap, and need not be aligned.
+ */
+void math_widen(enum esp_type type, float *dst, const void *src, size_t count);
+void math_narrow(enum esp_type type, void *dst, const float *src, size_t count);
 
 /* The levels of kernels, for tests and benchmarks: the best one that the CPU has is in use. */
 enum math_level { MATH_PORTABLE, MATH_AVX2, MATH_AVX512 };

@@ -1,6 +1,4 @@
-/*
- * optimizer.c - what an optimizer may be, its bytes on the wire, and one step of it.
- */
+/* optimizer.c - valid optimizers, their bytes on the wire, and one step of each. */
 #include "math/optimizer.h"
 
 #include <assert.h>

@@ -1,9 +1,9 @@
 /*
- * optimizer.h - what a parameter hub does with a finished sum: SGD, momentum, Nesterov, Adam, AdamW.
+ * optimizer.h - how a parameter hub updates weights with a finished sum: SGD, momentum, Nesterov, Adam, AdamW.
  *
- * Pure functions over plain memory. Every level of kernels (math.h) gives the same bits, but for which NaN a NaN is; each
- * element depends on its own numbers only, so a buffer may be cut anywhere. The formulas and their order are those of
- * PyTorch's optimizers in float32. Safe from any thread.
+ * Pure functions over plain memory. Every level of kernels (math.h) gives the same bits, but for which NaN a NaN is;
+ * each element depends on its own numbers only, so a buffer may be cut anywhere. The formulas and their order are those
+ * of PyTorch's optimizers in float32. Safe from any thread.
  */
 #ifndef MATH_OPTIMIZER_H
 #define MATH_OPTIMIZER_H
@@ -35,11 +35,14 @@ struct optimizer {
 
 /*
  * "sgd lr=0.1 momentum=0.9 nesterov=yes weight_decay=1e-4", "adam lr=1e-3 beta1=0.9 beta2=0.999 eps=1e-8", "adamw ...",
- * "avg". Words in any order after the kind; defaults are PyTorch's, lr has none for sgd. ESP_EINVAL with a sentence that
- * names the word and what is expected.
+ * "avg". Words in any order after the kind; defaults are PyTorch's, lr has none for sgd. ESP_EINVAL with a sentence
+ * that names the word and what is expected.
  */
 ESP_CHECKED enum esp_status optimizer_parse(const char *text, struct optimizer *out, struct error *err);
-/* Other values of the same kind: "lr=0.05 weight_decay=0"; those that are not named stay. ESP_EINVAL; nothing changes then. */
+/*
+ * Other values of the same kind: "lr=0.05 weight_decay=0"; those that are not named stay. ESP_EINVAL; nothing changes
+ * then.
+ */
 ESP_CHECKED enum esp_status optimizer_change(struct optimizer *optimizer, const char *text, struct error *err);
 /* The same values, all that the kind uses, so that parsing it gives an equal struct. Returns text. */
 const char *optimizer_print(const struct optimizer *optimizer, char text[OPTIMIZER_TEXT]);
@@ -56,8 +59,8 @@ bool optimizer_decode(const uint8_t in[OPTIMIZER_BYTES], struct optimizer *out);
 
 /*
  * One step: gradient = sum[i] / contributors, then weights and states. step counts from 1: states are zero before the
- * first. sum is not written. No pointer needs to be aligned; arrays do not overlap, but sum may be NULL of OPTIMIZER_AVG
- * with contributors 1 and count 0 only.
+ * first. sum is not written. No pointer needs to be aligned; arrays do not overlap, but sum may be NULL of
+ * OPTIMIZER_AVG with contributors 1 and count 0 only.
  */
 struct optimizer_step {
 	const struct optimizer *optimizer;

@@ -1,9 +1,9 @@
 /*
  * optimizer_template.h - the loops of one level, and their table.
  *
- * Included once by each optimizer_kernels_LEVEL.c, which first defines KERNELS, the name of the table. The loops are plain
- * C that the compiler vectorizes for the level's flags. A loop exists once per combination of its constant arguments,
- * because a choice within a loop would be made per element.
+ * Included once by each optimizer_kernels_LEVEL.c, which first defines KERNELS, the name of the table. The loops are
+ * plain C that the compiler vectorizes for the level's flags. A loop exists once per combination of its constant
+ * arguments, because a choice within a loop would be made per element.
  */
 #include "math/optimizer_kernels.h"
 
@@ -116,7 +116,8 @@ static INLINE float lerp_of(float from, float to, float part, bool back)
 	return back ? to - (to - from) * (1.0f - part) : from + part * (to - from);
 }
 
-static INLINE void adam_loop(const struct optimizer_loop *loop, size_t count, bool divides, enum decay decays, bool back)
+static INLINE void adam_loop(const struct optimizer_loop *loop, size_t count, bool divides, enum decay decays,
+                             bool back)
 {
 	element *weights = loop->weights, *first = loop->first, *second = loop->second;
 	const element *sum = loop->sum;

@@ -120,8 +120,8 @@ static enum esp_status parse_number(const struct word *word, uint32_t index, str
 		*optimizer_value_in(value, out) = number;
 		return ESP_OK;
 	}
-	return error_set(err, ESP_EINVAL, "optimizer %s: %s=%s: %s is expected", optimizer_kind_name(out->kind), value->name,
-	                 quote(word->number, word->number_length, quoted), optimizer_value_range(value));
+	return error_set(err, ESP_EINVAL, "optimizer %s: %s=%s: %s is expected", optimizer_kind_name(out->kind),
+	                 value->name, quote(word->number, word->number_length, quoted), optimizer_value_range(value));
 }
 
 /* seen: bit i: value i has stood in the text already; bit OPTIMIZER_VALUES: nesterov. */

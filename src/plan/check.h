@@ -1,23 +1,22 @@
 /*
- * check.h - the checker: runs a plan symbolically and proves that it does what it promises.
+ * check.h - the checker: runs a plan symbolically and proves that it keeps its promises.
  *
- * For every chunk it walks the rows of all nodes with sets of contributors in place of
- * data. A plan passes when
+ * For every chunk it walks the rows of all nodes with sets of contributors in place of data. A plan passes when
  *   - every worker that wants a chunk delivers it once, holding each contributor exactly
- *     once, updated exactly once if the collective reduces; nobody else delivers;
+ *     once, updated exactly once if the collective reduces; no other node delivers;
  *   - all of them deliver sums that were added in the same order, so the same bits;
- *   - no step waits for what nobody sends, and no message is left that nobody receives;
- *   - nothing waits in a circle: then no schedule deadlocks, with messages in order on
+ *   - no step waits for a message that is never sent, and no message is left over;
+ *   - no nodes wait for each other in a cycle: then no schedule deadlocks, with messages in order on
  *     each connection and as little as one credit (docs/plans.md has the proof); where
  *     several chunks are numbered together, turns rise along every row;
- *   - nothing that is still being sent is overwritten: whoever sent it has been told,
+ *   - no data that is still being sent is overwritten: its sender has been told,
  *     through the messages that came back, that it was consumed;
  *   - the pieces are those of the collective and fill the output of every receiver without
  *     gap or overlap; input is not read before it is fetched, nothing is read that was
  *     never written.
  *
- * Work and memory are those of one chunk after the other: for each, its steps, and for each
- * of its sums a set of one bit per worker.
+ * Work and memory are those of one chunk after the other: for each, its steps, and for each of its sums a set of one
+ * bit per worker.
  */
 #ifndef PLAN_CHECK_H
 #define PLAN_CHECK_H

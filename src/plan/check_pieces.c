@@ -1,7 +1,7 @@
 /*
  * check_pieces.c - do the pieces that a plan lists make up its collective?
  *
- * What planners cut needs no such check; a file may list anything.
+ * Pieces that planners cut need no such check; a file may list anything.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ static enum esp_status out_of_memory(struct error *err, uint64_t chunks)
 	return error_set(err, ESP_ENOMEM, "no memory to check %llu chunks", (unsigned long long)chunks);
 }
 
-/* ---- who gives and who wants ---- */
+/* ---- contributors and receivers ---- */
 
 static bool sides_fit(const struct chunks *chunks, const struct plan_piece *piece)
 {
@@ -67,7 +67,7 @@ static enum esp_status check_sides(const struct plan *plan, struct plan_fault *f
 /* ---- where the pieces lie: sorted by one thing or another, and compared with their neighbours ---- */
 
 struct span {
-	uint64_t owner;  /* who has the buffer: a worker, or PLAN_ALL; or the block */
+	uint64_t owner;  /* the owner of the buffer: a worker, or PLAN_ALL; or the block */
 	uint64_t begin, end;
 	int64_t distance; /* between the places in output and input */
 	uint64_t chunk;
@@ -172,8 +172,8 @@ static enum esp_status check_cover(const struct plan *plan, enum side side, cons
 }
 
 /* A buffer that no piece touches must be empty; those of all workers are alike where a piece is of all. */
-static enum esp_status check_untouched(const struct plan *plan, enum side side, const struct span *spans, uint64_t count,
-                                       struct error *err)
+static enum esp_status check_untouched(const struct plan *plan, enum side side, const struct span *spans,
+                                       uint64_t count, struct error *err)
 {
 	bool of_all = count > 0 && spans[0].owner == PLAN_ALL;
 	const char *name = side == INPUT ? "input" : "output";

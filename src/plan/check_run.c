@@ -51,7 +51,8 @@ enum esp_status check_run_init(struct check_run *run, const struct plan *plan, c
 	run->seen_epoch = calloc(n, sizeof(*run->seen_epoch));
 	run->sent_bytes = calloc(n, sizeof(*run->sent_bytes));
 	run->received_bytes = calloc(n, sizeof(*run->received_bytes));
-	if (!run->nodes || !run->ready || !run->involved || !run->seen || !run->seen_epoch || !run->sent_bytes || !run->received_bytes)
+	if (!run->nodes || !run->ready || !run->involved || !run->seen || !run->seen_epoch || !run->sent_bytes ||
+	    !run->received_bytes)
 		return out_of_memory(run);
 	return ESP_OK;
 }
@@ -459,7 +460,7 @@ static enum esp_status run_node(struct check_run *run, uint32_t node)
 
 /* ---- the end of a chunk ---- */
 
-/* Somebody waits although nobody can go on: for a message that never comes, or in a circle. */
+/* Nodes wait although none can go on: for a message that never comes, or for each other in a cycle. */
 static enum esp_status explain_wait(struct check_run *run, uint32_t node)
 {
 	for (uint32_t hops = 0; hops <= run->plan->nodes; hops++) {
@@ -470,7 +471,7 @@ static enum esp_status explain_wait(struct check_run *run, uint32_t node)
 			                  state->waits_for);
 		node = state->waits_for;
 	}
-	/* After as many hops as there are nodes, the walk is inside the circle. */
+	/* After as many hops as there are nodes, the walk is inside the cycle. */
 	char circle[112];
 	size_t used = (size_t)snprintf(circle, sizeof(circle), "%u", node);
 	for (uint32_t at = run->nodes[node].waits_for; used < sizeof(circle) - 24; at = run->nodes[at].waits_for) {
@@ -511,8 +512,8 @@ static enum esp_status check_end(struct check_run *run)
 }
 
 /*
- * Who may have a row of this chunk: all nodes, or the two ends of a chunk that passes no
- * third. What the others have left from the chunks before is not looked at.
+ * Nodes that may have a row of this chunk: all, or the two ends of a chunk that passes no third. The state that others
+ * have left from the chunks before is not read.
  */
 static void list_involved(struct check_run *run)
 {

@@ -75,7 +75,7 @@ struct check_run {
 	struct { uint32_t node, step; } *search;
 
 	uint64_t *sent_bytes, *received_bytes; /* by node, over all chunks */
-	uint64_t order; /* of addition, in what the chunk's workers deliver; 0: nobody has yet */
+	uint64_t order; /* of addition, in the sums that the chunk's workers deliver; 0: none was delivered yet */
 	struct plan_report report;
 	struct plan_fault fault;
 	struct error *err;

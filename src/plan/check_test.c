@@ -45,51 +45,51 @@ static const struct rule {
 	/* turns, as the text has them; a text in which a node's second message to another comes before its first is none */
 	{LAP LAP_RIGHT "end\n", NULL},
 	{LAP LAP_0 LAP_1 "  2: fetch; recv+ out < 1 in; update out; send out > 0 @1; deliver\nend\n",
-	 "chunk 1, node 2, step 4 (send out > 0): has turn 1, but what the row waited for before has turn 1"},
+     "chunk 1, node 2, step 4 (send out > 0): has turn 1, but what the row waited for before has turn 1"},
 	{LAP LAP_0 "  1: fetch; recv+ tmp0 < 0 in; send tmp0 > 2 @0; recv= out < 0; deliver\n" LAP_2 "end\n",
-	 "chunk 1, node 1, step 3 (send tmp0 > 2): has turn 0, but what the row waited for before has turn 0"},
+     "chunk 1, node 1, step 3 (send tmp0 > 2): has turn 0, but what the row waited for before has turn 0"},
 	{LAP "  0: fetch; send in > 1 @1073741823; recv= out < 2; send out > 1 @1073741823; deliver\n" LAP_1 LAP_2 "end\n",
-	 "has turn 1, but what the row waited for before has turn 1073741823"},
+     "has turn 1, but what the row waited for before has turn 1073741823"},
 	{LAP "  0: fetch; send in > 2 @1; recv= out < 2; deliver\n"
-	     "  1: fetch; send in > 2 @0; recv= out < 2; deliver\n"
-	     "  2: fetch; recv+ out < 0 1 in; update out; send out > 0 1 @2; deliver\nend\n",
-	 "chunk 1, node 2, step 2 (recv+ out < 0 1 in): takes a message of turn 0 after one of a later turn"},
+         "  1: fetch; send in > 2 @0; recv= out < 2; deliver\n"
+         "  2: fetch; recv+ out < 0 1 in; update out; send out > 0 1 @2; deliver\nend\n",
+     "chunk 1, node 2, step 2 (recv+ out < 0 1 in): takes a message of turn 0 after one of a later turn"},
 	{LAP "  0: fetch; send in > 1 @0; recv= out < 2; deliver\n" LAP_1 LAP_2 "end\n", "never sends"},
 
-	/* what is delivered */
+	/* deliveries */
 	{TWO "  0: fetch; send in > 1; recv= out < 1\n" RIGHT_1 "end\n", "never delivers"},
 	{TWO "  0: fetch; send in > 1; recv= out < 1; deliver; deliver\n" RIGHT_1 "end\n", "delivered twice"},
 	{TWO "  0: fetch; send in > 1; copy out < in; recv= tmp0 < 1; deliver\n" RIGHT_1 "end\n",
-	 "contribution of node 1 is missing"},
+     "contribution of node 1 is missing"},
 	{TWO "  0: fetch; send in > 1; recv+ out < in 1; deliver\n" RIGHT_1 "end\n", "updated"},
 	{TWO "  0: fetch; send in > 1 1; recv= out < 1; deliver\n"
-	     "  1: fetch; recv+ out < 0 in 0; update out; send out > 0; deliver\nend\n",
-	 "contribution of node 0 is counted twice"},
+         "  1: fetch; recv+ out < 0 in 0; update out; send out > 0; deliver\nend\n",
+     "contribution of node 0 is counted twice"},
 	{TWO "  0: fetch; send in > 1; recv= out < 1; deliver\n"
-	     "  1: fetch; recv+ out < 0 in; send out > 0; deliver\nend\n",
-	 "without having been updated"},
+         "  1: fetch; recv+ out < 0 in; send out > 0; deliver\nend\n",
+     "without having been updated"},
 	{TWO "  0: fetch; send in > 1; recv= out < 1; deliver\n"
-	     "  1: fetch; recv+ out < 0 in; update out; update out; send out > 0; deliver\nend\n",
-	 "updated twice"},
+         "  1: fetch; recv+ out < 0 in; update out; update out; send out > 0; deliver\nend\n",
+     "updated twice"},
 	{TWO "  0: fetch; send in > 1; recv= out < 1; deliver\n"
-	     "  1: fetch; copy out < in; update out; recv+ out < 0 in; send out > 0; deliver\nend\n",
-	 "contribution of node 0 is missing"},
+         "  1: fetch; copy out < in; update out; recv+ out < 0 in; send out > 0; deliver\nend\n",
+     "contribution of node 0 is missing"},
 	{HEAD("reduce", "2", "8*2", "8 0") "chunk 0: 8 bytes, in+0, out+0, from *, to 0\n"
-	 "  0: fetch; recv+ out < in 1; update out; send out > 1; deliver\n"
-	 "  1: fetch; send in > 0; recv= tmp0 < 0; deliver\nend\n",
-	 "does not want the chunk"},
+                                       "  0: fetch; recv+ out < in 1; update out; send out > 1; deliver\n"
+                                       "  1: fetch; send in > 0; recv= tmp0 < 0; deliver\nend\n",
+     "does not want the chunk"},
 	{HEAD("reduce", "2", "8*2", "8 0") "chunk 0: 8 bytes, in+0, out+0, from *, to 0\n"
-	 "  0: fetch; recv+ out < in 1; update out; send out > 1; deliver\n"
-	 "  1: fetch; send in > 0; recv= out < 0\nend\n",
-	 "does not want the chunk"},
+                                       "  0: fetch; recv+ out < in 1; update out; send out > 1; deliver\n"
+                                       "  1: fetch; send in > 0; recv= out < 0\nend\n",
+     "does not want the chunk"},
 	{HEAD("broadcast", "2", "8 0", "8*2") "chunk 0: 8 bytes, in+0, out+0, from 0, to *\n"
-	 "  0: fetch; send in > 1; copy out < in; update out; deliver\n"
-	 "  1: recv= out < 0; deliver\nend\n",
-	 "takes no sum"},
+                                          "  0: fetch; send in > 1; copy out < in; update out; deliver\n"
+                                          "  1: recv= out < 0; deliver\nend\n",
+     "takes no sum"},
 	{HEAD("broadcast", "2", "8 0", "8*2") "chunk 0: 8 bytes, in+0, out+0, from 0, to *\n"
-	 "  0: fetch; send in > 1; copy out < in; deliver\n"
-	 "  1: fetch; recv= out < 0; deliver\nend\n",
-	 "nothing to give"},
+                                          "  0: fetch; send in > 1; copy out < in; deliver\n"
+                                          "  1: fetch; recv= out < 0; deliver\nend\n",
+     "nothing to give"},
 
 	/* places */
 	{TWO "  0: send in > 1; fetch; recv= out < 1; deliver\n" RIGHT_1 "end\n", "before it is fetched"},
@@ -97,96 +97,107 @@ static const struct rule {
 	{TWO "  0: fetch; send in > 1; recv= in < 1; copy out < in; deliver\n" RIGHT_1 "end\n", "input is written"},
 	{TWO "  0: fetch; send tmp0 > 1; recv= out < 1; deliver\n" RIGHT_1 "end\n", "never written"},
 	{TWO "  0: fetch; send in > 1; recv= tmp0 < 1; copy out < tmp0; deliver; copy out < tmp0\n" RIGHT_1 "end\n",
-	 "after it was delivered"},
+     "after it was delivered"},
 	{THREE "  0: fetch; send in > 2; recv= out < 2; deliver\n"
-	       "  1: fetch; send in > 2; recv= out < 2; deliver\n"
-	       "  2: fetch; copy out < in; recv+ out < 0 1 out; update out; send out > 0 1; deliver\nend\n",
-	 "overwritten before it is added"},
+           "  1: fetch; send in > 2; recv= out < 2; deliver\n"
+           "  2: fetch; copy out < in; recv+ out < 0 1 out; update out; send out > 0 1; deliver\nend\n",
+     "overwritten before it is added"},
 
-	/* what is still being sent */
+	/* data that is still being sent */
 	{TWO_IN_PLACE "  0: fetch; send in > 1; recv+ out < in 1; update out; deliver\n"
-	              "  1: fetch; send in > 0; recv+ out < 0 in; update out; deliver\nend\n",
-	 "may still be on its way to node"},
+                  "  1: fetch; send in > 0; recv+ out < 0 in; update out; deliver\nend\n",
+     "may still be on its way to node"},
 	{TWO "  0: fetch; send in > 1; recv+ out < in 1; update out; deliver\n"
-	     "  1: fetch; send in > 0; recv+ out < 0 in; update out; deliver\nend\n",
-	 NULL},
+         "  1: fetch; send in > 0; recv+ out < 0 in; update out; deliver\nend\n",
+     NULL},
 	{TWO_IN_PLACE "  0: fetch; send in > 1; recv= out < 1; deliver\n"
-	              "  1: fetch; recv+ out < 0 in; send out > 0; update out; deliver\nend\n",
-	 "may still be on its way to node 0"},
-	/* Node 0 hears from 2, who heard from 1, who has it: known through others, without its own part in the news. */
-	{HEAD("broadcast", "3", "8 0 0", "8*3") "chunk 0: 8 bytes, in+0, out+0, from 0, to *\n"
-	 "  0: fetch; copy tmp0 < in; send tmp0 > 1; recv= tmp0 < 2; copy out < in; deliver\n"
-	 "  1: recv= out < 0; send out > 2; deliver\n"
-	 "  2: recv= out < 1; send out > 0; deliver\nend\n",
-	 NULL},
-	{HEAD("broadcast", "3", "8 0 0", "8*3") "chunk 0: 8 bytes, in+0, out+0, from 0, to *\n"
-	 "  0: fetch; copy tmp0 < in; send tmp0 > 1 2; recv= tmp0 < 2; copy out < in; deliver\n"
-	 "  1: recv= out < 0; deliver\n"
-	 "  2: recv= out < 0; send out > 0; deliver\nend\n",
-	 "may still be on its way to node 1"},
+                  "  1: fetch; recv+ out < 0 in; send out > 0; update out; deliver\nend\n",
+     "may still be on its way to node 0"},
+	/* Node 0 hears from 2, which heard from 1, which has it: known through others, without its own part in the news. */
+	{HEAD("broadcast", "3", "8 0 0",
+          "8*3") "chunk 0: 8 bytes, in+0, out+0, from 0, to *\n"
+                 "  0: fetch; copy tmp0 < in; send tmp0 > 1; recv= tmp0 < 2; copy out < in; deliver\n"
+                 "  1: recv= out < 0; send out > 2; deliver\n"
+                 "  2: recv= out < 1; send out > 0; deliver\nend\n",
+     NULL},
+	{HEAD("broadcast", "3", "8 0 0",
+          "8*3") "chunk 0: 8 bytes, in+0, out+0, from 0, to *\n"
+                 "  0: fetch; copy tmp0 < in; send tmp0 > 1 2; recv= tmp0 < 2; copy out < in; deliver\n"
+                 "  1: recv= out < 0; deliver\n"
+                 "  2: recv= out < 0; send out > 0; deliver\nend\n",
+     "may still be on its way to node 1"},
 
 	/* the order of addition */
 	{THREE "  0: fetch; send in > 1 2; recv+ out < in 1 2; update out; deliver\n"
-	       "  1: fetch; send in > 0 2; recv+ out < 0 in 2; update out; deliver\n"
-	       "  2: fetch; send in > 0 1; recv+ out < 0 1 in; update out; deliver\nend\n",
-	 NULL},
+           "  1: fetch; send in > 0 2; recv+ out < 0 in 2; update out; deliver\n"
+           "  2: fetch; send in > 0 1; recv+ out < 0 1 in; update out; deliver\nend\n",
+     NULL},
 	{THREE "  0: fetch; send in > 1 2; recv+ out < in 1 2; update out; deliver\n"
-	       "  1: fetch; send in > 0 2; recv+ out < 0 in 2; update out; deliver\n"
-	       "  2: fetch; send in > 0 1; recv+ out < in 0 1; update out; deliver\nend\n",
-	 "another order"},
+           "  1: fetch; send in > 0 2; recv+ out < 0 in 2; update out; deliver\n"
+           "  2: fetch; send in > 0 1; recv+ out < in 0 1; update out; deliver\nend\n",
+     "another order"},
 
 	/* pieces */
-	{HEAD("broadcast", "2", "8 0", "12*2") "chunk 0: 8 bytes, in+0, out+4, from 0, to *\n"
-	 "  0: fetch; send in > 1; copy out < in; deliver\n  1: recv= out < 0; deliver\nend\n",
-	 "same place in input and output"},
-	{HEAD("broadcast", "2", "0 8", "8*2") "chunk 0: 8 bytes, in+0, out+0, from 1, to *\n"
-	 "  0: recv= out < 1; deliver\n  1: fetch; send in > 0; copy out < in; deliver\nend\n",
-	 "not those of the collective"},
-	{HEAD("allgather", "2", "8*2", "20*2") "chunk 0: 8 bytes, in+0, out+0, from 0, to *\n"
-	 "  0: fetch; send in > 1; copy out < in; deliver\n  1: recv= out < 0; deliver\n"
-	 "chunk 1: 8 bytes, in+0, out+12, from 1, to *\n"
-	 "  0: recv= out < 1; deliver\n  1: fetch; send in > 0; copy out < in; deliver\nend\n",
-	 "a gap"},
-	{HEAD("allgather", "2", "8*2", "12*2") "chunk 0: 8 bytes, in+0, out+0, from 0, to *\n"
-	 "  0: fetch; send in > 1; copy out < in; deliver\n  1: recv= out < 0; deliver\n"
-	 "chunk 1: 8 bytes, in+0, out+4, from 1, to *\n"
-	 "  0: recv= out < 1; deliver\n  1: fetch; send in > 0; copy out < in; deliver\nend\n",
-	 "overlaps"},
+	{HEAD("broadcast", "2", "8 0",
+          "12*2") "chunk 0: 8 bytes, in+0, out+4, from 0, to *\n"
+                  "  0: fetch; send in > 1; copy out < in; deliver\n  1: recv= out < 0; deliver\nend\n",
+     "same place in input and output"},
+	{HEAD("broadcast", "2", "0 8",
+          "8*2") "chunk 0: 8 bytes, in+0, out+0, from 1, to *\n"
+                 "  0: recv= out < 1; deliver\n  1: fetch; send in > 0; copy out < in; deliver\nend\n",
+     "not those of the collective"},
+	{HEAD("allgather", "2", "8*2",
+          "20*2") "chunk 0: 8 bytes, in+0, out+0, from 0, to *\n"
+                  "  0: fetch; send in > 1; copy out < in; deliver\n  1: recv= out < 0; deliver\n"
+                  "chunk 1: 8 bytes, in+0, out+12, from 1, to *\n"
+                  "  0: recv= out < 1; deliver\n  1: fetch; send in > 0; copy out < in; deliver\nend\n",
+     "a gap"},
+	{HEAD("allgather", "2", "8*2",
+          "12*2") "chunk 0: 8 bytes, in+0, out+0, from 0, to *\n"
+                  "  0: fetch; send in > 1; copy out < in; deliver\n  1: recv= out < 0; deliver\n"
+                  "chunk 1: 8 bytes, in+0, out+4, from 1, to *\n"
+                  "  0: recv= out < 1; deliver\n  1: fetch; send in > 0; copy out < in; deliver\nend\n",
+     "overlaps"},
 	{HEAD("allreduce", "2", "8*2", "8*2") "end\n", "input of node 0 has 8 bytes, of which chunks use 0"},
 	{HEAD("barrier", "2", "0*2", "0*2") "end\n", "a barrier has one chunk"},
 	{HEAD("allreduce", "2", "12*2", "12*2") "chunk 0: 8 bytes, in+0, out+0, from *, to *\n"
-	 "  0: fetch; send in > 1; recv= out < 1; deliver\n" RIGHT_1 "end\n",
-	 "bytes 8 to 11 of the input are in no chunk"},
-	{HEAD("allgather", "2", "8*2", "8*2") "chunk 0: 8 bytes, in+0, out+0, from 0, to *\n"
-	 "  0: fetch; send in > 1; copy out < in; deliver\n  1: recv= out < 0; deliver\nend\n",
-	 "input of node 1 has 8 bytes, of which chunks use 0"},
-	{HEAD("allgather", "2", "8*2", "16*2") "chunk 0: 8 bytes, in+0, out+8, from 0, to *\n"
-	 "  0: fetch; send in > 1; copy out < in; deliver\n  1: recv= out < 0; deliver\n"
-	 "chunk 1: 8 bytes, in+0, out+0, from 1, to *\n"
-	 "  0: recv= out < 1; deliver\n  1: fetch; send in > 0; copy out < in; deliver\nend\n",
-	 "order of the nodes"},
+                                            "  0: fetch; send in > 1; recv= out < 1; deliver\n" RIGHT_1 "end\n",
+     "bytes 8 to 11 of the input are in no chunk"},
+	{HEAD("allgather", "2", "8*2",
+          "8*2") "chunk 0: 8 bytes, in+0, out+0, from 0, to *\n"
+                 "  0: fetch; send in > 1; copy out < in; deliver\n  1: recv= out < 0; deliver\nend\n",
+     "input of node 1 has 8 bytes, of which chunks use 0"},
+	{HEAD("allgather", "2", "8*2",
+          "16*2") "chunk 0: 8 bytes, in+0, out+8, from 0, to *\n"
+                  "  0: fetch; send in > 1; copy out < in; deliver\n  1: recv= out < 0; deliver\n"
+                  "chunk 1: 8 bytes, in+0, out+0, from 1, to *\n"
+                  "  0: recv= out < 1; deliver\n  1: fetch; send in > 0; copy out < in; deliver\nend\n",
+     "order of the nodes"},
 	{HEAD("scatter", "2", "16 0", "8*2") "chunk 0: 8 bytes, in+0, out+0, from 0, to 0\n"
-	 "  0: fetch; copy out < in; deliver\n"
-	 "chunk 1: 8 bytes, in+0, out+0, from 0, to 1\n"
-	 "  0: fetch; send in > 1\n  1: recv= out < 0; deliver\nend\n",
-	 "overlaps another in the input"},
+                                         "  0: fetch; copy out < in; deliver\n"
+                                         "chunk 1: 8 bytes, in+0, out+0, from 0, to 1\n"
+                                         "  0: fetch; send in > 1\n  1: recv= out < 0; deliver\nend\n",
+     "overlaps another in the input"},
 	/* Halves of two blocks swapped, the chunks of the blocks taking turns. */
 	{HEAD("scatter", "2", "16 0", "8*2") "chunk 0: 4 bytes, in+0, out+4, from 0, to 0\n"
-	 "  0: fetch; copy out < in; deliver\n"
-	 "chunk 1: 4 bytes, in+8, out+0, from 0, to 1\n"
-	 "  0: fetch; send in > 1\n  1: recv= out < 0; deliver\n"
-	 "chunk 2: 4 bytes, in+4, out+0, from 0, to 0\n"
-	 "  0: fetch; copy out < in; deliver\n"
-	 "chunk 3: 4 bytes, in+12, out+4, from 0, to 1\n"
-	 "  0: fetch; send in > 1\n  1: recv= out < 0; deliver\nend\n",
-	 "same place in input and output"},
-	{FOUR_IN_PLACE
-	 "  0: fetch; copy tmp0 < in; send tmp0 > 1; recv+ tmp0 < tmp0 1; send tmp0 > 2; recv+ out < tmp0 2; update out; deliver\n"
-	 "  1: fetch; copy tmp0 < in; send tmp0 > 0; recv+ tmp1 < 0 tmp0; send tmp1 > 3; recv+ out < tmp1 3; update out; deliver\n"
-	 "  2: fetch; copy tmp0 < in; send tmp0 > 3; recv+ tmp1 < tmp0 3; send tmp1 > 0; recv+ out < 0 tmp1; update out; deliver\n"
-	 "  3: fetch; copy tmp0 < in; send tmp0 > 2; recv+ tmp1 < 2 tmp0; send tmp1 > 1; recv+ out < 1 tmp1; update out; deliver\n"
-	 "end\n",
-	 "may still be on its way to node 1"},
+                                         "  0: fetch; copy out < in; deliver\n"
+                                         "chunk 1: 4 bytes, in+8, out+0, from 0, to 1\n"
+                                         "  0: fetch; send in > 1\n  1: recv= out < 0; deliver\n"
+                                         "chunk 2: 4 bytes, in+4, out+0, from 0, to 0\n"
+                                         "  0: fetch; copy out < in; deliver\n"
+                                         "chunk 3: 4 bytes, in+12, out+4, from 0, to 1\n"
+                                         "  0: fetch; send in > 1\n  1: recv= out < 0; deliver\nend\n",
+     "same place in input and output"},
+	{FOUR_IN_PLACE "  0: fetch; copy tmp0 < in; send tmp0 > 1; recv+ tmp0 < tmp0 1; send tmp0 > 2; recv+ out < tmp0 2; "
+                   "update out; deliver\n"
+                   "  1: fetch; copy tmp0 < in; send tmp0 > 0; recv+ tmp1 < 0 tmp0; send tmp1 > 3; recv+ out < tmp1 3; "
+                   "update out; deliver\n"
+                   "  2: fetch; copy tmp0 < in; send tmp0 > 3; recv+ tmp1 < tmp0 3; send tmp1 > 0; recv+ out < 0 tmp1; "
+                   "update out; deliver\n"
+                   "  3: fetch; copy tmp0 < in; send tmp0 > 2; recv+ tmp1 < 2 tmp0; send tmp1 > 1; recv+ out < 1 tmp1; "
+                   "update out; deliver\n"
+                   "end\n",
+     "may still be on its way to node 1"},
 };
 
 static void check_rule(const struct rule *rule)
@@ -243,7 +254,7 @@ static void reports(void)
 
 /* ---- turns ---- */
 
-/* What follows from a message leaves in the same turn. */
+/* The messages that follow from a message leave in the same turn. */
 static uint32_t same_turn(const struct plan *plan, uint64_t chunk, uint32_t from, uint32_t to, uint32_t nth)
 {
 	(void)plan, (void)chunk, (void)from, (void)to, (void)nth;
@@ -292,7 +303,8 @@ static void check_turns(const struct planner *like, enum plan_collective collect
                         uint32_t (*turn)(const struct plan *, uint64_t, uint32_t, uint32_t, uint32_t), const char *why)
 {
 	struct planner planner = *like;
-	struct plan_spec spec = {.chunks = {.collective = collective, .workers = workers, .bytes = 16, .chunk_bytes = 8, .align = 8}};
+	struct plan_spec spec = {
+		.chunks = {.collective = collective, .workers = workers, .bytes = 16, .chunk_bytes = 8, .align = 8}};
 	struct plan *plan;
 	struct plan_report report;
 	struct error err = {0};

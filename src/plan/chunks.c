@@ -81,11 +81,11 @@ static struct part cut(uint64_t bytes, uint32_t align, uint64_t index, uint64_t 
 	uint64_t end = (share * (index + 1) + (index + 1 < rest ? index + 1 : rest)) * align;
 
 	if (index + 1 == count)
-		end = bytes; /* what is less than a unit goes with the last piece */
+		end = bytes; /* a remainder of less than a unit goes with the last piece */
 	return (struct part){begin, end - begin};
 }
 
-/* Who gives and wants a part of block number `block`; offsets are for blocks of equal_bytes. */
+/* The contributor and receiver of a part of block number `block`; offsets are for blocks of equal_bytes. */
 static struct plan_piece equal_piece(const struct chunks *chunks, uint64_t block, struct part part)
 {
 	uint32_t index = (uint32_t)block;
@@ -272,7 +272,9 @@ struct plan_piece chunks_piece(const struct chunks *chunks, uint64_t chunk)
 	if (!chunks->blocks) {
 		uint64_t block = chunks->block_count == 1 ? 0 : chunk / chunks->equal_pieces;
 
-		return equal_piece(chunks, block, cut(chunks->equal_bytes, chunks->align, chunk - block * chunks->equal_pieces, chunks->equal_pieces));
+		return equal_piece(
+			chunks, block,
+			cut(chunks->equal_bytes, chunks->align, chunk - block * chunks->equal_pieces, chunks->equal_pieces));
 	}
 	if (!chunks->first_chunk)
 		return chunks->blocks[chunk];

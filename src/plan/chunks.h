@@ -1,10 +1,9 @@
 /*
- * chunks.h - what a collective moves: the buffer cut into blocks and chunks.
+ * chunks.h - the data that a collective moves: the buffer cut into blocks and chunks.
  *
- * A block is a stretch of the buffer with one set of contributors and one set of
- * receivers; a chunk is a piece of a block small enough to stream. All collectives are
- * made of the same piece: "the sum over `from`, wanted by `to`", where each side is one
- * worker or all of them. Pure, immutable once made, any thread may read it.
+ * A block is a part of the buffer with one set of contributors and one set of receivers; a chunk is a piece of a block
+ * small enough to stream. All collectives are made of the same piece: "the sum over `from`, wanted by `to`", where each
+ * side is one worker or all of them. Pure, immutable once made, any thread may read it.
  *
  *     collective      blocks          from   to     in_at         out_at
  *     allreduce       1               all    all    0             0
@@ -47,7 +46,7 @@ bool plan_collective_reduces(enum plan_collective collective);
 /* Does one worker stand apart: broadcast, reduce, gather, scatter? */
 bool plan_collective_has_root(enum plan_collective collective);
 
-/* More chunks than this are refused: whoever lists them can multiply without overflow. */
+/* More chunks than this are refused: code that lists them can multiply without overflow. */
 #define PLAN_CHUNKS_MAX (UINT64_C(1) << 36)
 
 #define PLAN_ALL UINT32_MAX /* every worker, as one side of a piece */
@@ -65,7 +64,8 @@ struct chunks_spec {
 	uint32_t workers;
 	uint32_t root;        /* broadcast, reduce, gather, scatter */
 	uint64_t bytes;       /* of one block, where counts is NULL */
-	const uint64_t *counts; /* bytes per block (N, or N x N by sender for alltoall); NULL: all `bytes`. Borrowed while making */
+	/* bytes per block (N, or N x N by sender for alltoall); NULL: all `bytes`. Borrowed while making */
+	const uint64_t *counts;
 	uint64_t chunk_bytes; /* most bytes in a chunk, but at least align; 0: one chunk per block */
 	uint32_t align;       /* chunks begin at multiples of this within their block; 0: 1 */
 };

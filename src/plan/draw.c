@@ -42,7 +42,7 @@ struct picture {
 	const struct plan *plan;
 	FILE *file;
 	char title[128], facts[224];
-	const char *note; /* what the planner is good for, or NULL */
+	const char *note; /* says when the planner is good, or NULL */
 	double cell_width, cell_height;
 	double pitch; /* from column to column */
 	double node_left[DRAW_NODES_MAX];
@@ -365,7 +365,8 @@ static void paint(const struct picture *picture)
 
 	svg_begin(picture->file, picture->width, picture->height, picture->title, style);
 	/* Its own paper, so that it reads the same on a light and on a dark page. */
-	svg_rect(picture->file, 0.5, 0.5, picture->width - 1, picture->height - 1, 10, "fill=\"#fcfbf8\" stroke=\"#dedbd2\"");
+	svg_rect(picture->file, 0.5, 0.5, picture->width - 1, picture->height - 1, 10,
+	         "fill=\"#fcfbf8\" stroke=\"#dedbd2\"");
 	paint_head(picture);
 	for (uint32_t group = 0; group < picture->plan->group_count; group++)
 		paint_group(picture, group);

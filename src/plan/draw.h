@@ -1,11 +1,10 @@
 /*
- * draw.h - a picture of a plan, as SVG: who sends what to whom, round by round.
+ * draw.h - a picture of a plan, as SVG: which node sends which chunks where, round by round.
  *
- * Nodes are columns, time runs down, and every message is an arrow from the row of the
- * round before to the row of its own. Below each round stands what has arrived at every
- * node: a cell per chunk, filled with a stripe per contribution, solid when it is complete.
- * Everything comes from the checker's walk over the plan, so only a plan that passes can
- * be drawn. The same plan gives the same bytes.
+ * Nodes are columns, time runs down, and every message is an arrow from the row of the round before to the row of its
+ * own. Below each round stand the contributions that have arrived at every node: a cell per chunk, filled with a stripe
+ * per contribution, solid when it is complete. Everything comes from the checker's walk over the plan, so only a plan
+ * that passes can be drawn. The same plan gives the same bytes.
  */
 #ifndef PLAN_DRAW_H
 #define PLAN_DRAW_H

@@ -1,9 +1,8 @@
 /*
- * draw_cargo.h - what the messages of a chunk carry: which contributions. Private to src/plan.
+ * draw_cargo.h - the contributions that the messages of a chunk carry. Private to src/plan.
  *
- * The checker tells who sends to whom; this follows the rows along, with a bit per
- * contributor in place of data, and says what was in the message. It trusts the plan: the
- * checker has passed it, or is about to say why not.
+ * The checker tells sender and receiver; this follows the rows along, with a bit per contributor in place of data, and
+ * says which were in the message. It trusts the plan: the checker has passed it, or is about to say why not.
  */
 #ifndef PLAN_DRAW_CARGO_H
 #define PLAN_DRAW_CARGO_H
@@ -33,7 +32,7 @@ struct draw_cargo {
 ESP_CHECKED enum esp_status cargo_init(struct draw_cargo *cargo, const struct plan *plan);
 void cargo_fini(struct draw_cargo *cargo);
 
-/* Begins a chunk: everybody has its own contribution. */
+/* Begins a chunk: each contributor has its own contribution. */
 ESP_CHECKED enum esp_status cargo_begin(struct draw_cargo *cargo, uint64_t chunk);
 
 /* The next message of node `from`, which goes to `to`: what it carries, into *out. */

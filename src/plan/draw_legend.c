@@ -36,7 +36,7 @@ static const struct draw_words words[PLAN_COLLECTIVE_COUNT] = {
 	[PLAN_GATHER] = {NULL, "collect", BLOCK},
 	[PLAN_SCATTER] = {NULL, "hand out", BLOCK},
 	[PLAN_ALLTOALL] = {NULL, "exchange", NULL, "a block for one node", NULL, "has it"},
-	[PLAN_BARRIER] = {"report", "release", "who has arrived", "all have arrived", "knows of these, node 0 on top",
+	[PLAN_BARRIER] = {"report", "release", "arrived ranks", "all have arrived", "knows of these, node 0 on top",
                       "knows that all are there"},
 };
 

@@ -11,10 +11,10 @@
 const char *draw_colour(uint32_t chunk_count, uint32_t chunk, bool final);
 #define DRAW_EXTRA_COLOUR "#8a6d3b"
 
-/* What messages and cells of a collective are called: those on the way to the complete chunk, and those after it. */
+/* The words for messages and cells of a collective: those on the way to the complete chunk, and those after it. */
 struct draw_words {
 	const char *gathers, *spreads; /* of a round: what its messages do */
-	const char *part, *whole;      /* what an arrow carries            */
+	const char *part, *whole;      /* the content of an arrow */
 	const char *has_part, *has_whole;
 };
 const struct draw_words *draw_words(enum plan_collective collective);

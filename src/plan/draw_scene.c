@@ -65,7 +65,7 @@ static int message_order(const void *a, const void *b)
 	return 0;
 }
 
-/* ---- who holds what ---- */
+/* ---- contributions by node ---- */
 
 static uint64_t *held_at(const struct draw_scene *scene, uint32_t round, uint32_t chunk, uint32_t node)
 {
@@ -92,7 +92,7 @@ uint64_t draw_scene_whole(const struct draw_scene *scene, uint32_t chunk)
 	return whole;
 }
 
-/* Everybody starts with its own contribution, and keeps what arrives. */
+/* Each contributor starts with its own contribution, and keeps those that arrive. */
 static enum esp_status fill_held(struct draw_scene *scene, struct error *err)
 {
 	uint64_t per_round = (uint64_t)scene->chunk_count * scene->plan->nodes;

@@ -1,5 +1,5 @@
 /*
- * draw_scene.h - what a picture shows: the messages of a plan by round, and who holds what
+ * draw_scene.h - the content of a picture: the messages of a plan by round, and the contributions that each node holds
  * after each. Private to src/plan.
  */
 #ifndef PLAN_DRAW_SCENE_H
@@ -36,7 +36,7 @@ void draw_scene_fini(struct draw_scene *scene);
 
 struct plan_piece draw_scene_piece(const struct draw_scene *scene, uint32_t chunk);
 
-/* What node holds of the chunk after the round; round 0 is the start. */
+/* The contributions to the chunk that node holds after the round; round 0 is the start. */
 uint64_t draw_scene_held(const struct draw_scene *scene, uint32_t round, uint32_t chunk, uint32_t node);
 /* All contributors of the chunk. */
 uint64_t draw_scene_whole(const struct draw_scene *scene, uint32_t chunk);

@@ -37,7 +37,7 @@ static enum esp_status draw(const struct plan *plan, uint64_t chunk, char **out_
 
 /* ---- the scene ---- */
 
-/* After a chunk's last round everybody who wants it has all of it, and before the first only its own. */
+/* After a chunk's last round all its receivers have all of it, and before the first only their own. */
 static void check_scene(const struct plan *plan, uint64_t chunk)
 {
 	struct draw_scene scene;
@@ -103,7 +103,10 @@ static struct plan *read_plan(const char *text)
 	return plan;
 }
 
-/* What has come in but was not asked for is not in the next message: node 1 passes on its own part alone. */
+/*
+ * Contributions that have come in but were not asked for are not in the next message: node 1 passes on its own part
+ * alone.
+ */
 static void test_cargo(void)
 {
 	struct plan *plan = read_plan("espalier-plan 1\n"

@@ -7,7 +7,7 @@
 #include "plan/partition.h"
 
 #define SLOTS_PER_MEMBER 16u /* of the largest group: moving one changes what a node moves by 3 % or so */
-#define ROUND_MOST 1024u     /* slots after which everybody has had equally many: more are not worth it */
+#define ROUND_MOST 1024u     /* slots after which all have had equally many: more are not worth it */
 
 static uint64_t greatest_divisor(uint64_t a, uint64_t b)
 {
@@ -81,8 +81,12 @@ static bool allocate(struct plan_masters *masters)
 	return masters->global_group && masters->local_master && masters->group_of && masters->group_size;
 }
 
-/* In a group, slots weigh what their masters move; and a little more where an update is run, so that these are even too. */
-static enum esp_status deal_locals(struct plan_masters *masters, uint32_t group, const uint32_t *members, uint64_t *sizes)
+/*
+ * In a group, slots weigh what their masters move; and a little more where an update is run, so that these are even
+ * too.
+ */
+static enum esp_status deal_locals(struct plan_masters *masters, uint32_t group, const uint32_t *members,
+                                   uint64_t *sizes)
 {
 	uint32_t *local = &masters->local_master[(uint64_t)group * masters->slots], size = masters->group_size[group];
 
@@ -126,13 +130,14 @@ static enum esp_status deal(struct plan_masters *masters)
 	return status;
 }
 
-enum esp_status plan_masters_init(struct plan_masters *masters, const uint32_t *group_of, uint32_t workers, uint32_t slots,
-                                  struct error *err)
+enum esp_status plan_masters_init(struct plan_masters *masters, const uint32_t *group_of, uint32_t workers,
+                                  uint32_t slots, struct error *err)
 {
 	struct plan_masters made = {.workers = workers, .groups = count_groups(group_of, workers)};
 
 	if (workers == 0 || made.groups > workers)
-		return error_set(err, ESP_EINVAL, "%u groups of %u nodes: groups are numbered from 0 without gaps", made.groups, workers);
+		return error_set(err, ESP_EINVAL, "%u groups of %u nodes: groups are numbered from 0 without gaps", made.groups,
+		                 workers);
 	made.slots = slots ? slots : plan_masters_slots(group_of, workers);
 	if (slots > PLAN_SLOTS_MAX)
 		return error_set(err, ESP_EINVAL, "%u slots: there are at most %u", slots, PLAN_SLOTS_MAX);

@@ -1,5 +1,5 @@
 /*
- * masters.h - who sums what in a plan of two levels: a small table of slots that all nodes have alike.
+ * masters.h - the nodes that sum in a plan of two levels: a small table of slots that all nodes have alike.
  *
  *     slot            0  1  2  3  4  5 ...      chunk c uses slot c modulo their number
  *     global group    0  1  0  1  0  1          where the sums of the groups are added up
@@ -7,8 +7,8 @@
  *                     4  5  6  7  4  5          in group 1
  *
  * The global master of a slot is the local master of its global group. A table may be changed between calls, if all
- * nodes change it alike: who adds does not change what is added in which order, so the bits of results stay the same.
- * Pure; the table belongs to whoever made it.
+ * nodes change it alike: which node adds does not change the order of addition, so the bits of results stay the same.
+ * Pure; the table belongs to its maker.
  */
 #ifndef PLAN_MASTERS_H
 #define PLAN_MASTERS_H
@@ -63,8 +63,8 @@ static inline uint32_t plan_masters_global(const struct plan_masters *masters, u
 }
 
 /*
- * What a worker sends (and receives as much of), in chunks, when every slot has one chunk: 1 of each that others sum
- * in its group, size of the group of each that it is local master of, size of the group and groups less 2 as global master.
+ * Chunks that a worker sends (and receives as many of), when every slot has one chunk: 1 of each that others sum in its
+ * group, size of the group of each that it is local master of, size of the group and groups less 2 as global master.
  */
 uint64_t plan_masters_load(const struct plan_masters *masters, uint32_t worker);
 

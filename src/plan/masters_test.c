@@ -45,7 +45,7 @@ static uint32_t count_locals(const struct plan_masters *masters, uint32_t node, 
 	return count;
 }
 
-/* Two racks of four: everybody has the same, in all slots and in each round of them. */
+/* Two racks of four: all have the same, in all slots and in each round of them. */
 static void test_even(void)
 {
 	uint32_t group_of[8] = {0, 0, 0, 0, 1, 1, 1, 1};
@@ -66,7 +66,7 @@ static void test_even(void)
 	CHECK(plan_masters_init(&masters, (uint32_t[]){0, 1}, 2, PLAN_SLOTS_MAX + 1, &err) == ESP_EINVAL);
 }
 
-/* Whatever the groups: nobody has more than one slot more than others of its group, the first slots included. */
+/* Whatever the groups: no node has more than one slot more than others of its group, the first slots included. */
 static void test_even_drawn(struct rng *rng)
 {
 	uint32_t group_of[NODES], workers = 1 + (uint32_t)rng_below(rng, NODES);
@@ -120,8 +120,8 @@ static void test_plans(struct rng *rng)
 	struct plan_report report;
 	struct plan *plan;
 	struct error err;
-	static const enum plan_collective collectives[] = {PLAN_ALLREDUCE, PLAN_ALLREDUCE, PLAN_REDUCE_SCATTER, PLAN_ALLGATHER,
-	                                                   PLAN_BROADCAST, PLAN_REDUCE, PLAN_BARRIER};
+	static const enum plan_collective collectives[] = {
+		PLAN_ALLREDUCE, PLAN_ALLREDUCE, PLAN_REDUCE_SCATTER, PLAN_ALLGATHER, PLAN_BROADCAST, PLAN_REDUCE, PLAN_BARRIER};
 	enum plan_collective collective = collectives[rng_below(rng, 7)];
 	struct plan_spec spec = {
 		.chunks = {

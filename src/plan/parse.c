@@ -66,7 +66,7 @@ static const struct parse_run *list_find(const struct parse_list *list, uint64_t
 	return &list->runs[low];
 }
 
-/* Who is one side of a piece: one worker or all. */
+/* One side of a piece: one worker or all. */
 static bool take_side(struct parser *parser, uint32_t *out)
 {
 	uint64_t worker;
@@ -157,7 +157,7 @@ static bool take_end(struct parser *parser)
 	                  sizeof(*parser->pieces));
 }
 
-/* What follows the head; the scan stands at the beginning of a line. */
+/* The part behind the head; the scan stands at the beginning of a line. */
 static bool take_body(struct parser *parser)
 {
 	struct scan *scan = &parser->scan;

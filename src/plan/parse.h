@@ -1,8 +1,9 @@
 /*
- * parse.h - a plan while it is read: what parse.c, parse_head.c, parse_row.c and parse_turns.c share. Private to src/plan.
+ * parse.h - a plan while it is read: what parse.c, parse_head.c, parse_row.c and parse_turns.c share. Private to
+ * src/plan.
  *
- * Everything here grows with the text and by no more than a small factor: a hostile head
- * ("nodes 16777216") is refused before anything is set aside for it.
+ * Everything here grows with the text and by no more than a small factor: a hostile head ("nodes 16777216") is refused
+ * before anything is set aside for it.
  */
 #ifndef PLAN_PARSE_H
 #define PLAN_PARSE_H
@@ -34,7 +35,7 @@ struct parser {
 	uint64_t row_count, row_capacity; /* entries of row_at that are set; the next row's node follows from it */
 	uint64_t *known; /* rows that stand in steps, by their hash; 0: free */
 	uint64_t known_count, known_capacity;
-	struct plan_sent *sent; /* what the row at hand sends, in this order; with laps only */
+	struct plan_sent *sent; /* the sends of the row at hand, in this order; with laps only */
 	uint64_t *sent_order;   /* to sort it: node << 32 | place in sent */
 	uint64_t sent_count, sent_capacity, order_capacity, turn_capacity;
 	uint64_t turned; /* so many of them have their turns */
@@ -60,8 +61,8 @@ bool parse_head(struct parser *parser);
 bool parse_row(struct parser *parser);
 
 /*
- * parse_turns.c: the turns of a row's messages, of a plan with laps; in one without, no row has any. A row begins, sends, and is complete: it
- * begins at steps[at] then, and its turns are kept beside it.
+ * parse_turns.c: the turns of a row's messages, of a plan with laps; in one without, no row has any. A row begins,
+ * sends, and is complete: it begins at steps[at] then, and its turns are kept beside it.
  */
 bool parse_turns_init(struct parser *parser);
 void parse_turns_begin(struct parser *parser);

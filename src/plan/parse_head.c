@@ -9,7 +9,7 @@
 
 #define WORKERS_MAX (1u << 24)
 
-/* Whoever wrote the plan, it was none of ours; and one of ours would not make these rows again. */
+/* No planner of ours made the plan; and a planner of ours would not make these rows again. */
 static const struct planner planner_custom = {
 	.name = "custom",
 	.summary = "read from a text",
@@ -304,7 +304,7 @@ bool parse_head(struct parser *parser)
 		if (!key_in_order(parser, next, key))
 			return false;
 		if (key == KEY_COUNT)
-			return true; /* what it is instead is for the caller to see */
+			return true; /* the caller sees which key it is instead */
 		if (!keys[key].take(parser) || !scan_end_line(&parser->scan))
 			return false;
 		next = key + 1;

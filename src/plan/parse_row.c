@@ -94,7 +94,7 @@ static bool keep_once(struct parser *parser, uint64_t at, uint64_t *out)
 		*slot = at;
 		parser->known_count++;
 	} else {
-		parser->plan->step_count = at; /* nobody needs it a second time */
+		parser->plan->step_count = at; /* it is not needed a second time */
 	}
 	*out = *slot;
 	return true;

@@ -1,15 +1,15 @@
 /*
  * parse_turns.c - the turns of messages, as the text of a plan with laps has them ("send out > 1 2 @3").
  *
- * A receiver asks for the turn of what it is sent as a sender does, so they are kept by the node that a message goes to, where
- * both find them without a walk along the row (plan_turn()).
+ * A receiver asks for the turn of what it is sent as a sender does, so they are kept by the node that a message goes
+ * to, where both find them without a walk along the row (plan_turn()).
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "plan/parse.h"
 
-#define TURN_MAX ((1u << 30) - 1) /* what follows a turn is a number, too */
+#define TURN_MAX ((1u << 30) - 1) /* a number follows a turn, too */
 
 static bool has_laps(const struct parser *parser)
 {
@@ -22,7 +22,8 @@ static bool keep(struct parser *parser, uint64_t at, struct plan_sent sent)
 	struct plan *plan = parser->plan;
 
 	while (at >= parser->turn_capacity) {
-		if (!parse_grow(parser, (void **)&plan->turns, parser->turn_capacity, &parser->turn_capacity, sizeof(*plan->turns)))
+		if (!parse_grow(parser, (void **)&plan->turns, parser->turn_capacity, &parser->turn_capacity,
+		                sizeof(*plan->turns)))
 			return false;
 	}
 	plan->turns[at] = sent;
@@ -60,7 +61,8 @@ bool parse_turn(struct parser *parser)
 	if (!scan_number(&parser->scan, "a turn", &turn))
 		return false;
 	if (turn > TURN_MAX)
-		return scan_fail(&parser->scan, "turn %llu: turns are numbered from 0 to %u", (unsigned long long)turn, TURN_MAX);
+		return scan_fail(&parser->scan, "turn %llu: turns are numbered from 0 to %u", (unsigned long long)turn,
+		                 TURN_MAX);
 	while (parser->turned < parser->sent_count)
 		parser->sent[parser->turned++].turn = (uint32_t)turn;
 	return true;
@@ -81,7 +83,8 @@ static bool sort_sent(struct parser *parser)
 	bool sorted = true;
 
 	while (parser->order_capacity < parser->sent_count) {
-		if (!parse_grow(parser, (void **)&parser->sent_order, parser->order_capacity, &parser->order_capacity, sizeof(*parser->sent_order)))
+		if (!parse_grow(parser, (void **)&parser->sent_order, parser->order_capacity, &parser->order_capacity,
+		                sizeof(*parser->sent_order)))
 			return false;
 	}
 	for (uint64_t i = 0; i < parser->sent_count; i++) {
@@ -105,8 +108,8 @@ bool parse_turns_end(struct parser *parser, uint32_t node, uint64_t at)
 		struct plan_sent sent = parser->sent[(uint32_t)parser->sent_order[i]];
 
 		if (sent.to == before.to && sent.turn < before.turn)
-			return scan_fail(&parser->scan, "node %u sends node %u a message of turn %u after one of turn %u", node, sent.to,
-			                 sent.turn, before.turn);
+			return scan_fail(&parser->scan, "node %u sends node %u a message of turn %u after one of turn %u", node,
+			                 sent.to, sent.turn, before.turn);
 		if (!keep(parser, at + 1 + i, sent))
 			return false;
 		before = sent;

@@ -66,7 +66,7 @@ static void test_worst_case(void)
 	CHECK_U64(fullest(sizes, 5, bin_of, 2), 7);
 }
 
-/* What the definition says, with nothing clever. */
+/* The definition itself, with nothing clever. */
 static void plain_lpt(const uint64_t *sizes, uint64_t count, const uint64_t *weights, uint32_t bins, uint32_t *out)
 {
 	uint64_t loads[64] = {0};

@@ -8,9 +8,10 @@
 #include "plan/rows.h"
 
 static const struct planner *const planners[] = {
-	&planner_ring,        &planner_halving_doubling, &planner_butterfly, &planner_exchange, &planner_tree,
-	&planner_double_tree, &planner_flat,             &planner_central,   &planner_twin, &planner_two_level, &planner_three_level, &planner_hub,
-	&planner_switch,      &planner_switch_sum,       &planner_switch_copy, &planner_ring_switch,
+	&planner_ring,   &planner_halving_doubling, &planner_butterfly,   &planner_exchange,
+	&planner_tree,   &planner_double_tree,      &planner_flat,        &planner_central,
+	&planner_twin,   &planner_two_level,        &planner_three_level, &planner_hub,
+	&planner_switch, &planner_switch_sum,       &planner_switch_copy, &planner_ring_switch,
 };
 
 const struct planner *plan_planner(unsigned index)
@@ -128,7 +129,8 @@ static enum esp_status plan_fill(struct plan *plan, const struct plan_spec *spec
 			return status;
 	}
 	if (spec->order && (planner->needs_groups || planner->has_extra))
-		return error_set(err, ESP_EINVAL, "%s takes no order: its groups and switches say who is near whom", planner->name);
+		return error_set(err, ESP_EINVAL, "%s takes no order: its groups and switches say which are near",
+		                 planner->name);
 	if (spec->order) {
 		status = copy_order(plan, spec->order, err);
 		if (status != ESP_OK)
@@ -208,7 +210,7 @@ struct plan_piece plan_seated_piece(const struct plan *plan, uint64_t chunk)
 	return piece;
 }
 
-/* The row of a seat becomes that of the worker who has it. */
+/* The row of a position becomes that of the worker that has it. */
 static void unseat(const struct plan *plan, struct plan_row *row)
 {
 	for (uint32_t i = 0; i < row->count; i++) {
@@ -262,7 +264,7 @@ uint32_t plan_allreduce_lap(const struct plan *plan, uint32_t owners, uint32_t e
 	return (uint32_t)(lap < count ? lap : count);
 }
 
-/* What the text says. 0: it has no such message, and the checker says so. */
+/* The turn in the text. 0: it has no such message, and the checker says so. */
 static uint32_t stored_turn(const struct plan *plan, uint64_t chunk, uint32_t from, uint32_t to, uint32_t nth)
 {
 	const struct plan_sent *head = &plan->turns[plan->row_at[chunk * plan->nodes + from]], *sent = head + 1;
@@ -348,7 +350,8 @@ bool plan_aliases(const struct plan *plan, const struct plan_piece *piece, uint3
 enum esp_status plan_add_nodes(struct plan *plan, uint32_t count, struct error *err)
 {
 	if (count > PLANNER_NODES_MAX - plan->nodes)
-		return error_set(err, ESP_ELIMIT, "%u extra nodes: there are at most %u nodes in all", count, PLANNER_NODES_MAX);
+		return error_set(err, ESP_ELIMIT, "%u extra nodes: there are at most %u nodes in all", count,
+		                 PLANNER_NODES_MAX);
 	plan->nodes += count;
 	if (!plan->group_of)
 		return ESP_OK;

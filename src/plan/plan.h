@@ -1,10 +1,9 @@
 /*
- * plan.h - a plan: for every node and chunk, who sends to whom, who adds, who delivers.
+ * plan.h - a plan: for every node and chunk, which messages it sends, adds up and delivers.
  *
- * A plan is a pure function (node, chunk) -> row of steps, plus small tables (who is
- * master of what). A node works out its own rows; the checker, the simulator and the
- * drawings walk rows one by one, so a plan for thousands of nodes costs no more memory
- * than its tables. Any thread may read a plan; moving masters needs it unshared.
+ * A plan is a pure function (node, chunk) -> row of steps, plus small tables (the masters of slots). A node works out
+ * its own rows; the checker, the simulator and the drawings walk rows one by one, so a plan for thousands of nodes
+ * costs no more memory than its tables. Any thread may read a plan; moving masters needs it unshared.
  */
 #ifndef PLAN_PLAN_H
 #define PLAN_PLAN_H
@@ -26,11 +25,14 @@ struct plan_spec {
 	 * neighbours in it first. NULL: by rank. Copied. Not for planners that need groups.
 	 */
 	const uint32_t *order;
-	const uint32_t *zone_of;  /* three-level: zone of each group, numbered from 0 without gaps; NULL: each its own. Copied */
+	/* three-level: zone of each group, numbered from 0 without gaps; NULL: each its own. Copied */
+	const uint32_t *zone_of;
 	uint32_t fanout;          /* tree: children per node; 0: 2 */
 	bool leaves;              /* tree: the workers are the leaves, inner nodes are extra nodes */
-	uint32_t servers;         /* central, switch, switch-sum, switch-copy: so many extra nodes own the chunks, in turn. 0: workers do */
-	const struct plan_masters *masters; /* two-level: who sums what, for these groups; NULL: spread by size over all. Copied */
+	/* central, switch, switch-sum, switch-copy: so many extra nodes own the chunks, in turn. 0: workers do */
+	uint32_t servers;
+	/* two-level: the masters, for these groups; NULL: spread by size over all. Copied */
+	const struct plan_masters *masters;
 	uint32_t lap_chunks;      /* ring, halving-doubling: chunks of each owner that are numbered together; 0: 4 */
 };
 
@@ -45,19 +47,21 @@ struct plan {
 	uint32_t workers; /* nodes that hold data: 0 .. workers - 1       */
 	uint32_t nodes;   /* with servers, aggregators and switches       */
 	uint32_t servers; /* of the extra nodes, the first so many own chunks: they are machines, as workers are */
-	uint32_t switches; /* of the extra nodes, the last so many are switches of the network; one per group and one above, or one */
+	/* of the extra nodes, the last so many are switches of the network; one per group and one above, or one */
+	uint32_t switches;
 	bool in_place;
 	uint32_t group_count; /* 0: no groups known                       */
 	uint32_t *group_of;   /* of every node, extra ones too; or NULL   */
 	/*
-	 * Where workers are taken in another order than by rank, planners number them by their seats: rows, pieces and
-	 * tables of owners are in seats as the planner has them, and in ranks as everybody else does. NULL: the same.
+	 * Where workers are taken in another order than by rank, planners number them by their positions in it: rows,
+	 * pieces and tables of owners have positions inside the planner, and ranks everywhere else. NULL: the same.
 	 */
-	uint32_t *order;   /* by seat: the worker */
+	uint32_t *order;   /* by position: the worker */
 	uint32_t *seat_of; /* by worker           */
 
 	uint32_t lap; /* plan_lap(); 0: 1 */
-	uint32_t abreast; /* chunks that are in flight whatever the settings say, so that all owners have something to do; 0: no matter */
+	/* chunks that are in flight whatever the settings say, so that all owners have something to do; 0: no matter */
+	uint32_t abreast;
 	const struct plan_rows *rows; /* rows.h; NULL: rows are computed */
 
 	/* The planners' tables; each uses what it needs. */
@@ -84,8 +88,8 @@ struct plan {
 	uint64_t step_count;
 	uint64_t *row_at;
 	/*
-	 * And with laps the turns of what its rows send, where the row stands in steps: first how many there are (in `to`), then each
-	 * of them, by the node it goes to, and as the row sends them. NULL: no laps.
+	 * And with laps the turns of what its rows send, where the row stands in steps: first how many there are (in `to`),
+	 * then each of them, by the node it goes to, and as the row sends them. NULL: no laps.
 	 */
 	struct plan_sent *turns;
 };
@@ -98,8 +102,8 @@ struct plan {
 const struct planner *plan_planner(unsigned index);
 const struct planner *plan_planner_find(const char *name);
 extern const struct planner planner_ring, planner_halving_doubling, planner_butterfly, planner_exchange, planner_tree,
-	planner_double_tree, planner_flat, planner_central, planner_twin, planner_two_level, planner_three_level, planner_hub, planner_switch,
-	planner_switch_sum, planner_switch_copy, planner_ring_switch;
+	planner_double_tree, planner_flat, planner_central, planner_twin, planner_two_level, planner_three_level,
+	planner_hub, planner_switch, planner_switch_sum, planner_switch_copy, planner_ring_switch;
 const char *planner_name(const struct planner *planner);
 const char *planner_summary(const struct planner *planner);
 bool planner_needs_groups(const struct planner *planner);
@@ -111,7 +115,7 @@ ESP_CHECKED enum esp_status plan_open(const struct planner *planner, const struc
                                       struct error *err);
 void plan_close(struct plan *plan); /* NULL is fine */
 
-/* What node does with chunk, into *row (which is cleared first). No steps: it takes no part. */
+/* The steps of node for chunk, into *row (which is cleared first). No steps: it takes no part. */
 ESP_CHECKED enum esp_status plan_row(const struct plan *plan, uint32_t node, uint64_t chunk, struct plan_row *row);
 
 /*
@@ -121,10 +125,10 @@ ESP_CHECKED enum esp_status plan_row(const struct plan *plan, uint32_t node, uin
 uint64_t plan_next_chunk(const struct plan *plan, uint32_t node, uint64_t chunk);
 
 /*
- * Messages between two nodes are numbered lap by lap, a lap being so many chunks that follow each other; within a lap by
- * turn, then chunk by chunk. Without turns a lap is one chunk. nth: of the messages from the same node to the same
- * other, in one chunk, counted from 0. Along every row turns do not fall from one receive to the next, and a send has
- * a later turn than every receive before it; the checker sees to that (docs/plans.md).
+ * Messages between two nodes are numbered lap by lap, a lap being so many chunks that follow each other; within a lap
+ * by turn, then chunk by chunk. Without turns a lap is one chunk. nth: of the messages from the same node to the same
+ * other, in one chunk, counted from 0. Along every row turns do not fall from one receive to the next, and a send has a
+ * later turn than every receive before it; the checker sees to that (docs/plans.md).
  */
 static inline uint32_t plan_lap(const struct plan *plan)
 {

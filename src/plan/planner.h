@@ -1,13 +1,12 @@
 /*
- * planner.h - what a planner is made of. Private to src/plan.
+ * planner.h - the parts of a planner. Private to src/plan.
  *
- * A planner fills tables when a plan is opened and then answers for any (node, chunk).
- * All but the allreduce of butterfly, exchange and twin are *routes*: the contributions of a
- * chunk flow up a tree to its owner, are complete there, and flow down a tree to those who
- * want them. A planner only says what the two trees look like; route.c turns that into
- * rows for every collective, leaving out what a piece with one contributor or one receiver
- * does not need. Where workers are taken in an order of their own, the nodes that a planner
- * is asked about, and answers with, are seats; plan.c translates.
+ * A planner fills tables when a plan is opened and then answers for any (node, chunk). All but the allreduce of
+ * butterfly, exchange and twin are *routes*: the contributions of a chunk flow up a tree to its owner, are complete
+ * there, and flow down a tree to its receivers. A planner only describes the two trees; route.c turns that into rows
+ * for every collective, leaving out steps that a piece with one contributor or one receiver does not need. Where
+ * workers are taken in an order of their own, the nodes that a planner is asked about, and answers with, are positions
+ * in that order; plan.c translates.
  */
 #ifndef PLAN_PLANNER_H
 #define PLAN_PLANNER_H
@@ -43,9 +42,9 @@ struct planner {
 	 */
 	uint32_t (*up)(const struct route *route, uint32_t node);
 	uint32_t (*down)(const struct route *route, uint32_t node);
-	/* What node adds up when all workers contribute: calls of fold_*() below, in order. */
+	/* The terms that node adds up when all workers contribute: calls of fold_*() below, in order. */
 	void (*gather)(const struct route *route, uint32_t node, struct route_builder *builder);
-	/* To whom node passes the result when all workers want it: calls of fan_to(). */
+	/* The nodes that node passes the result to when all workers want it: calls of fan_to(). */
 	void (*spread)(const struct route *route, uint32_t node, struct route_builder *builder);
 
 	/* plan_turn(), of a planner that makes laps of more than one chunk (plan->lap). NULL: it makes none. */
@@ -66,7 +65,7 @@ void fold_pair(struct route_builder *builder, uint32_t self, uint32_t other);
 /* spread() calls this, nearest or heaviest child first. */
 void fan_to(struct route_builder *builder, uint32_t node);
 
-/* The piece of a chunk as planners see it: with seats in place of workers (plan->order). */
+/* The piece of a chunk as planners see it: with positions in place of workers (plan->order). */
 struct plan_piece plan_seated_piece(const struct plan *plan, uint64_t chunk);
 
 static inline uint32_t plan_seat(const struct plan *plan, uint32_t node)
@@ -79,7 +78,7 @@ static inline uint32_t plan_seated(const struct plan *plan, uint32_t seat)
 	return plan->order && seat < plan->workers ? plan->order[seat] : seat;
 }
 
-/* The row of a seat by its planner's trees. */
+/* The row of a position by its planner's trees. */
 void route_row(const struct planner *planner, const struct plan *plan, uint32_t node, uint64_t chunk,
                struct plan_row *row);
 
@@ -93,17 +92,17 @@ enum esp_status plan_spread_owners(struct plan *plan, uint32_t bins, struct erro
 /* So many extra nodes more; their groups, if groups are known, are for the caller to set. */
 enum esp_status plan_add_nodes(struct plan *plan, uint32_t count, struct error *err);
 
-/* The star, shared by flat, central, twin and exchange: everybody sends to the owner, the owner to everybody. */
+/* The star, shared by flat, central, twin and exchange: all send to the owner, the owner to all. */
 uint32_t star_up(const struct route *route, uint32_t node);
 void star_gather(const struct route *route, uint32_t node, struct route_builder *builder);
 void star_spread(const struct route *route, uint32_t node, struct route_builder *builder);
 
-/* Chunks of each owner that a lap has, if nobody says otherwise. */
+/* Chunks of each owner that a lap has by default. */
 #define LAP_CHUNKS 4u
 
 /*
- * The lap of an allreduce whose planner has turns: so many chunks of each owner. A few chunks in all, which any window has room for, are
- * numbered one by one, and spared the sorting.
+ * The lap of an allreduce whose planner has turns: so many chunks of each owner. A few chunks in all, which any window
+ * has room for, are numbered one by one, and spared the sorting.
  */
 uint32_t plan_allreduce_lap(const struct plan *plan, uint32_t owners, uint32_t each);
 

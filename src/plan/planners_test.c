@@ -59,7 +59,8 @@ static struct plan_report served_cost(const char *planner, uint32_t n, uint32_t 
 	return report;
 }
 
-static struct plan_report allreduce_cost(const char *planner, uint32_t n, uint32_t group_nodes, bool leaves, uint32_t fanout)
+static struct plan_report allreduce_cost(const char *planner, uint32_t n, uint32_t group_nodes, bool leaves,
+                                         uint32_t fanout)
 {
 	uint32_t *group_of = calloc(n, sizeof(*group_of));
 	struct plan_spec spec = {
@@ -118,7 +119,7 @@ static void costs(void)
 		/* No node is inner in both trees: it never has more than one chunk's four in and out, and another's two. */
 		CHECK(pair.busiest_bytes <= tree.busiest_bytes);
 		CHECK_U64(twin.wire_bytes, least);
-		CHECK_U64(twin.rounds, n < 4 ? n - 1 : 3); /* a hub without a star waits for nobody */
+		CHECK_U64(twin.rounds, n < 4 ? n - 1 : 3); /* a hub without a star waits for no other */
 		CHECK_U64(twin.busiest_bytes, 2 * ((n + 1) / 2) * s); /* in and out: half of the others, and the other hub */
 	}
 	for (uint32_t racks = 1; racks <= 5; racks++) {
@@ -144,8 +145,10 @@ static void costs_of_extra_nodes(void)
 		uint64_t s = 64 * n;
 
 		for (uint32_t servers = 1; servers <= 3; servers++) {
-			struct plan_report central = served_cost("central", n, 0, servers), both = served_cost("switch", n, 0, servers);
-			struct plan_report sum = served_cost("switch-sum", n, 0, servers), copy = served_cost("switch-copy", n, 0, servers);
+			struct plan_report central = served_cost("central", n, 0, servers),
+			                   both = served_cost("switch", n, 0, servers);
+			struct plan_report sum = served_cost("switch-sum", n, 0, servers),
+			                   copy = served_cost("switch-copy", n, 0, servers);
 
 			CHECK(central.rounds == 2 && both.rounds == 4 && sum.rounds == 3 && copy.rounds == 3);
 			CHECK_U64(central.wire_bytes, 2 * n * s);
@@ -272,8 +275,8 @@ static void any_plan(struct rng *rng)
 }
 
 /*
- * Three levels: what leaves a host, and what leaves a rack, is what two levels by hosts and by racks let out. Without zones
- * it is two levels, added up in the same order.
+ * Three levels: what leaves a host, and what leaves a rack, is what two levels by hosts and by racks let out. Without
+ * zones it is two levels, added up in the same order.
  */
 static void three_levels(void)
 {
@@ -317,7 +320,9 @@ static void three_levels(void)
 	}
 }
 
-/* In the order of their groups, a ring leaves each group once, and halving-doubling crosses as seldom as two levels do. */
+/*
+ * In the order of their groups, a ring leaves each group once, and halving-doubling crosses as seldom as two levels do.
+ */
 static void order_by_groups(struct rng *rng)
 {
 	for (int i = 0; i < 200; i++) {
@@ -345,7 +350,8 @@ static void order_by_groups(struct rng *rng)
 
 		CHECK_U64(around.wire_bytes, 2 * (n - 1) * 64 * n);
 		CHECK_U64(around.rounds, 2 * (n - 1));
-		if (racks > 1) /* n chunks; each passes all links but one, twice, and the one that it leaves out is another for each */
+		/* n chunks; each passes all links but one, twice, and the one that it leaves out is another for each */
+		if (racks > 1)
 			CHECK_U64(around.cross_bytes, 2 * racks * (n - 1) * 64);
 		CHECK_U64(halved.cross_bytes, check_plan(two).cross_bytes);
 		plan_close(two);
@@ -473,7 +479,8 @@ static void moving(void)
 		.chunks = {.collective = PLAN_ALLREDUCE, .workers = 5, .bytes = 400, .chunk_bytes = 40},
 		.group_of = groups,
 	};
-	struct plan *flat = open_plan("flat", &spec), *ring = open_plan("ring", &spec), *two = open_plan("two-level", &spec);
+	struct plan *flat = open_plan("flat", &spec), *ring = open_plan("ring", &spec),
+				*two = open_plan("two-level", &spec);
 	struct plan *exchange = open_plan("exchange", &spec);
 
 	CHECK(plan_move_owner(flat, 3, 4) == ESP_OK);
@@ -529,14 +536,15 @@ static void moving_keeps_the_order(struct rng *rng)
 }
 
 /*
- * Around a ring every link has as many messages of one turn as of any other, so what is numbered by turns is sent by turns:
- * a window need not hold more than what is on its way.
+ * Around a ring every link has as many messages of one turn as of any other, so what is numbered by turns is sent by
+ * turns: a window need not hold more than what is on its way.
  */
 static void full_rounds(void)
 {
 	for (uint32_t n = 2; n <= 20; n++) {
 		struct plan_spec spec = {
-			.chunks = {.collective = PLAN_ALLREDUCE, .workers = n, .bytes = 64 * 12 * n, .chunk_bytes = 64, .align = 4}};
+			.chunks = {
+				.collective = PLAN_ALLREDUCE, .workers = n, .bytes = 64 * 12 * n, .chunk_bytes = 64, .align = 4}};
 		struct plan *plan = open_plan("ring", &spec);
 		uint32_t lap = plan_lap(plan), turns = 2 * (n - 1);
 		uint32_t *count = calloc((size_t)n * turns, sizeof(*count));

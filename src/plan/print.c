@@ -12,7 +12,7 @@
 
 #define TOKEN_MAX 32 /* no word or number of the language is longer */
 
-/* What a row has sent to a node so far. */
+/* Count of sends of a row to a node so far. */
 struct sent_to {
 	uint64_t row; /* the number of the row; another's counts nothing */
 	uint32_t count;
@@ -156,10 +156,10 @@ static void put_head(struct printer *printer)
 
 /* ---- sizes ---- */
 
-/* One side of one piece: `who` uses the bytes up to `end`. *every is what all workers use. */
-static void reach(uint64_t *of_worker, uint64_t *every, uint32_t who, uint64_t end)
+/* One side of one piece: `worker` uses the bytes up to `end`. *every: the bytes that all workers use. */
+static void reach(uint64_t *of_worker, uint64_t *every, uint32_t worker, uint64_t end)
 {
-	uint64_t *most = who == PLAN_ALL ? every : &of_worker[who];
+	uint64_t *most = worker == PLAN_ALL ? every : &of_worker[worker];
 
 	if (end > *most)
 		*most = end;
@@ -239,8 +239,8 @@ static uint32_t next_turn(struct printer *printer, uint32_t to)
 }
 
 /*
- * Sends of one place in a row are one word to a reader, however many steps they are. Returns how many. Those of one turn
- * that follow each other say it once, behind the last.
+ * Sends of one place in a row are one word to a reader, however many steps they are. Returns how many. Sends of one
+ * turn that follow each other say it once, behind the last.
  */
 static uint32_t put_sends(struct printer *printer, const struct plan_step *steps, uint32_t count)
 {
@@ -312,7 +312,8 @@ static uint32_t statement_steps(const struct plan_step *steps, uint32_t count)
 
 	if (steps->verb == PLAN_FOLD)
 		return steps->count < count ? 1 + steps->count : count;
-	while (steps->verb == PLAN_SEND && used < count && steps[used].verb == PLAN_SEND && steps[used].place == steps->place)
+	while (steps->verb == PLAN_SEND && used < count && steps[used].verb == PLAN_SEND &&
+	       steps[used].place == steps->place)
 		used++;
 	return used;
 }
@@ -375,13 +376,13 @@ static enum esp_status put_row(struct printer *printer, uint32_t node, uint64_t 
 
 /* ---- chunks ---- */
 
-static void put_side(struct printer *printer, const char *words, uint32_t who)
+static void put_side(struct printer *printer, const char *words, uint32_t side)
 {
 	put(printer, words);
-	if (who == PLAN_ALL)
+	if (side == PLAN_ALL)
 		put(printer, "*");
 	else
-		put_number(printer, who);
+		put_number(printer, side);
 }
 
 static void put_piece(struct printer *printer, uint64_t chunk, const struct plan_piece *piece)

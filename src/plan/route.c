@@ -1,11 +1,11 @@
 /*
- * route.c - rows from trees: up to the owner, down to those who want it.
+ * route.c - rows from trees: up to the owner, down to its receivers.
  *
  *     contributors          owner           receivers
  *        fetch ──send──▶ recv+ ... update ──send──▶ recv= ... deliver
  *
- * With one contributor the way up is a path, and every node on it holds the final data
- * already: it passes it on from there, and nobody sends it the chunk again.
+ * With one contributor the way up is a path, and every node on it holds the final data already: it passes it on from
+ * there, and it is not sent the chunk again.
  */
 #include <stdlib.h>
 

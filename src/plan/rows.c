@@ -92,15 +92,19 @@ static bool is_alike(const struct plan *a, const struct plan *b)
 	if (of_a->blocks || of_b->blocks || a->row_at || b->row_at)
 		return false;
 	return a->planner == b->planner && a->workers == b->workers && a->nodes == b->nodes && a->servers == b->servers &&
-	       a->switches == b->switches && a->in_place == b->in_place && a->fanout == b->fanout && a->level_count == b->level_count &&
-	       memcmp(a->level_first, b->level_first, sizeof(a->level_first)) == 0 && of_a->collective == of_b->collective &&
-	       of_a->root == of_b->root && of_a->block_count == of_b->block_count && chunks == of_b->chunk_count && groups == b->group_count &&
-	       zones == b->zone_count && is_same_table(a->group_of, b->group_of, a->nodes) && is_same_table(a->order, b->order, a->workers) &&
+	       a->switches == b->switches && a->in_place == b->in_place && a->fanout == b->fanout &&
+	       a->level_count == b->level_count && memcmp(a->level_first, b->level_first, sizeof(a->level_first)) == 0 &&
+	       of_a->collective == of_b->collective && of_a->root == of_b->root && of_a->block_count == of_b->block_count &&
+	       chunks == of_b->chunk_count && groups == b->group_count && zones == b->zone_count &&
+	       is_same_table(a->group_of, b->group_of, a->nodes) && is_same_table(a->order, b->order, a->workers) &&
 	       is_same_table(a->owner, b->owner, chunks) && is_same_table(a->global_group, b->global_group, chunks) &&
-	       is_same_table(a->local_master, b->local_master, groups * chunks) && is_same_table(a->member, b->member, a->workers) &&
-	       is_same_table(a->member_first, b->member_first, groups + 1) && is_same_table(a->zone_of, b->zone_of, groups) &&
-	       is_same_table(a->zone_group, b->zone_group, groups) && is_same_table(a->zone_first, b->zone_first, zones + 1) &&
-	       is_same_table(a->zone_top, b->zone_top, zones * chunks) && is_same_table(a->owner_zone, b->owner_zone, chunks);
+	       is_same_table(a->local_master, b->local_master, groups * chunks) &&
+	       is_same_table(a->member, b->member, a->workers) &&
+	       is_same_table(a->member_first, b->member_first, groups + 1) &&
+	       is_same_table(a->zone_of, b->zone_of, groups) && is_same_table(a->zone_group, b->zone_group, groups) &&
+	       is_same_table(a->zone_first, b->zone_first, zones + 1) &&
+	       is_same_table(a->zone_top, b->zone_top, zones * chunks) &&
+	       is_same_table(a->owner_zone, b->owner_zone, chunks);
 }
 
 bool plan_rows_share(struct plan *plan, const struct plan_rows *rows)

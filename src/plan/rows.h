@@ -1,7 +1,8 @@
 /*
- * rows.h - the rows of a plan, computed once: for whoever runs the same plan, or plans that differ in sizes alone, many times.
+ * rows.h - the rows of a plan, computed once: for running the same plan, or plans that differ in sizes alone, many
+ * times.
  *
- * A training has a call for every layer. Their plans are one plan for buffers of different sizes, and who sends what to whom does
+ * A training has a call for every layer. Their plans are one plan for buffers of different sizes, and their messages do
  * not depend on sizes, but for owners that are spread by size, which are compared. Any thread may read them.
  */
 #ifndef PLAN_ROWS_H
@@ -15,7 +16,10 @@ struct plan_rows;
 ESP_CHECKED enum esp_status plan_rows_open(const struct plan *plan, struct plan_rows **out, struct error *err);
 void plan_rows_close(struct plan_rows *rows); /* NULL is fine */
 
-/* Has this plan the same rows? Then plan_row() takes them from there from now on, and they are borrowed as long as the plan is there. */
+/*
+ * Has this plan the same rows? Then plan_row() takes them from there from now on, and they are borrowed as long as the
+ * plan is there.
+ */
 bool plan_rows_share(struct plan *plan, const struct plan_rows *rows);
 
 /* One of them; borrowed. */

@@ -6,7 +6,8 @@
 #include "base/check.h"
 #include "base/rng.h"
 
-static struct plan *open_plan(const struct planner *planner, enum plan_collective collective, uint32_t workers, uint64_t bytes, uint64_t chunks)
+static struct plan *open_plan(const struct planner *planner, enum plan_collective collective, uint32_t workers,
+                              uint64_t bytes, uint64_t chunks)
 {
 	uint32_t group_of[32];
 	struct plan *plan = NULL;
@@ -15,7 +16,11 @@ static struct plan *open_plan(const struct planner *planner, enum plan_collectiv
 	for (uint32_t i = 0; i < workers; i++)
 		group_of[i] = i % 3;
 	const struct plan_spec spec = {
-		.chunks = {.collective = collective, .workers = workers, .root = workers - 1, .bytes = bytes, .chunk_bytes = (bytes + chunks - 1) / chunks},
+		.chunks = {.collective = collective,
+	               .workers = workers,
+	               .root = workers - 1,
+	               .bytes = bytes,
+	               .chunk_bytes = (bytes + chunks - 1) / chunks},
 		.group_of = group_of,
 	};
 	CHECK(plan_open(planner, &spec, &plan, &err) == ESP_OK);
@@ -48,9 +53,11 @@ static uint32_t test_share(const struct planner *planner, enum plan_collective c
 
 	CHECK(plan_rows_open(first, &rows, &err) == ESP_OK);
 	for (int i = 0; i < 8; i++) {
-		uint64_t bytes = 1 + rng_below(rng, 100000), chunks = i < 6 ? first->chunks.equal_pieces : 1 + rng_below(rng, 20);
+		uint64_t bytes = 1 + rng_below(rng, 100000),
+		         chunks = i < 6 ? first->chunks.equal_pieces : 1 + rng_below(rng, 20);
 		uint32_t nodes = workers + (i == 5);
-		struct plan *plan = open_plan(planner, collective, nodes, bytes, chunks), *computed = open_plan(planner, collective, nodes, bytes, chunks);
+		struct plan *plan = open_plan(planner, collective, nodes, bytes, chunks),
+					*computed = open_plan(planner, collective, nodes, bytes, chunks);
 
 		if (plan_rows_share(plan, rows)) {
 			shared++;
@@ -70,7 +77,8 @@ static uint32_t test_share(const struct planner *planner, enum plan_collective c
 
 int main(void)
 {
-	static const enum plan_collective collectives[] = {PLAN_ALLREDUCE, PLAN_BROADCAST, PLAN_REDUCE, PLAN_ALLGATHER, PLAN_ALLTOALL};
+	static const enum plan_collective collectives[] = {PLAN_ALLREDUCE, PLAN_BROADCAST, PLAN_REDUCE, PLAN_ALLGATHER,
+	                                                   PLAN_ALLTOALL};
 	struct rng rng;
 
 	rng_init(&rng, 7);

@@ -40,7 +40,7 @@ bool scan_line(struct scan *scan);
 /* Nothing but a comment may follow on this line. */
 bool scan_end_line(struct scan *scan);
 
-/* A run of letters, digits, - and _; *out_word points into the text. */
+/* A run of characters a to z, digits, - and _; *out_word points into the text. */
 bool scan_word(struct scan *scan, const char *what, const char **out_word, size_t *out_length);
 
 static inline bool scan_is_digit(char c)
@@ -61,7 +61,7 @@ static inline bool scan_more(struct scan *scan)
 	return scan->at < scan->end && *scan->at != '\n' && *scan->at != '#';
 }
 
-/* A number that begins at `from` is too large, or goes over into letters; for scan_number() only. */
+/* A number that begins at `from` is too large, or goes over into a word; for scan_number() only. */
 void scan_number_failed(struct scan *scan, const char *from, const char *what);
 
 /* Take a sign or a word that has to stand here. */

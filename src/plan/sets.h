@@ -15,7 +15,7 @@ struct set {
 	uint32_t count;
 	uint64_t words;   /* index of its first word                  */
 	uint64_t order;   /* digest of how the sum was added up        */
-	bool updated;     /* what is done once to a sum has been done */
+	bool updated;     /* the update of the sum has been done */
 };
 
 struct sets {

@@ -41,12 +41,10 @@ uint32_t plan_statement(const struct plan_step *steps, uint32_t count, uint32_t 
 #define PLAN_TEXT_ROWS_PER_BYTE 4u
 
 /*
- * Reads text (any bytes, borrowed for the call) into a plan that holds its rows; *out is
- * the caller's to close. On ESP_EPARSE and ESP_ELIMIT (too many rows) err says
- * "line 7: ...". The result is well-formed (numbers in range, steps complete, pieces
- * within the buffers that the text declares, memory bounded by the length of the text);
- * whether it computes the right thing is for plan_check() to say, and whoever reads a plan
- * from a file calls that next.
+ * Reads text (any bytes, borrowed for the call) into a plan that holds its rows; *out is the caller's to close. On
+ * ESP_EPARSE and ESP_ELIMIT (too many rows) err says "line 7: ...". The result is well-formed (numbers in range, steps
+ * complete, pieces within the buffers that the text declares, memory bounded by the length of the text); whether it
+ * computes the right thing is for plan_check() to say, which code that reads a plan from a file calls next.
  */
 ESP_CHECKED enum esp_status plan_parse(const char *text, size_t length, struct plan **out, struct error *err);
 

@@ -1,6 +1,6 @@
 /*
- * Plans survive the way through text: every planner, every collective, 1 to 17 nodes and
- * random sizes, groups and options (--seed N). What is no plan is refused with its line.
+ * Plans survive the way through text: every planner, every collective, 1 to 17 nodes and random sizes, groups and
+ * options (--seed N). Text that is no plan is refused with its line.
  */
 #include "plan/text.h"
 
@@ -87,7 +87,8 @@ static void same_heads(const struct plan *a, const struct plan *b)
 }
 
 /* Of the k-th message from each node to each other, for as many as there can be. */
-static void same_turns(const struct plan *a, const struct plan *b, uint64_t chunk, uint32_t node, const struct plan_row *row)
+static void same_turns(const struct plan *a, const struct plan *b, uint64_t chunk, uint32_t node,
+                       const struct plan_row *row)
 {
 	for (uint32_t i = 0; i < row->count; i++) {
 		uint32_t nth = 0;
@@ -96,7 +97,8 @@ static void same_turns(const struct plan *a, const struct plan *b, uint64_t chun
 			continue;
 		for (uint32_t before = 0; before < i; before++)
 			nth += row->steps[before].verb == PLAN_SEND && row->steps[before].node == row->steps[i].node;
-		CHECK_U64(plan_turn(a, chunk, node, row->steps[i].node, nth), plan_turn(b, chunk, node, row->steps[i].node, nth));
+		CHECK_U64(plan_turn(a, chunk, node, row->steps[i].node, nth),
+		          plan_turn(b, chunk, node, row->steps[i].node, nth));
 	}
 }
 
@@ -220,7 +222,7 @@ static void test_all_round_trips(uint64_t seed)
 	}
 }
 
-/* So many chunks that whoever has laps has them; workers in any order, laps of any length. */
+/* So many chunks that planners with laps use them; workers in any order, laps of any length. */
 static void test_laps(uint64_t seed, const char *name)
 {
 	const struct planner *planner = plan_planner_find(name);
@@ -236,7 +238,8 @@ static void test_laps(uint64_t seed, const char *name)
 
 		rng_init(&rng, seed * 1000003 + workers);
 		draw_groups(&draw, &rng, workers);
-		draw.spec.chunks = (struct chunks_spec){.workers = workers, .bytes = 8 * (17 + rng_below(&rng, 60)), .chunk_bytes = 8, .align = 8};
+		draw.spec.chunks = (struct chunks_spec){
+			.workers = workers, .bytes = 8 * (17 + rng_below(&rng, 60)), .chunk_bytes = 8, .align = 8};
 		draw.spec.lap_chunks = (uint32_t)rng_below(&rng, 5);
 		for (uint32_t i = 0; i < workers; i++) {
 			uint32_t other = (uint32_t)rng_below(&rng, i + 1);
@@ -265,12 +268,16 @@ static void test_all_laps(uint64_t seed)
 
 #define HEAD "espalier-plan 1\ncollective allreduce\nnodes 2\ninput 8*2\noutput 8*2\n"
 #define CHUNK HEAD "chunk 0: 8 bytes, in+0, out+0, from *, to *\n"
-#define ROWS "  0: fetch; send in > 1; recv= out < 1; deliver\n  1: fetch; recv+ out < 0 in; update out; send out > 0; deliver\n"
+#define ROWS \
+	"  0: fetch; send in > 1; recv= out < 1; deliver\n  1: fetch; recv+ out < 0 in; update out; send out > 0; " \
+	"deliver\n"
 #define CANON "espalier-plan 1\nplanner custom\ncollective allreduce\nnodes 2\ninput 8*2\noutput 8*2\n" \
 	"chunk 0: 8 bytes, in+0, out+0, from *, to *\n" ROWS "end\n"
 
-#define LAP_HEAD "espalier-plan 1\nplanner custom\ncollective broadcast\nnodes 3\nlap 2\nabreast 5\ninput 16 0*2\noutput 16*3\n"
-#define LAP_REST "  1: recv= out < 0; send out > 2 @4; deliver\n  2: recv= tmp0 < 0; recv= tmp0 < 0; recv= out < 1; deliver\n"
+#define LAP_HEAD \
+	"espalier-plan 1\nplanner custom\ncollective broadcast\nnodes 3\nlap 2\nabreast 5\ninput 16 0*2\noutput 16*3\n"
+#define LAP_REST \
+	"  1: recv= out < 0; send out > 2 @4; deliver\n  2: recv= tmp0 < 0; recv= tmp0 < 0; recv= out < 1; deliver\n"
 #define LAP_ROWS "  0: fetch; send in > 1 2 @0 2 @2; copy out < in; deliver\n" LAP_REST
 #define LAP_CHUNK(number, at) "chunk " number ": 8 bytes, in+" at ", out+" at ", from 0, to *\n"
 #define LAP_CANON LAP_HEAD LAP_CHUNK("0", "0") LAP_ROWS LAP_CHUNK("1", "8") LAP_ROWS "end\n"
@@ -290,7 +297,8 @@ static const char *const ways_to_write[] = {
 	"# a comment first\n\n" CHUNK "# and between\n\n" ROWS "end\n",
 	"espalier-plan 1\r\nplanner somebody-else_2\r\ncollective allreduce\r\nroot 0\r\nnodes 02\r\nextra 0\r\n"
 	"in-place no\r\ninput 8 8\r\noutput 8 8\r\nchunk 0: 8 bytes, in+0, out+0, from *, to *\r\n" ROWS "\r\nend\r\n",
-	CHUNK "0:fetch;send in>1;recv=out<1;deliver#like this\n1 :\tfetch ; recv + out < 0 in ; update out;send out>0;deliver\nend",
+	CHUNK "0:fetch;send in>1;recv=out<1;deliver#like this\n1 :\tfetch ; recv + out < 0 in ; update out;send "
+          "out>0;deliver\nend",
 };
 
 static struct plan *same_text(const char *way, const char *canon)
@@ -325,10 +333,12 @@ static void test_ways_to_write(void)
 /* Rows that differ in their turns alone are two; and a lap of one chunk is none. */
 static void test_rows_by_turn(void)
 {
-	static const char other[] = LAP_HEAD LAP_CHUNK("0", "0") LAP_ROWS LAP_CHUNK("1", "8") "  0: fetch; send in > 1 @0 2 2 @1; copy out < in; deliver\n"
-		LAP_REST "end\n";
-	static const char one[] = "espalier-plan 1\ncollective broadcast\nnodes 2\nlap 1\nabreast 0\ninput 8 0\noutput 8*2\n"
-		"chunk 0: 8 bytes, in+0, out+0, from 0, to *\n 0: fetch; send in > 1; copy out < in; deliver\n 1: recv= out < 0; deliver\nend\n";
+	static const char other[] = LAP_HEAD LAP_CHUNK("0", "0")
+		LAP_ROWS LAP_CHUNK("1", "8") "  0: fetch; send in > 1 @0 2 2 @1; copy out < in; deliver\n" LAP_REST "end\n";
+	static const char one[] =
+		"espalier-plan 1\ncollective broadcast\nnodes 2\nlap 1\nabreast 0\ninput 8 0\noutput 8*2\n"
+		"chunk 0: 8 bytes, in+0, out+0, from 0, to *\n 0: fetch; send in > 1; copy out < in; deliver\n 1: recv= out < "
+	    "0; deliver\nend\n";
 	struct plan *plan = same_text(other, other);
 
 	CHECK(plan->row_at[0] != plan->row_at[3] && plan->row_at[1] == plan->row_at[4]);
@@ -341,10 +351,11 @@ static void test_rows_by_turn(void)
 	plan_close(plan);
 }
 
-/* What the head says is said again, though one abreast asks for no more than none does. */
+/* Keys of the head are printed again, though one abreast asks for no more than none does. */
 static void test_one_abreast(void)
 {
-	static const char text[] = "espalier-plan 1\nplanner custom\ncollective barrier\nnodes 1\nabreast 1\ninput 0\noutput 0\nend\n";
+	static const char text[] =
+		"espalier-plan 1\nplanner custom\ncollective barrier\nnodes 1\nabreast 1\ninput 0\noutput 0\nend\n";
 	struct plan *plan = parse(text, strlen(text)), *copy;
 	struct text printed = print(plan);
 
@@ -403,7 +414,9 @@ static const struct refusal {
 	{"", "line 1: this is not a plan"},
 	{"\n\n# only a comment", "line 3: this is not a plan"},
 	{"espalier-plans 1\n", "line 1: this is not a plan"},
-	{"\x7f" "ELF", "line 1: this is not a plan"},
+	{"\x7f"
+     "ELF",
+     "line 1: this is not a plan"},
 	{"espalier-plan\n", "line 1: expected the version of the language, not the end of the line"},
 	{"espalier-plan 2\n", "line 1: version 2 of the plan language is unknown"},
 	{"espalier-plan 1 2\n", "line 1: expected the end of the line, not '2'"},
@@ -421,11 +434,12 @@ static const struct refusal {
 	{"espalier-plan 1\ncollective reduce\nnodes 16777217\n", "line 3: 16777217 nodes: there are 1 to 16777216"},
 	{"espalier-plan 1\ncollective reduce\nnodes 2x\n", "line 3: expected how many nodes there are, not '2x'"},
 	{"espalier-plan 1\ncollective reduce\nnodes 18446744073709551616\n",
-	 "line 3: 18446744073709551616 is too large for how many nodes there are"},
+     "line 3: 18446744073709551616 is too large for how many nodes there are"},
 	{"espalier-plan 1\ncollective reduce\nnodes 99999999999999999999999999999\n",
-	 "line 3: 999999999999999999999999... is too large"},
+     "line 3: 999999999999999999999999... is too large"},
 	{"espalier-plan 1\ncollective reduce\nnodes -1\n", "line 3: expected how many nodes there are, not '-1'"},
-	{"espalier-plan 1\ncollective reduce\nnodes 2\nextra 67108863\n", "line 4: 67108863 extra nodes: there are at most"},
+	{"espalier-plan 1\ncollective reduce\nnodes 2\nextra 67108863\n",
+     "line 4: 67108863 extra nodes: there are at most"},
 	{"espalier-plan 1\ncollective reduce\nnodes 2\nin-place maybe\n", "line 4: expected yes or no, not 'maybe'"},
 	{"espalier-plan 1\ncollective alltoall\nnodes 2\nin-place yes\n", "line 4: alltoall cannot be done in place"},
 	{"espalier-plan 1\ncollective reduce\nnodes 2\ngroups 0 2\n", "line 4: group 2: groups are numbered from 0"},
@@ -434,29 +448,35 @@ static const struct refusal {
 	{"espalier-plan 1\ncollective reduce\nnodes 2\ngroups 0 1 1\n", "line 4: 1 times 1: the list holds one value"},
 	{"espalier-plan 1\ncollective reduce\nnodes 2\ngroups 0*3\n", "line 4: 3 times 0: the list holds one value"},
 	{"espalier-plan 1\ncollective reduce\nnodes 2\ngroups 0*0\n", "line 4: 0 times 0: the list holds one value"},
-	{"espalier-plan 1\ncollective reduce\nnodes 2\ngroups 0* 18446744073709551615\n", "line 4: 18446744073709551615 times"},
+	{"espalier-plan 1\ncollective reduce\nnodes 2\ngroups 0* 18446744073709551615\n",
+     "line 4: 18446744073709551615 times"},
 	{"espalier-plan 1\ncollective reduce\nnodes 2\ngroups\n", "line 4: expected the number of a group"},
 	{"espalier-plan 1\ncollective reduce\nnodes 2\noutput 8*2\n", "line 4: 'input' is missing"},
 	{"espalier-plan 1\ncollective reduce\nnodes 2\ninput 8*\n", "line 4: expected how often the value repeats"},
 	{"espalier-plan 1\ncollective reduce\nnodes 2\ninput 8*2\nend\n", "line 5: 'output' is missing"},
 	{"espalier-plan 1\ncollective reduce\nnodes 2\ninput 8*2\noutput 8*2\ncolour red\n",
-	 "line 6: expected a key of the head, chunk, or end, not 'colour'"},
+     "line 6: expected a key of the head, chunk, or end, not 'colour'"},
 	{"espalier-plan 1\ncollective reduce\nnodes 2\nlap 0\n", "line 4: lap 0: a lap has 1 to 4294967295 chunks"},
 	{"espalier-plan 1\ncollective reduce\nnodes 2\nlap 4294967296\n", "line 4: lap 4294967296: a lap has 1 to"},
 	{"espalier-plan 1\ncollective reduce\nnodes 2\nlap\n", "line 4: expected how many chunks are numbered together"},
 	{"espalier-plan 1\ncollective reduce\nnodes 2\nlap 2\nlap 2\n", "line 5: 'lap' is repeated or too late"},
-	{"espalier-plan 1\ncollective reduce\nnodes 2\nabreast 4294967296\n", "line 4: abreast 4294967296: there are at most"},
+	{"espalier-plan 1\ncollective reduce\nnodes 2\nabreast 4294967296\n",
+     "line 4: abreast 4294967296: there are at most"},
 	{"espalier-plan 1\ncollective reduce\nnodes 2\nabreast all\n", "line 4: expected how many chunks are under way"},
 	{LAP_HEAD LAP_CHUNK("0", "0") LAP_ROWS "end\n", "line 5: lap 2: the plan has 1 chunks"},
 	{LAP_HEAD "end\n", "line 5: lap 2: the plan has 0 chunks"},
-	{LAP_HEAD LAP_CHUNK("0", "0") "0: send in > 1\n", "line 10: expected '@' and a turn: the plan has laps, not the end of the line"},
-	{LAP_HEAD LAP_CHUNK("0", "0") "0: send in > 1 @0 2; fetch\n", "line 10: expected '@' and a turn: the plan has laps, not ';'"},
+	{LAP_HEAD LAP_CHUNK("0", "0") "0: send in > 1\n",
+     "line 10: expected '@' and a turn: the plan has laps, not the end of the line"},
+	{LAP_HEAD LAP_CHUNK("0", "0") "0: send in > 1 @0 2; fetch\n",
+     "line 10: expected '@' and a turn: the plan has laps, not ';'"},
 	{LAP_HEAD LAP_CHUNK("0", "0") "0: send in > @0\n", "line 10: expected the number of a node, not '@'"},
 	{LAP_HEAD LAP_CHUNK("0", "0") "0: send in > 1 @\n", "line 10: expected a turn, not the end of the line"},
 	{LAP_HEAD LAP_CHUNK("0", "0") "0: send in > 1 @-1\n", "line 10: expected a turn, not '-1'"},
 	{LAP_HEAD LAP_CHUNK("0", "0") "0: send in > 1 @1 @2\n", "line 10: expected ';' or the end of the line, not '@'"},
-	{LAP_HEAD LAP_CHUNK("0", "0") "0: send in > 1 @1073741824\n", "line 10: turn 1073741824: turns are numbered from 0 to 1073741823"},
-	{LAP_HEAD LAP_CHUNK("0", "0") "0: send in > 2 @3 1 @0; send tmp0 > 2 @2\n", "line 10: node 0 sends node 2 a message of turn 2 after one of turn 3"},
+	{LAP_HEAD LAP_CHUNK("0", "0") "0: send in > 1 @1073741824\n",
+     "line 10: turn 1073741824: turns are numbered from 0 to 1073741823"},
+	{LAP_HEAD LAP_CHUNK("0", "0") "0: send in > 2 @3 1 @0; send tmp0 > 2 @2\n",
+     "line 10: node 0 sends node 2 a message of turn 2 after one of turn 3"},
 	{LAP_HEAD LAP_CHUNK("0", "0") "0: recv= out < 1 @1\n", "line 10: expected ';' or the end of the line, not '@'"},
 	{CHUNK "0: send in > 1 @0\n", "line 7: a message has a turn, but the head has no 'lap' of 2 chunks or more"},
 	{HEAD "0: fetch\n", "line 6: a row stands before the first chunk"},
@@ -470,11 +490,11 @@ static const struct refusal {
 	{HEAD "chunk 0: 8 bytes, in+0, out+1, from *, to *\n", "line 6: 8 bytes at out+1 are beyond the 8 bytes of node 1"},
 	{HEAD "chunk 0: 8 bytes, in+18446744073709551615, out+0, from 1, to *\n", "at in+18446744073709551615 are beyond"},
 	{"espalier-plan 1\ncollective gather\nnodes 3\ninput 8 16 4\noutput 99*3\n"
-	 "chunk 0: 16 bytes, in+0, out+0, from 1, to 0\nchunk 1: 5 bytes, in+0, out+0, from 2, to 0\n",
-	 "line 7: 5 bytes at in+0 are beyond the 4 bytes of node 2"},
+     "chunk 0: 16 bytes, in+0, out+0, from 1, to 0\nchunk 1: 5 bytes, in+0, out+0, from 2, to 0\n",
+     "line 7: 5 bytes at in+0 are beyond the 4 bytes of node 2"},
 	{"espalier-plan 1\ncollective reduce\nnodes 3\ninput 8 4 6\noutput 99*3\n"
-	 "chunk 0: 5 bytes, in+0, out+0, from *, to 0\n",
-	 "line 6: 5 bytes at in+0 are beyond the 4 bytes of node 1"},
+     "chunk 0: 5 bytes, in+0, out+0, from *, to 0\n",
+     "line 6: 5 bytes at in+0 are beyond the 4 bytes of node 1"},
 	{CHUNK "2: fetch\n", "line 7: node 2 is not among the 2 nodes (0 to 1)"},
 	{CHUNK "1: fetch\n0: fetch\n", "line 8: node 0 comes after node 1"},
 	{CHUNK "0: fetch\n0: fetch\n", "line 8: node 0 comes after node 0"},

@@ -10,7 +10,7 @@
 
 struct failure {
 	enum esp_status status;   /* ESP_OK: none                                               */
-	int32_t rank;             /* whose fault, by rank in the job; -1: nobody in particular  */
+	int32_t rank;             /* the rank at fault, by rank in the job; -1: no rank in particular */
 	const char *operation;    /* "allreduce", static text; ""                               */
 	uint64_t sequence;        /* of the call in its group, from 1; 0: none                  */
 	int32_t waits_for;        /* -1: none                                                   */

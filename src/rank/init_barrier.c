@@ -29,8 +29,8 @@ uint64_t init_barrier_patience_ns(const struct rank *context)
 }
 
 /*
- * A meeting of all ranks, at which they agree on how fast rails are if there are several, and hear whether rank 0 knows the
- * network. *out_says: what it says of that.
+ * A meeting of all ranks, at which they agree on how fast rails are if there are several, and hear whether rank 0 knows
+ * the network. *out_says: what it says of that.
  */
 static enum esp_status meet(struct rank *context, uint64_t own_says, uint64_t *out_says, struct failure *failure)
 {
@@ -50,7 +50,7 @@ static enum esp_status meet(struct rank *context, uint64_t own_says, uint64_t *o
 	if (status == ESP_OK)
 		status = comm_run(context->world, &meet, &options, failure);
 	*out_says = status == ESP_OK ? ~least[0] : 0;
-	/* Who joins a job that grows has another meeting to come. */
+	/* A joiner of a job that grows has another barrier to come. */
 	if (status != ESP_OK && !measures && !context->entry && init_barrier_has_been(context))
 		status = ESP_OK;
 	if (status == ESP_OK && measures)
@@ -73,7 +73,8 @@ enum esp_status init_barrier_run(struct rank *context, struct failure *failure)
 	bool has_met = status == ESP_OK && atomic_load(&context->world->fail.status) == ESP_OK;
 
 	if (has_met && all == 0 && context->conf.topology[0])
-		log_write(&context->log, LOG_LEVEL_WARN, LOG_CONF, "topology is set here and not on rank 0, who would read it: it is not used");
+		log_write(&context->log, LOG_LEVEL_WARN, LOG_CONF,
+		          "topology is set here and not on rank 0, which would read it: it is not used");
 	if (status == ESP_OK && all != 0)
 		status = placement_tell(context, all, text, failure);
 	comm_end_aside(context->world);

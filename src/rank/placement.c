@@ -14,7 +14,7 @@
 #define PROBE "probe"
 #define NAMES_SHOWN 8u
 
-/* What rank 0 says at the meeting: 0 is nothing. */
+/* Rank 0's value in the init barrier: 0 is nothing. */
 #define SAYS_PROBE 1u
 #define SAYS_REASON (UINT64_C(1) << 40) /* and the bytes of the reason */
 #define SAYS_TEXT (UINT64_C(2) << 40)   /* and the bytes of the text   */
@@ -72,12 +72,14 @@ static void list_hosts(const struct topology *topology, char *text, size_t size)
 
 	text[0] = '\0';
 	for (uint32_t i = 0; i < shown && used < size; i++)
-		used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "", topology->vertices[topology->hosts[i]].name);
+		used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "",
+		                         topology->vertices[topology->hosts[i]].name);
 	if (count > shown && used < size)
 		snprintf(text + used, size - used, " and %u more", count - shown);
 }
 
-static uint32_t find_rank(const struct rank *context, const struct topology *topology, const struct placement_text *text, uint32_t rank)
+static uint32_t find_rank(const struct rank *context, const struct topology *topology,
+                          const struct placement_text *text, uint32_t rank)
 {
 	const struct roster *roster = &context->roster;
 
@@ -87,8 +89,8 @@ static uint32_t find_rank(const struct rank *context, const struct topology *top
 	return find_host(topology, name, strlen(name));
 }
 
-static enum esp_status place_ranks(const struct rank *context, const struct topology *topology, const struct placement_text *text,
-                                   uint32_t *out_place, struct failure *failure)
+static enum esp_status place_ranks(const struct rank *context, const struct topology *topology,
+                                   const struct placement_text *text, uint32_t *out_place, struct failure *failure)
 {
 	const struct roster *roster = &context->roster;
 	char names[256];
@@ -98,17 +100,18 @@ static enum esp_status place_ranks(const struct rank *context, const struct topo
 		if (out_place[rank] != TOPOLOGY_NONE)
 			continue;
 		list_hosts(topology, names, sizeof(names));
-		return failure_set(failure, ESP_EINVAL, -1, "topology %s has no host %.64s, where rank %u is; its hosts are %s", text->source,
-		                   roster->nodes[rank].host_name, rank, names);
+		return failure_set(failure, ESP_EINVAL, -1, "topology %s has no host %.64s, where rank %u is; its hosts are %s",
+		                   text->source, roster->nodes[rank].host_name, rank, names);
 	}
 	return ESP_OK;
 }
 
-/* Hosts that share a name may be containers of one machine, or machines that nobody has named: one rank asks. */
+/* Hosts that share a name may be containers of one machine, or machines that were never named: one rank asks. */
 static void tell_shared(struct rank *context, const struct placement *placement, const char *source)
 {
 	const struct roster *roster = &context->roster;
-	uint32_t *first = context->rank == 0 ? calloc(placement->topology->vertex_count, sizeof(*first)) : NULL; /* by vertex: 1 and a rank */
+	/* by vertex: 1 and a rank */
+	uint32_t *first = context->rank == 0 ? calloc(placement->topology->vertex_count, sizeof(*first)) : NULL;
 
 	for (uint32_t rank = 0; first && rank < context->size; rank++) {
 		uint32_t *one = &first[placement->place[rank]];
@@ -117,9 +120,10 @@ static void tell_shared(struct rank *context, const struct placement *placement,
 			*one = rank + 1;
 		if (roster->host_of[*one - 1] == roster->host_of[rank])
 			continue;
-		log_write(&context->log, LOG_LEVEL_WARN, LOG_PLAN, "topology %s: rank %u and rank %u are on different hosts, and both are taken for %s: if "
-		          "they do not share its link, give each an entry with its address", source, *one - 1, rank,
-		          placement->topology->vertices[placement->place[rank]].name);
+		log_write(&context->log, LOG_LEVEL_WARN, LOG_PLAN,
+		          "topology %s: rank %u and rank %u are on different hosts, and both are taken for %s: if "
+		          "they do not share its link, give each an entry with its address",
+		          source, *one - 1, rank, placement->topology->vertices[placement->place[rank]].name);
 		break;
 	}
 	free(first);
@@ -127,7 +131,7 @@ static void tell_shared(struct rank *context, const struct placement *placement,
 
 /* ---- using it ---- */
 
-/* They all have the same: the others say it only to who wants to know everything. */
+/* They all have the same: the others log it at a lower level. */
 static void tell(struct rank *context, const char *source)
 {
 	const struct placement *placement = context->mod.placement;
@@ -139,8 +143,8 @@ static void tell(struct rank *context, const char *source)
 		is_used[placement->place[rank]] = true;
 	}
 	free(is_used);
-	log_write(&context->log, context->rank == 0 ? LOG_LEVEL_INFO : LOG_LEVEL_TRACE, LOG_PLAN, "topology %s: %u hosts, %u of them in this job", source,
-	          placement->topology->host_count, used);
+	log_write(&context->log, context->rank == 0 ? LOG_LEVEL_INFO : LOG_LEVEL_TRACE, LOG_PLAN,
+	          "topology %s: %u hosts, %u of them in this job", source, placement->topology->host_count, used);
 }
 
 static void forget(struct rank *context)
@@ -164,7 +168,8 @@ static uint64_t digest_of(const char *text, size_t length)
 /* The context has it, and no group yet. */
 static enum esp_status install(struct rank *context, const struct placement_text *text, struct failure *failure)
 {
-	struct placement placement = {.wants_probe = context->mod.placement->wants_probe, .digest = digest_of(text->text, text->length)};
+	struct placement placement = {.wants_probe = context->mod.placement->wants_probe,
+	                              .digest = digest_of(text->text, text->length)};
 	struct error err;
 
 	if (topology_parse(text->text, text->length, &placement.topology, &err) != ESP_OK)
@@ -214,28 +219,32 @@ bool placement_settle(struct comm *group, struct placement_word least)
 		return true;
 	if (least.digest == ~least.inverse)
 		return comm_use_site(group);
-	log_write(&context->log, LOG_LEVEL_WARN, LOG_PLAN, "not all ranks of a group have the topology: its plans do without");
+	log_write(&context->log, LOG_LEVEL_WARN, LOG_PLAN,
+	          "not all ranks of a group have the topology: its plans do without");
 	return true;
 }
 
-enum esp_status rank_agree_on_topology(struct rank *context, const struct placement_text *text, bool *out_used, struct failure *failure)
+enum esp_status rank_agree_on_topology(struct rank *context, const struct placement_text *text, bool *out_used,
+                                       struct failure *failure)
 {
 	struct comm *world = context->world;
 	struct failure why = FAILURE_NONE;
 	char reason[CONTROL_TEXT];
 
 	*out_used = false;
-	if (text && install(context, text, &why) != ESP_OK && (context->rank == 0 || why.status == ESP_ENOMEM)) /* else all say the same */
+	/* one rank says it, as all would say the same */
+	if (text && install(context, text, &why) != ESP_OK && (context->rank == 0 || why.status == ESP_ENOMEM))
 		log_write(&context->log, LOG_LEVEL_WARN, LOG_PLAN, "%s", why.text);
 	struct placement_word word = placement_word(context->mod.placement), least = {0};
-	struct call call = {.collective = PLAN_ALLREDUCE, .type = ESP_U64, .op = ESP_MIN, .count = 2, .in = &word, .out = &least};
+	struct call call = {
+		.collective = PLAN_ALLREDUCE, .type = ESP_U64, .op = ESP_MIN, .count = 2, .in = &word, .out = &least};
 	enum esp_status status = call_check(&call, context->rank, context->size, failure);
 
 	comm_begin_aside(world);
 	if (status == ESP_OK)
 		status = comm_run(world, &call, &(struct work_options){0}, failure);
 	comm_end_aside(world);
-	if (status != ESP_OK) /* those who are left of the world will compare what they have */
+	if (status != ESP_OK) /* the remaining ranks of the world will compare their topologies */
 		return status;
 	if (!placement_settle(world, least)) { /* the others use it already */
 		snprintf(reason, sizeof(reason), "rank %u has no memory for the topology", context->rank);
@@ -276,7 +285,10 @@ void placement_fini(struct placement *placement)
 
 /* ---- joining ---- */
 
-/* What espalier run --hosts sends along, as rank 0's host may not have the file: its name, a new line, its text. NULL: nothing, or another one's. */
+/*
+ * The file that espalier run --hosts sends along, as rank 0's host may not have it: its name, a new line, its text.
+ * NULL: nothing, or another one's.
+ */
 static const char *sent_along(const char *name)
 {
 	const char *sent = conf_environment(NULL, TEXT_VARIABLE);
@@ -317,8 +329,10 @@ uint64_t placement_ask(struct rank *context, char **out_text)
 	}
 	enum esp_status status = infile_open(&file, name, &err);
 	if (status == ESP_OK && file.length > TEXT_MOST)
-		status = error_set(&err, ESP_ELIMIT, "%s has %zu bytes: a topology has %u at most", name, file.length, TEXT_MOST);
-	*out_text = status == ESP_OK ? join_texts(name, file.text, file.length, &bytes) : join_texts(name, err.text, strlen(err.text), &bytes);
+		status =
+			error_set(&err, ESP_ELIMIT, "%s has %zu bytes: a topology has %u at most", name, file.length, TEXT_MOST);
+	*out_text = status == ESP_OK ? join_texts(name, file.text, file.length, &bytes)
+	                             : join_texts(name, err.text, strlen(err.text), &bytes);
 	if (file.text)
 		infile_close(&file);
 	return *out_text ? (status == ESP_OK ? SAYS_TEXT : SAYS_REASON) + bytes : SAYS_REASON;
@@ -333,12 +347,12 @@ static enum esp_status hand_out(struct rank *context, char *text, uint64_t lengt
 	return status == ESP_OK ? comm_run(context->world, &call, &options, failure) : status;
 }
 
-/* It was not heard to its end, as somebody died; that is no reason for this rank not to join. */
+/* A rank died before all was received; that is no reason for this rank not to join. */
 static bool has_only_missed_it(struct rank *context, enum esp_status status)
 {
 	if (status == ESP_OK || context->entry || !init_barrier_has_been(context))
 		return false;
-	log_write(&context->log, LOG_LEVEL_INFO, LOG_PLAN, "somebody died before this rank knew the topology");
+	log_write(&context->log, LOG_LEVEL_INFO, LOG_PLAN, "a rank died before this rank knew the topology");
 	return true;
 }
 
@@ -356,7 +370,8 @@ enum esp_status placement_tell(struct rank *context, uint64_t all, char *text, s
 		return failure_set(failure, ESP_ECORRUPT, 0, "rank 0 has a topology that cannot be");
 	char *copy = context->rank == 0 ? text : malloc(length);
 	if (!copy)
-		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a topology of %llu bytes", (unsigned long long)length);
+		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a topology of %llu bytes",
+		                   (unsigned long long)length);
 	enum esp_status status = context->size > 1 ? hand_out(context, copy, length, failure) : ESP_OK;
 	if (has_only_missed_it(context, status)) {
 		if (copy != text)

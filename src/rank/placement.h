@@ -1,14 +1,15 @@
 /*
  * placement.h - where the hosts of a job stand in its network, once a topology says so.
  *
- * The setting `topology` names a file. Rank 0 reads it, and what it read (or why it could not) reaches all ranks right
- * behind the meeting that joining ends with; each then looks for its hosts in it. So all have the same topology, or all
- * refuse it with the same words. With `probe` the network is measured by whoever opens the context (src/api), and what was found is
- * used if all ranks have found the same. Plans of the world, and of groups made from then on, are chosen by it (plan_cache.h).
+ * The setting `topology` names a file. Rank 0 reads it, and its content (or why it could not be read) reaches all ranks
+ * right behind the barrier that joining ends with; each then looks for its hosts in it. So all have the same topology,
+ * or all refuse it with the same message. With `probe` the network is measured by the code that opens the context
+ * (src/api), and the result is used if all ranks have found the same. Plans of the world, and of groups made from then
+ * on, are chosen by it (plan_cache.h).
  *
- * When somebody dies at a bad moment some ranks may have a topology and others none; the world has failed then. So those who are left of a
- * group compare what they have, and the new group has a topology if they all have the same; groups that are made out of a group
- * have what that has.
+ * When a rank dies at a bad moment some ranks may have a topology and others none; the world has failed then. So the
+ * ranks that are left of a group compare their topologies, and the new group has one if they all have the same; groups
+ * that are made out of a group have the topology of that group.
  */
 #ifndef RANK_PLACEMENT_H
 #define RANK_PLACEMENT_H
@@ -30,38 +31,46 @@ struct placement_text {
 	const char *text; /* a topology (network/topo/topology.h) */
 	size_t length;
 	const char *source;       /* for messages: a file's name, or what made the text */
-	const char *const *names; /* by host of the roster: what the text calls it. NULL: hosts are found by their own names and addresses */
+	/* by host of the roster: what the text calls it. NULL: hosts are found by their own names and addresses */
+	const char *const *names;
 };
 
 /*
- * From now on plans are chosen by this topology. On all ranks of the job, with the same text, while no call is under way. ESP_EPARSE: it is
- * no topology, with the line; ESP_EINVAL: a host of the job is not in it. Ranks come to the same.
+ * From now on plans are chosen by this topology. On all ranks of the job, with the same text, while no call is under
+ * way. ESP_EPARSE: it is no topology, with the line; ESP_EINVAL: a host of the job is not in it. Ranks come to the
+ * same.
  */
-ESP_CHECKED enum esp_status rank_use_topology(struct rank *context, const struct placement_text *text, struct failure *failure);
+ESP_CHECKED enum esp_status rank_use_topology(struct rank *context, const struct placement_text *text,
+                                              struct failure *failure);
 
 /* Does the job want its network measured? Then its opener does that, and calls rank_use_topology(). */
 bool rank_wants_probe(const struct rank *context);
 /*
- * What this rank has found, or nothing (NULL): all ranks tell each other, in a call that is not counted, and if all have the
- * same text plans are chosen by it, as with rank_use_topology(). *out_used: they are. If it is not ESP_OK the world has failed.
+ * text: the topology that this rank has found, or none (NULL). All ranks tell each other, in a call that is not
+ * counted, and if all have the same text plans are chosen by it, as with rank_use_topology(). *out_used: they are. If
+ * it is not ESP_OK the world has failed.
  */
-ESP_CHECKED enum esp_status rank_agree_on_topology(struct rank *context, const struct placement_text *text, bool *out_used,
-                                                      struct failure *failure);
+ESP_CHECKED enum esp_status rank_agree_on_topology(struct rank *context, const struct placement_text *text,
+                                                   bool *out_used, struct failure *failure);
 /*
- * All ranks once more, for whoever measures: when somebody dies meanwhile it is this group that is shrunk, and the world is left to the
- * caller, who may want to do that himself. A call of all ranks that is not counted, before the caller's first one. As comm_split().
+ * A communicator of all ranks, for measuring: when a rank dies meanwhile this group is shrunk, and the world is left to
+ * the caller, which may want to do that itself. A call of all ranks that is not counted, before the caller's first one.
+ * As comm_split().
  */
 ESP_CHECKED enum esp_status rank_make_circle(struct rank *context, struct comm **out, struct failure *failure);
 
 /*
- * For joining. What rank 0 has to say: 0: nothing; placement_tell() is then not called. Others say 0.
- * *out_text: the name of the file and, behind a NUL, what is in it or why it cannot be read; to be freed.
+ * For joining. Returns rank 0's value: 0: nothing; placement_tell() is then not called. Others say 0. *out_text: the
+ * name of the file and, behind a NUL, its content or why it cannot be read; to be freed.
  */
 uint64_t placement_ask(struct rank *context, char **out_text);
 /* all: the most that a rank has said. Hands out the text and uses it. */
 ESP_CHECKED enum esp_status placement_tell(struct rank *context, uint64_t all, char *text, struct failure *failure);
 
-/* What members of a group tell each other of the topology; the least of all their digests and of all their inverses says whether they are equal. */
+/*
+ * The message of a member about the topology; the least of all their digests and of all their inverses says whether
+ * they are equal.
+ */
 struct placement_word {
 	uint64_t digest, inverse;
 };

@@ -1,7 +1,9 @@
 /*
- * topology_binding_test.c - a group plans by a topology if all its members have it: as after somebody died while others were being told of it.
+ * topology_binding_test.c - a group plans by a topology if all its members have it: as after a rank died while others
+ * were being told of it.
  *
- * Ranks are threads. Some are given a topology and others not, or another one; groups that are made then have one on all members, or on none.
+ * Ranks are threads. Some are given a topology and others not, or another one; groups that are made then have one on
+ * all members, or on none.
  */
 #include "rank/placement.h"
 
@@ -19,7 +21,7 @@
 
 enum { RANKS = 4, COUNT = 50000 };
 
-/* What a rank has. */
+/* The topology of a rank. */
 enum kind { NONE, ONE, OTHER };
 
 struct fellow {
@@ -62,8 +64,9 @@ static const char *make_text(const struct fellow *member, char text[512])
 	const char *name = member->context->roster.nodes[0].host_name;
 
 	snprintf(text, 512,
-	         member->kind == ONE ? "topology 1\nswitch core\nhost %s under core rate 1gbit\nhost other under core rate 1gbit\n"
-	                           : "topology 1\nswitch core\nhost %s under core rate 2gbit\n",
+	         member->kind == ONE
+	             ? "topology 1\nswitch core\nhost %s under core rate 1gbit\nhost other under core rate 1gbit\n"
+	             : "topology 1\nswitch core\nhost %s under core rate 2gbit\n",
 	         name);
 	return member->kind == NONE ? NULL : text;
 }
@@ -72,7 +75,8 @@ static void check_sum(struct comm *group)
 {
 	struct failure failure = FAILURE_NONE;
 	uint64_t *data = calloc(COUNT, sizeof(*data));
-	struct call call = {.collective = PLAN_ALLREDUCE, .type = ESP_U64, .op = ESP_SUM, .count = COUNT, .in = data, .out = data};
+	struct call call = {
+		.collective = PLAN_ALLREDUCE, .type = ESP_U64, .op = ESP_SUM, .count = COUNT, .in = data, .out = data};
 
 	CHECK(data != NULL);
 	for (uint32_t i = 0; i < COUNT; i++)
@@ -120,7 +124,8 @@ static void *be_rank(void *argument)
 	check_ok(rank_open(&options, &member->context, &failure), &failure);
 	take_topology(member);
 	note(member, 0, member->context->world);
-	pthread_barrier_wait(&barrier); /* the world has failed for some, and others have not noticed: calls are no use any more */
+	/* the world has failed for some, and others have not noticed: calls are no use any more */
+	pthread_barrier_wait(&barrier);
 	check_ok(comm_shrink(member->context->world, 0, &left, &report, &failure), &failure);
 	note(member, 1, left);
 	check_sum(left);

@@ -18,7 +18,7 @@
 #include "rank/join/joiner.h"
 #include "rank/member/grow_parent.h"
 #include "rank/member/membership.h"
-#include "rank/member/shrink.h"
+#include "rank/member/past_verdict.h"
 #include "rank/observe/dump.h"
 #include "rank/observe/join_status.h"
 #include "rank/observe/recorder.h"
@@ -92,39 +92,39 @@ static enum esp_status read_settings(struct rank *context, const struct rank_opt
 	return ESP_OK;
 }
 
-/* ---- who we are ---- */
+/* ---- identity ---- */
 
 static enum esp_status find_key(struct rank *context, const struct rank_options *options, bool loopback,
                                 struct failure *failure);
 
-/* NULL: nobody says that this process is a newcomer. */
-static const char *find_doors(void)
+/* NULL: this process is no joiner. */
+static const char *find_join_addresses(void)
 {
 	const char *text = conf_environment(NULL, "ESP_DOOR");
 
 	return text && text[0] ? text : NULL;
 }
 
-/* A newcomer, which becomes a rank when it is let in. */
-static enum esp_status wait_at_door(struct rank *context, const struct rank_options *options, struct failure *failure)
+/* A joiner, which becomes a rank when it is let in. */
+static enum esp_status wait_as_joiner(struct rank *context, const struct rank_options *options, struct failure *failure)
 {
 	struct launch *launch = &context->join.launch;
-	struct join_addresses doors;
+	struct join_addresses addresses;
 	struct error err;
 	const char *job = options->job ? options->job : conf_environment(NULL, "ESP_JOB");
 
-	if (join_addresses_parse(find_doors(), &doors, &err) != ESP_OK)
+	if (join_addresses_parse(find_join_addresses(), &addresses, &err) != ESP_OK)
 		return pass(failure, &err);
 	snprintf(launch->job, sizeof(launch->job), "%s", job ? job : "");
 	context->size = launch->size = 2; /* at least: it is not alone */
-	enum esp_status status = find_key(context, options, join_addresses_are_loopback(&doors), failure);
+	enum esp_status status = find_key(context, options, join_addresses_are_loopback(&addresses), failure);
 	if (status != ESP_OK)
 		return status;
 	join_prepare(&context->join, &context->conf);
 	host_info_describe(&context->join.info);
 	context->join.log = &context->log;
 	context->join.deadline_ns = clock_now_ns() + context->conf.join_seconds * NS_PER_S;
-	if (join_addresses_wait(&doors, &context->join, &context->joining.joiner, &err) != ESP_OK)
+	if (join_addresses_wait(&addresses, &context->join, &context->joining.joiner, &err) != ESP_OK)
 		return pass(failure, &err);
 	context->joining.is_joiner = true;
 	launch->rank_source = launch->size_source = launch->leader_source = "ESP_DOOR";
@@ -161,14 +161,15 @@ static enum esp_status find_launch(struct rank *context, const struct rank_optio
 	if (options->gather && (arguments.size < 1 || arguments.size > LAUNCH_SIZE_MAX || arguments.rank < 0))
 		return failure_set(failure, ESP_EINVAL, -1, "an allgather to join by needs rank and size");
 	if (options->gather && arguments.rank >= arguments.size)
-		return failure_set(failure, ESP_EINVAL, -1, "there is no rank %lld of %lld: they are counted from 0", (long long)arguments.rank, (long long)arguments.size);
-	if (arguments.size < 0 && find_doors() && !launch_is_told(conf_environment, NULL))
-		return wait_at_door(context, options, failure);
+		return failure_set(failure, ESP_EINVAL, -1, "there is no rank %lld of %lld: they are counted from 0",
+		                   (long long)arguments.rank, (long long)arguments.size);
+	if (arguments.size < 0 && find_join_addresses() && !launch_is_told(conf_environment, NULL))
+		return wait_as_joiner(context, options, failure);
 	if (arguments.size < 0 && !launch_is_told(conf_environment, NULL)) {
 		arguments.rank = 0;
 		arguments.size = 1;
 	}
-	if (options->gather) { /* whoever supplies a channel needs no leader */
+	if (options->gather) { /* a caller that supplies a channel needs no leader */
 		*launch = (struct launch){
 			.rank = (uint32_t)arguments.rank,
 			.size = (uint32_t)arguments.size,
@@ -185,9 +186,10 @@ static enum esp_status find_launch(struct rank *context, const struct rank_optio
 	context->log.rank = (int32_t)launch->rank;
 	rank_log_open(context, options->log != NULL);
 	log_write(&context->log, LOG_LEVEL_INFO, LOG_JOIN, "%s", launch_describe(launch, text));
-	if (find_doors())
-		log_write(&context->log, LOG_LEVEL_WARN, LOG_JOIN, "ESP_DOOR is not used, as %s says already that this is rank %u of %u: who waits at a "
-		          "door has no rank yet, and is started without a launcher", launch->rank_source, launch->rank, launch->size);
+	if (find_join_addresses())
+		log_write(&context->log, LOG_LEVEL_WARN, LOG_JOIN,
+		          "ESP_DOOR is not used, as %s says already that this is rank %u of %u: joiners need no launcher",
+		          launch->rank_source, launch->rank, launch->size);
 	if (launch->rank == 0) /* one rank is enough to say it */
 		conf_check_environment(complain, &context->log);
 	return ESP_OK;
@@ -238,7 +240,7 @@ static enum esp_status find_key(struct rank *context, const struct rank_options 
 		if (status != ESP_OK)
 			pass(failure, &err);
 		else if (policy == KEY_OPEN_INSECURE)
-			log_write(&context->log, LOG_LEVEL_WARN, LOG_JOIN, "this job has no key: anybody on the network can join it");
+			log_write(&context->log, LOG_LEVEL_WARN, LOG_JOIN, "no key: any process on the network can join this job");
 		context->join.key_in_announcement = status == ESP_OK && policy == KEY_POSTED;
 	}
 	if (status == ESP_OK)
@@ -248,7 +250,7 @@ static enum esp_status find_key(struct rank *context, const struct rank_options 
 	return status;
 }
 
-/* ---- who shares this host ---- */
+/* ---- ranks that share this host ---- */
 
 static bool is_reached_by_memory(const struct rank *context, uint32_t rank)
 {
@@ -269,12 +271,12 @@ static enum esp_status find_neighbours(struct rank *context, struct failure *fai
 	context->fates.of_ns = calloc(size, sizeof(*context->fates.of_ns));
 	context->opening.has_met = calloc(size, sizeof(*context->opening.has_met));
 	context->opening.has_reached = calloc(size, sizeof(*context->opening.has_reached));
-	context->opening.has_shelved = calloc(size, sizeof(*context->opening.has_shelved));
+	context->opening.has_exchanged = calloc(size, sizeof(*context->opening.has_exchanged));
 	context->fates.is_clueless = calloc(size, sizeof(*context->fates.is_clueless));
 	context->member.connect_heard = calloc(size, sizeof(*context->member.connect_heard));
-	if (!context->near.is_local || !context->near.local_of || !context->near.rank_of || !context->near.views || !context->fates.of ||
-	    !context->fates.of_ns || !context->opening.has_met || !context->opening.has_reached || !context->opening.has_shelved ||
-	    !context->fates.is_clueless || !context->member.connect_heard)
+	if (!context->near.is_local || !context->near.local_of || !context->near.rank_of || !context->near.views ||
+	    !context->fates.of || !context->fates.of_ns || !context->opening.has_met || !context->opening.has_reached ||
+	    !context->opening.has_exchanged || !context->fates.is_clueless || !context->member.connect_heard)
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory for %u ranks", size);
 	for (uint32_t i = 0; i < size; i++) {
 		context->near.local_of[i] = NO_RANK;
@@ -288,7 +290,8 @@ static enum esp_status find_neighbours(struct rank *context, struct failure *fai
 	}
 	context->host.crowded = context->roster.core_ranks[context->rank] > context->roster.nodes[context->rank].cores;
 	if (context->conf.transport == CONF_TRANSPORT_SHM && context->near.local_count < size)
-		return failure_set(failure, ESP_EINVAL, -1, "transport is shm, and %u of %u ranks are on other hosts than rank %u",
+		return failure_set(failure, ESP_EINVAL, -1,
+		                   "transport is shm, and %u of %u ranks are on other hosts than rank %u",
 		                   size - context->near.local_count, size, context->rank);
 	return ESP_OK;
 }
@@ -323,14 +326,15 @@ static enum esp_status open_rails(struct rank *context, struct failure *failure)
 static void tell_how(struct rank *context)
 {
 	char text[JOIN_TEXT];
+	bool is_by_rail = context->lanes == context->rails.count && context->lanes > 1;
+	const char *why = is_by_rail ? "as there are interfaces" : "as there are cores for each rank";
 
 	log_write(&context->log, LOG_LEVEL_INFO, LOG_JOIN, "%s", join_describe(&context->join, &context->roster, text));
-	log_write(&context->log, LOG_LEVEL_INFO, LOG_NET, "%u lane%s (%s), %u rank%s reached through shared memory, %u through TCP; transport is %s",
-	          context->lanes, context->lanes == 1 ? "" : "s",
-	          context->conf.lanes ? "as set" : context->lanes == context->rails.count && context->lanes > 1 ? "as there are interfaces"
-	                                                                                                 : "as there are cores for each rank", context->near.local_count - 1,
-	          context->near.local_count == 2 ? "" : "s", context->size - context->near.local_count,
-	          rank_setting(context, "transport"));
+	log_write(&context->log, LOG_LEVEL_INFO, LOG_NET,
+	          "%u lane%s (%s), %u rank%s reached through shared memory, %u through TCP; transport is %s",
+	          context->lanes, context->lanes == 1 ? "" : "s", context->conf.lanes ? "as set" : why,
+	          context->near.local_count - 1, context->near.local_count == 2 ? "" : "s",
+	          context->size - context->near.local_count, rank_setting(context, "transport"));
 }
 
 /* ---- parts ---- */
@@ -430,11 +434,12 @@ static enum esp_status join(struct rank *context, const struct rank_options *opt
 	host_info_describe(&join->info);
 	if (control_local_socket(&join->info, out_local_fd, &err) != ESP_OK)
 		return pass(failure, &err);
-	join->deadline_ns = clock_now_ns() + (options->patience_ns ? options->patience_ns : context->conf.join_seconds * NS_PER_S);
+	join->deadline_ns =
+		clock_now_ns() + (options->patience_ns ? options->patience_ns : context->conf.join_seconds * NS_PER_S);
 	join->log = &context->log;
 	join->segment_bytes = context->conf.segment_bytes;
 	join->listening = options->listening;
-	if (!options->gather) /* the caller's channel may be anything, and says nothing of whom it waits for */
+	if (!options->gather) /* the caller's channel may be anything, and does not say which ranks it waits for */
 		join_status_open(context);
 	if (options->grow_parent) {
 		join->is_called_off = grow_parent_has_failed;
@@ -469,7 +474,7 @@ static void close_status_server(void *argument)
 	context->mod.status_server = NULL;
 }
 
-static enum esp_status open_steward(struct rank *context, const struct rank *heir_of, int *local_fd,
+static enum esp_status open_control(struct rank *context, const struct rank *heir_of, int *local_fd,
                                     struct failure *failure)
 {
 	struct error err;
@@ -544,7 +549,7 @@ static enum esp_status open_all(struct rank *context, const struct rank_options 
 		status = rank_lanes_open(context, failure);
 	if (status == ESP_OK && recorder_open(context->mod.recorder, context->conf.trace[0]) != ESP_OK)
 		status = failure_set(failure, ESP_ENOMEM, -1, "no memory for the flight recorder");
-	if (status == ESP_OK) /* before anybody can send on it */
+	if (status == ESP_OK) /* before a caller can send on it */
 		status = open_world(context, failure);
 	if (status == ESP_OK)
 		status = membership_open(context, failure);
@@ -554,15 +559,15 @@ static enum esp_status open_all(struct rank *context, const struct rank_options 
 		context->mod.dump->take = rank_account;
 		dump_open(context);
 		context->mod.tracer = tracer_open(context);
-		status = open_steward(context, options->heir_of, local_fd, failure);
+		status = open_control(context, options->heir_of, local_fd, failure);
 	}
 	if (status == ESP_OK)
 		status = rank_meet(context, failure);
 	if (status == ESP_OK && comm_open_small(context->world) != ESP_OK)
-		status = failure_set(failure, ESP_ENOMEM, -1, "no memory for a board");
+		status = failure_set(failure, ESP_ENOMEM, -1, "no memory for the small path");
 	if (status == ESP_OK) /* from here on silence is noticed */
 		status = membership_begin(context, failure);
-	if (status == ESP_OK) /* nobody leaves before all are here */
+	if (status == ESP_OK) /* no rank leaves before all are here */
 		status = init_barrier_run(context, failure);
 	if (status == ESP_OK && context->joining.is_joiner)
 		status = rank_enter(context, context->conf.join_seconds * NS_PER_S, failure);
@@ -571,7 +576,7 @@ static enum esp_status open_all(struct rank *context, const struct rank_options 
 
 static void rank_free(struct rank *context)
 {
-	/* Drivers ask things of the control, and the control leaves mail for them: first nobody drives, then nobody writes. */
+	/* First driving stops, then writing: drivers send requests to the control, which leaves messages for them. */
 	progress_stop(&context->progress);
 	join_status_close(context);
 	if (context->mod.status_server)
@@ -594,7 +599,7 @@ static void rank_free(struct rank *context)
 		segment_view_close(context->near.views[i]);
 	segment_close(context->near.segment);
 	presence_fini(&context->member.presence);
-	shrink_forget_past(context);
+	past_verdict_forget_all(context);
 	recorder_close(context->mod.recorder);
 	roster_fini(&context->roster);
 	failover_close(context);
@@ -608,7 +613,7 @@ static void rank_free(struct rank *context)
 	free(context->fates.of_ns);
 	free(context->opening.has_met);
 	free(context->opening.has_reached);
-	free(context->opening.has_shelved);
+	free(context->opening.has_exchanged);
 	free(context->fates.is_clueless);
 	free(context->member.connect_heard);
 	flood_filter_free(&context->member.flood_filter);
@@ -665,7 +670,7 @@ enum esp_status rank_open(const struct rank_options *options, struct rank **out,
 	if (local_fd >= 0)
 		close(local_fd);
 	if (status != ESP_OK) {
-		/* Those who wait for us shall hear whose fault it was, and not only that we are gone: we are not to blame. */
+		/* Ranks that wait for us shall hear which rank is at fault, and not only that we are gone. */
 		if (context->control) {
 			membership_blame(context, failure->rank, failure->text);
 			rank_leave(context, rank_farewell_ns(context, clock_now_ns()));

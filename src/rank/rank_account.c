@@ -16,11 +16,11 @@
 
 #define CALLS_MOST 4096u /* under way: more are not listed */
 
-/* ---- who ---- */
+/* ---- identity ---- */
 
 uint64_t rank_instance(const struct rank *context)
 {
-	uint64_t hash = FNV_START; /* over all cards: processes and ports are in them */
+	uint64_t hash = FNV_START; /* over all node infos: processes and ports are in them */
 
 	for (uint32_t i = 0; i < context->roster.size; i++) {
 		uint8_t bytes[NODE_INFO_BYTES];
@@ -56,9 +56,10 @@ static void tell_opening(struct rank *context, struct account *out)
 	out->joins_since_ns = context->opening.began_ns;
 	pthread_mutex_unlock(&context->lock);
 	if (out->joins_since_ns > 0 && missing > 0 && missing <= 2 * context->size)
-		snprintf(out->joins_words, sizeof(out->joins_words), "all have come; %u connection%s to others", missing, missing == 1 ? "" : "s");
+		snprintf(out->joins_words, sizeof(out->joins_words), "all have come; %u connection%s to others", missing,
+		         missing == 1 ? "" : "s");
 	else if (out->joins_since_ns > 0)
-		snprintf(out->joins_words, sizeof(out->joins_words), "all have come; those who have not connected yet");
+		snprintf(out->joins_words, sizeof(out->joins_words), "all have come; some have not connected yet");
 }
 
 /* ---- words ---- */
@@ -97,7 +98,8 @@ static void add_work(const struct work *work, struct account *out, uint32_t capa
 	struct record record;
 
 	call_record_work(work, &record);
-	if (work->kind != WORK_CALL && work->end.is_waiting && work->msg.peer < group->size) { /* for its letter, or for the receiver */
+	/* for its message, or for the receiver */
+	if (work->kind != WORK_CALL && work->end.is_waiting && work->msg.peer < group->size) {
 		record.waits_for = group->ranks[work->msg.peer];
 		record.since_ns = work->time.started_ns;
 	}
@@ -116,7 +118,7 @@ static bool has_ended(const struct ring *ring, const struct record *record)
 	return false;
 }
 
-/* A call on the board that somebody sleeps over; it may be known as work, or have ended this very moment. */
+/* A call on the small path that a caller sleeps over; it may be known as work, or have ended this very moment. */
 static void add_vigil(const struct comm *group, const struct ring *ring, struct account *out, uint32_t capacity)
 {
 	const struct record *record = &group->small.vigil.record;
@@ -224,7 +226,8 @@ static void sort_by_end(struct ring *ring)
 	uint32_t count = ring_count(ring);
 
 	qsort(ring->records, count, sizeof(ring->records[0]), compare_ends);
-	ring->added = ring->added - ring->added % RING_RECORDS + (count < RING_RECORDS ? count : 0); /* the first is the oldest */
+	/* the first is the oldest */
+	ring->added = ring->added - ring->added % RING_RECORDS + (count < RING_RECORDS ? count : 0);
 }
 
 /* The latest calls that have ended, in front of those that are listed. There is room. */
@@ -251,10 +254,13 @@ static struct record *find_oldest(struct account *account, const struct comm *gr
 	for (uint32_t i = 0; i < account->call_count; i++) {
 		struct record *record = &account->calls[i].record;
 		bool is_letter = record->kind == RECORD_SEND || record->kind == RECORD_RECEIVE;
-		unsigned its_stream = is_letter ? STREAM_LETTERS : record->note.flags & CALL_KEYED ? STREAM_KEYED : STREAM_CALLS;
+		unsigned its_stream = is_letter                         ? STREAM_LETTERS
+		                      : record->note.flags & CALL_KEYED ? STREAM_KEYED
+		                                                        : STREAM_CALLS;
 
 		if (record->ended_ns == 0 && record->channel == group->channel && record->first == group->ranks[0] &&
-		    its_stream == stream && record->waits_for == RECORD_NONE && (!oldest || record->started_ns < oldest->started_ns))
+		    its_stream == stream && record->waits_for == RECORD_NONE &&
+		    (!oldest || record->started_ns < oldest->started_ns))
 			oldest = record;
 	}
 	return oldest;
@@ -266,8 +272,8 @@ static void ask_lane(struct progress *progress, const struct comm *group, uint64
 		struct exec_wait wait;
 		struct record *record;
 
-		if (!lane_waits(progress->lane, (uint16_t)(group->channel + stream), &wait) || wait.peer >= group->context->size ||
-		    !(record = find_oldest(out, group, stream)))
+		if (!lane_waits(progress->lane, (uint16_t)(group->channel + stream), &wait) ||
+		    wait.peer >= group->context->size || !(record = find_oldest(out, group, stream)))
 			continue;
 		record->waits_for = wait.peer;
 		record->chunk = wait.chunk;
@@ -281,7 +287,8 @@ static void ask_lanes(struct rank *context, const struct comm *group, uint64_t u
 {
 	for (uint32_t i = 0; i < context->lanes; i++) {
 		struct progress *progress = &context->progress.lanes[i];
-		uint64_t since = atomic_load_explicit(&progress->idle_since_ns, memory_order_relaxed); /* before we disturb it */
+		/* before we disturb it */
+		uint64_t since = atomic_load_explicit(&progress->idle_since_ns, memory_order_relaxed);
 
 		if (!progress_try_acquire(progress, until_ns))
 			continue;
@@ -290,7 +297,7 @@ static void ask_lanes(struct rank *context, const struct comm *group, uint64_t u
 	}
 }
 
-/* Calls on a board that nobody sleeps over: lane 0's thread looks at them now and then. */
+/* Calls on a small path that no caller sleeps over: lane 0's thread checks them now and then. */
 static void ask_small(struct comm *group, struct account *out)
 {
 	if (!group->small.shm || pthread_mutex_trylock(&group->lock) != 0)
@@ -329,7 +336,8 @@ static void ask_all(struct rank *context, uint64_t patience_ns, struct account *
 }
 
 /* With context->lock held, so that no call is between being under way and having ended. Room is for so many of each. */
-static bool list_all(struct rank *context, struct ring *ring, uint32_t calls, uint32_t groups, uint32_t gone, struct account *out)
+static bool list_all(struct rank *context, struct ring *ring, uint32_t calls, uint32_t groups, uint32_t gone,
+                     struct account *out)
 {
 	bool complete = true;
 
@@ -346,10 +354,12 @@ static bool list_all(struct rank *context, struct ring *ring, uint32_t calls, ui
 	return complete;
 }
 
-static enum esp_status take_account(struct rank *context, const struct account_wishes *wishes, struct ring *ring, struct account *out)
+static enum esp_status take_account(struct rank *context, const struct account_wishes *wishes, struct ring *ring,
+                                    struct account *out)
 {
 	pthread_mutex_lock(&context->lock);
-	uint32_t calls = count_under_way(context) + 64, groups = count_groups(context) + 16, gone = context->fates.gone + 16;
+	uint32_t calls = count_under_way(context) + 64, groups = count_groups(context) + 16,
+	         gone = context->fates.gone + 16;
 	pthread_mutex_unlock(&context->lock);
 	out->calls = calloc((size_t)calls + RING_RECORDS, sizeof(*out->calls));
 	out->groups = calloc(groups, sizeof(*out->groups));

@@ -1,5 +1,6 @@
 /*
- * rank_account.h - what a rank knows at this moment, for its user: calls under way, what they wait for, who is gone.
+ * rank_account.h - the state of a rank at this moment, for its user: calls under way, the ranks that they wait for,
+ * ranks that are gone.
  */
 #ifndef RANK_RANK_ACCOUNT_H
 #define RANK_RANK_ACCOUNT_H
@@ -10,12 +11,13 @@
 #include "rank/state.h"
 
 /*
- * Any thread, without context->lock; a group's lock may be held. With patience: no lane, and no group's lock. ESP_ENOMEM. The
- * caller calls account_fini().
+ * Any thread, without context->lock; a group's lock may be held. With patience: no lane, and no group's lock.
+ * ESP_ENOMEM. The caller calls account_fini().
  */
-ESP_CHECKED enum esp_status rank_account(struct rank *context, const struct account_wishes *wishes, struct account *out);
+ESP_CHECKED enum esp_status rank_account(struct rank *context, const struct account_wishes *wishes,
+                                         struct account *out);
 
-/* Its first part: who this rank is, and what time it is. Also before there is a roster. */
+/* Its first part: which rank this is, and what time it is. Also before there is a roster. */
 void rank_account_who(const struct rank *context, struct account *out);
 
 /* A number that all ranks of this run of the job have, and no others. */

@@ -6,7 +6,7 @@
 #include "rank/comm/comm.h"
 #include "rank/member/membership.h"
 
-/* Those that are powers of two ahead: word reaches all in few hops, and each rank knows few. */
+/* Dials the ranks that are powers of two ahead: news reaches all in few hops, and each rank has few connections. */
 static uint32_t dial_overlay(struct rank *context)
 {
 	uint32_t dialled = 0;
@@ -36,36 +36,43 @@ static uint32_t find_fate(const struct rank *context, enum fate fate)
 }
 
 /*
- * With the lock held: somebody is gone. Who has died is the cause, or who is not heard of; who has left may have given up for the same
- * reason as we do: if it knew that reason we have heard of it before (presence.h), if it knew none it is not meant.
+ * With the lock held: a rank is gone. The cause is a rank that has died, or one that is not heard of. A rank that has
+ * left may have given up for the same reason as we do: if it knew that reason we have heard of it before (presence.h),
+ * if it knew none it is not meant.
  */
 static enum esp_status name_first_gone(const struct rank *context, struct failure *failure)
 {
 	char who[RANK_TEXT];
-	uint32_t dead = find_fate(context, FATE_DEAD), silent = find_fate(context, FATE_SILENT), left = find_fate(context, FATE_LEFT);
+	uint32_t dead = find_fate(context, FATE_DEAD), silent = find_fate(context, FATE_SILENT),
+	         left = find_fate(context, FATE_LEFT);
 	uint32_t rank = dead != NO_RANK ? dead : silent != NO_RANK ? silent : left;
 
 	if (rank == left)
 		return failure_set(failure, ESP_EPEER, (int32_t)rank, "%s gave up while the ranks connected to each other",
 		                   rank_text(context, rank, who));
-	return failure_set(failure, ESP_EPEER, (int32_t)rank, "%s died, or cannot be reached, while the ranks connected to each other",
+	return failure_set(failure, ESP_EPEER, (int32_t)rank,
+	                   "%s died, or cannot be reached, while the ranks connected to each other",
 	                   rank_text(context, rank, who));
 }
 
-/* With the lock held: this one has not connected to us, nor we to it, although we should be; or we wait for its descriptors. */
+/*
+ * With the lock held: this one has not connected to us, nor we to it, although we should be; or we wait for its
+ * descriptors.
+ */
 static bool is_missing(const struct rank *context, uint32_t rank)
 {
 	uint32_t ahead = (rank + context->size - context->rank) % context->size, behind = context->size - ahead;
 	bool is_expected = rank != context->rank && ((ahead & (ahead - 1)) == 0 || (behind & (behind - 1)) == 0);
-	bool is_waited_for = rank != context->rank && context->near.local_self == 0 && context->near.local_of[rank] != NO_RANK;
+	bool is_waited_for =
+		rank != context->rank && context->near.local_self == 0 && context->near.local_of[rank] != NO_RANK;
 
-	return context->fates.of[rank] == FATE_HERE &&
-	       ((is_expected && !context->opening.has_met[rank]) || (is_waited_for && !context->opening.has_shelved[rank]));
+	return context->fates.of[rank] == FATE_HERE && ((is_expected && !context->opening.has_met[rank]) ||
+	                                                (is_waited_for && !context->opening.has_exchanged[rank]));
 }
 
 /*
- * With the lock held: the first of those who are missing, and how many there are. All ranks that are there connect to each other by
- * themselves, so whoever has not is to blame if time is over.
+ * With the lock held: the first missing rank, and how many there are. All ranks that are there connect to each other by
+ * themselves, so a rank that has not is to blame if time is over.
  */
 static uint32_t find_first_missing(const struct rank *context, uint32_t *out_count)
 {
@@ -79,7 +86,10 @@ static uint32_t find_first_missing(const struct rank *context, uint32_t *out_cou
 	return first;
 }
 
-/* With the lock held: the first of those that we dial and do not reach; NULL: there is none, or nobody can say where it was tried. */
+/*
+ * With the lock held: the first rank that we dial and do not reach; NULL: there is none, or it is not known where it
+ * was tried.
+ */
 static const struct unreachable *find_first_unreached(const struct rank *context)
 {
 	for (uint64_t step = 1; step < context->size; step *= 2) {
@@ -98,16 +108,19 @@ static enum esp_status name_first_missing(const struct rank *context, struct fai
 	uint32_t missing, first = find_first_missing(context, &missing);
 
 	if (unreached && !unreached->by_kernel)
-		return failure_set(failure, ESP_ETIMEOUT, (int32_t)unreached->rank, "%s", rank_unreached_text(context, unreached, text));
-	/* The first rank of a host, from whom the others get all descriptors, would have said for whom it waits. */
-	if (first == NO_RANK && context->opening.neighbours_missing > 0 && context->near.local_self > 0 && context->fates.of[context->near.rank_of[0]] == FATE_HERE)
+		return failure_set(failure, ESP_ETIMEOUT, (int32_t)unreached->rank, "%s",
+		                   rank_unreached_text(context, unreached, text));
+	/* The first rank of a host, from which the others get all descriptors, would have said which rank it waits for. */
+	if (first == NO_RANK && context->opening.neighbours_missing > 0 && context->near.local_self > 0 &&
+	    context->fates.of[context->near.rank_of[0]] == FATE_HERE)
 		first = context->near.rank_of[0];
 	if (first == NO_RANK)
 		return failure_set(failure, ESP_ETIMEOUT, -1, "the ranks did not all connect to each other in time");
 	if (missing > 1)
 		snprintf(others, sizeof(others), " and %u more", missing - 1);
-	return failure_set(failure, ESP_ETIMEOUT, (int32_t)first, "%s%s joined, but did not connect in time: stopped, or cut off",
-	                   rank_text(context, first, who), others);
+	return failure_set(failure, ESP_ETIMEOUT, (int32_t)first,
+	                   "%s%s joined, but did not connect in time: stopped, or cut off", rank_text(context, first, who),
+	                   others);
 }
 
 /* With the lock held: one does not answer, and not as it is busy or stopped. */
@@ -128,10 +141,13 @@ static bool somebody_is_missing(const struct rank *context)
 /* With the lock held: is there a reason to give up, or all to go on? */
 static bool knows_outcome(const struct rank *context)
 {
-	return all_met(context) || context->opening.failure.status != ESP_OK || context->fates.gone > context->fates.clueless;
+	return all_met(context) || context->opening.failure.status != ESP_OK ||
+	       context->fates.gone > context->fates.clueless;
 }
 
-/* Who knows more than that somebody is missing gives up a little before the others would, so that they hear of it. */
+/*
+ * A rank that knows more than that one is missing gives up a little before the others would, so that they hear of it.
+ */
 static uint64_t meet_until(uint64_t now, uint64_t deadline)
 {
 	uint64_t left = deadline > now ? deadline - now : 0;
@@ -152,8 +168,9 @@ uint64_t rank_farewell_ns(const struct rank *context, uint64_t now)
 }
 
 /*
- * With the lock held: until the outcome is known, or time is over. One whose time was over first and who did not know whom it waited for
- * has left to hear that from others: whoever knows gives up, too, and names it, which all hear.
+ * With the lock held: until the outcome is known, or time is over. A rank whose time was over first and that did not
+ * know which rank it waited for has left to hear that from others: a rank that knows gives up, too, and names it, which
+ * all hear.
  */
 static void await_outcome(struct rank *context)
 {
@@ -164,24 +181,26 @@ static void await_outcome(struct rank *context)
 
 		if (context->fates.clueless > 0 && context->fates.gone_ns + rank_word_ns(context) < until)
 			until = context->fates.gone_ns + rank_word_ns(context);
-		if (now >= until || (context->fates.clueless > 0 && somebody_is_missing(context)) || (now >= early && knows_culprit(context)))
+		if (now >= until || (context->fates.clueless > 0 && somebody_is_missing(context)) ||
+		    (now >= early && knows_culprit(context)))
 			return;
 		rank_wait(context, now < early && early < until ? early : until);
 	}
 }
 
 /*
- * With the lock held: do we know whether rank 0 is there? It hands out the cards of all: who is missing may wait for those in vain, and is
- * not to blame then.
+ * With the lock held: do we know whether rank 0 is there? It hands out the node infos of all: a missing rank may wait
+ * for those in vain, and is not to blame then.
  */
 static bool knows_leader(const struct rank *context)
 {
-	return context->rank == 0 || context->opening.has_met[0] || context->fates.of[0] != FATE_HERE || is_missing(context, 0);
+	return context->rank == 0 || context->opening.has_met[0] || context->fates.of[0] != FATE_HERE ||
+	       is_missing(context, 0);
 }
 
 /*
- * With the lock held: how long to wait for an answer. Who could name somebody, and only is not sure, does so when half of the time is over
- * and nobody has named another: those who know nothing hear it while they still wait.
+ * With the lock held: how long to wait for an answer. A rank that could name another, and only is not sure, does so
+ * when half of the time is over and none has been named: ranks that know nothing hear it while they still wait.
  */
 static uint64_t answer_ns(const struct rank *context)
 {
@@ -189,8 +208,8 @@ static uint64_t answer_ns(const struct rank *context)
 }
 
 /*
- * With the lock held, but for a moment: time is over, and it is nobody that we know, as all descriptors wait for one rank, or we are not sure:
- * others shall tell us who. Returns whether they were asked; then there is no way back.
+ * With the lock held, but for a moment: time is over, and we know no culprit, as all descriptors wait for one rank, or
+ * we are not sure: others shall tell us. Returns whether they were asked; then there is no way back.
  */
 static bool ask_others(struct rank *context)
 {
@@ -200,17 +219,19 @@ static bool ask_others(struct rank *context)
 	membership_leave(context, PRESENCE_CLUELESS);
 	pthread_mutex_lock(&context->lock);
 	uint64_t asked = clock_now_ns(), until = asked + answer_ns(context);
-	while (context->opening.failure.status == ESP_OK && context->fates.gone == context->fates.clueless && clock_now_ns() < until) {
+	while (context->opening.failure.status == ESP_OK && context->fates.gone == context->fates.clueless &&
+	       clock_now_ns() < until) {
 		rank_wait(context, until);
 		until = asked + answer_ns(context);
 	}
 	return true;
 }
 
-/* With the lock held: one has ended, perhaps as rank 0 had before it handed out the cards. */
+/* With the lock held: one has ended, perhaps as rank 0 had before it handed out the node infos. */
 static bool may_blame_leader(const struct rank *context)
 {
-	return context->opening.found_ended && context->opening.failure.rank > 0 && context->rank != 0 && !context->opening.has_met[0];
+	return context->opening.found_ended && context->opening.failure.rank > 0 && context->rank != 0 &&
+	       !context->opening.has_met[0];
 }
 
 bool rank_doubts_culprit(const struct rank *context)
@@ -251,7 +272,8 @@ enum esp_status rank_meet(struct rank *context, struct failure *failure)
 	context->opening.have_all_met = status == ESP_OK;
 	bool tells = status != ESP_OK && knows_culprit(context);
 	pthread_mutex_unlock(&context->lock);
-	if (tells) /* whom we do not reach may have reached us, and waits: it hears what is wrong, which it cannot know */
+	/* a rank that we do not reach may have reached us, and waits: it hears the cause, which it cannot know */
+	if (tells)
 		comm_fail(context->world, status, failure->rank, failure->text, true);
 	return status;
 }
@@ -275,7 +297,7 @@ void rank_end_work(struct rank *context)
 	pthread_mutex_unlock(&context->lock);
 }
 
-/* Nobody who is still here may need what we have sent: most likely they do not come to esp_fini() at all. */
+/* The ranks that are still here may not need data that we have sent: most likely they never call esp_fini(). */
 static void tell_given_up(struct rank *context, uint32_t missing)
 {
 	char who[RANK_TEXT], others[32] = "";
@@ -285,8 +307,10 @@ static void tell_given_up(struct rank *context, uint32_t missing)
 		rank++;
 	if (missing > 1)
 		snprintf(others, sizeof(others), " and %u more", missing - 1);
-	log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "esp_fini: %s%s did not leave within linger_seconds (%u), and cannot get anything from "
-	          "this rank any more", rank_text(context, rank, who), others, context->conf.linger_seconds);
+	log_write(&context->log, LOG_LEVEL_WARN, LOG_NET,
+	          "esp_fini: %s%s did not leave within linger_seconds (%u), and cannot get anything from "
+	          "this rank any more",
+	          rank_text(context, rank, who), others, context->conf.linger_seconds);
 }
 
 bool rank_is_needed(struct rank *context)
@@ -322,7 +346,7 @@ void rank_leave(struct rank *context, uint64_t patience_ns)
 	while ((context->fates.gone < context->size - 1 || !context->fates.has_left) && clock_now_ns() < until)
 		rank_wait(context, until);
 	uint32_t missing = context->size - 1 - context->fates.gone;
-	/* Not of a job that has failed, nor where nobody is to be waited for. */
+	/* Not of a job that has failed, nor where no rank is to be waited for. */
 	if (missing > 0 && patience_ns > 0 && patience_ns == context->conf.linger_seconds * NS_PER_S)
 		tell_given_up(context, missing);
 	pthread_mutex_unlock(&context->lock);

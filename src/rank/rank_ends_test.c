@@ -1,5 +1,6 @@
 /*
- * rank_ends_test.c - how long those who are late ask others, and when one that has left is to blame; tests/job/named_test.c has whole jobs.
+ * rank_ends_test.c - how long late ranks ask others, and when one that has left is to blame; tests/job/named_test.c has
+ * whole jobs.
  */
 #include "rank/rank_ends.h"
 
@@ -13,7 +14,10 @@ static struct rank new_context(uint32_t liveness_ms)
 	return (struct rank){.conf = {.liveness_ms = liveness_ms}};
 }
 
-/* It asks, and then waits for the others as long: a second is promised after the deadline. With a short interval both are short. */
+/*
+ * It asks, and then waits for the others as long: a second is promised after the deadline. With a short interval both
+ * are short.
+ */
 static void asks_for_a_while(void)
 {
 	struct rank usual = new_context(10000), hasty = new_context(1000), patient = new_context(600000);
@@ -35,7 +39,7 @@ static void asks_within_a_call(void)
 	CHECK_U64(rank_word_ns(&context), NS_PER_S / 16);
 }
 
-/* Who gives up waits for the others no longer than if it were late already, however long the interval is. */
+/* A rank that gives up waits for the others no longer than if it were late already, however long the interval is. */
 static void leaves_in_time(void)
 {
 	struct rank usual = new_context(10000), patient = new_context(60000);
@@ -48,7 +52,7 @@ static void leaves_in_time(void)
 	CHECK_U64(rank_farewell_ns(&patient, deadline + NS_PER_S), rank_word_ns(&patient));
 }
 
-/* Who is gone has sent what it had to send; but one without a clue waits itself for others to tell. */
+/* A rank that is gone has sent what it had to send; but one without a clue waits itself for others to tell. */
 static void blames_the_clueless_late(void)
 {
 	uint8_t fates[2] = {FATE_HERE, FATE_LEFT};
@@ -67,7 +71,7 @@ static void blames_the_clueless_late(void)
 	CHECK(rank_has_left(&context, 1, since, over + 2 * rank_word_ns(&context)));
 }
 
-/* Only where one refuses, and only as long as rank 0 may have ended as well: what somebody has said of another stands. */
+/* Only where one refuses, and only as long as rank 0 may have ended as well: an accusation by another rank stands. */
 static void doubts_who_refuses(void)
 {
 	uint8_t fates[4] = {FATE_HERE, FATE_HERE, FATE_HERE, FATE_HERE};

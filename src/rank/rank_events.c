@@ -66,13 +66,14 @@ static void on_lane_unreachable(void *argument, uint32_t peer, uint32_t lane, bo
 	}
 
 	bool tries_again = !rank_resumes(context) && membership_hears(context, peer);
-	log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "%s cannot be reached: %s%s", rank_text(context, peer, who), why->text,
-	          tries_again ? "; but it is there, so it is tried again" : "");
+	log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "%s cannot be reached: %s%s", rank_text(context, peer, who),
+	          why->text, tries_again ? "; but it is there, so it is tried again" : "");
 	if (tries_again) {
 		control_dial_lane(context->control, peer, lane);
 		return;
 	}
-	progress_send(&context->progress.lanes[lane], &(struct progress_cmd){.kind = PROGRESS_DROP, .peer = peer, .status = ESP_ELINK});
+	progress_send(&context->progress.lanes[lane],
+	              &(struct progress_cmd){.kind = PROGRESS_DROP, .peer = peer, .status = ESP_ELINK});
 }
 
 static void on_probe_connected(void *argument, uint32_t peer, uint32_t rail, int fd, bool dialled)
@@ -98,7 +99,10 @@ static void on_probe_unreachable(void *argument, uint32_t peer, uint32_t rail, c
 		bandwidth_unreachable(context, peer, rail, why);
 }
 
-/* Once all have met it says nothing: who cannot be reached then is for the members to judge, and nobody is looked for. */
+/*
+ * Once all have met it says nothing: a rank that cannot be reached then is for the members to judge, and no rank is
+ * looked for.
+ */
 static void opening_failed(struct rank *context, uint32_t peer, const struct error *why)
 {
 	char who[RANK_TEXT], text[CONTROL_TEXT];
@@ -111,9 +115,11 @@ static void opening_failed(struct rank *context, uint32_t peer, const struct err
 	const struct unreachable *unreached = unreachable_find(&context->opening.unreached, peer);
 	bool is_first = context->opening.failure.status == ESP_OK;
 	if (is_first && unreached && why->status == ESP_ETIMEOUT)
-		failure_set(&context->opening.failure, why->status, (int32_t)peer, "%s", rank_unreached_text(context, unreached, text));
+		failure_set(&context->opening.failure, why->status, (int32_t)peer, "%s",
+		            rank_unreached_text(context, unreached, text));
 	else if (is_first || (peer == 0 && why->status == ESP_ELINK && rank_doubts_culprit(context)))
-		failure_set(&context->opening.failure, why->status, (int32_t)peer, "%s: %s", rank_text(context, peer, who), why->text);
+		failure_set(&context->opening.failure, why->status, (int32_t)peer, "%s: %s", rank_text(context, peer, who),
+		            why->text);
 	if (is_first)
 		context->opening.found_ended = why->status == ESP_ELINK;
 	bool looks = is_first && rank_doubts_culprit(context);
@@ -142,7 +148,8 @@ static void on_neighbour(void *argument, uint32_t peer, const int *fds, uint32_t
 		opening_failed(context, peer, &err);
 		return;
 	}
-	context->near.views[local] = view; /* read by drivers after mail, and by whoever opens a small after `changed` */
+	/* read by drivers after the message, and by threads that open a small path after `changed` */
+	context->near.views[local] = view;
 	for (uint32_t i = 0; i < context->lanes; i++)
 		progress_send(&context->progress.lanes[i], &(struct progress_cmd){
 			.kind = PROGRESS_ADOPT, .peer = peer, .endpoint = {.fd = fds[1 + i], .memory = view}});
@@ -153,12 +160,12 @@ static void on_neighbour(void *argument, uint32_t peer, const int *fds, uint32_t
 	pthread_mutex_unlock(&context->lock);
 }
 
-static void on_shelved(void *argument, uint32_t peer)
+static void on_exchanged(void *argument, uint32_t peer)
 {
 	struct rank *context = argument;
 
 	pthread_mutex_lock(&context->lock);
-	context->opening.has_shelved[peer] = true;
+	context->opening.has_exchanged[peer] = true;
 	pthread_mutex_unlock(&context->lock);
 }
 
@@ -180,7 +187,7 @@ static void on_control_unreachable(void *argument, uint32_t peer, const struct e
 	membership_unreachable(argument, peer, why);
 }
 
-/* Others are connected with it, or with somebody who is. */
+/* Other ranks are connected with it, or with one that is. */
 static void on_unanswered(void *argument, uint32_t peer, const char *way, bool by_kernel)
 {
 	struct rank *context = argument;
@@ -222,7 +229,7 @@ static void on_failed(void *argument, uint32_t peer, const struct control_msg *m
 	pthread_mutex_unlock(&context->lock);
 }
 
-/* What is for a group that we are in. */
+/* A message for a group that we are in. */
 static void about_group(void *argument, uint32_t peer, const struct control_msg *msg)
 {
 	struct rank *context = argument;
@@ -328,19 +335,19 @@ static bool has_passed(uint64_t patience_ns, uint64_t since_ns, uint64_t now)
 	return now > since_ns && now - since_ns >= patience_ns;
 }
 
-/* What is to be done about one piece of work. */
+/* An action on one piece of work. */
 struct concern {
 	enum {
 		CONCERN_NONE,
 		CONCERN_LATE,     /* the group fails, because of rank: text says why   */
-		CONCERN_GIVEN_UP, /* the work ends, and nobody else is concerned       */
+		CONCERN_GIVEN_UP, /* the work ends, and nothing else is concerned */
 		CONCERN_LEFT,
 		CONCERN_ASK,
 		CONCERN_MISMATCH, /* rank has made the call other                      */
 		CONCERN_VERDICT,
 	} what;
 	struct comm *group;
-	struct work *work;        /* only if it has been taken out of everybody's hands */
+	struct work *work;        /* only if no other thread has it any more */
 	uint32_t rank, turn;
 	struct call_note note, other;
 	bool on_lanes;
@@ -357,8 +364,8 @@ static bool some_have_left(const struct rank *context, const struct comm *group)
 }
 
 /*
- * A rank that the group's calls on lanes wait for, only_left: and that has left; or NO_RANK. Who has left owes nothing to what is only to
- * be sent: it had all that it needed. Without the lock: drivers are taken in turn.
+ * A rank that the group's calls on lanes wait for, only_left: and that has left; or NO_RANK. A rank that has left is
+ * not waited for by calls that only send to it: it had all that it needed. Without the lock: drivers are taken in turn.
  */
 static uint32_t find_waited_for(struct rank *context, const struct comm *group, bool only_left)
 {
@@ -416,13 +423,18 @@ static void on_late(struct work *work, uint64_t now, struct concern *concern)
 	if (work->kind == WORK_CALL)
 		concern->rank = comm_absent(work->group, &work->note, now);
 	if (concern->rank != NO_RANK) {
-		snprintf(concern->text, sizeof(concern->text), "the deadline of rank %u (%s) passed, and %s had not made this call: is it "
-		         "computing, or stopped?", work->context->rank, limit, rank_text(work->context, concern->rank, who));
+		snprintf(concern->text, sizeof(concern->text),
+		         "the deadline of rank %u (%s) passed, and %s had not made this call: is it "
+		         "computing, or stopped?",
+		         work->context->rank, limit, rank_text(work->context, concern->rank, who));
 	} else if (work->kind == WORK_CALL && (concern->rank = find_unreached(work->group)) != NO_RANK) {
-		clip(concern->text, sizeof(concern->text), "the deadline of rank %u (%s) passed: %s", work->context->rank, limit,
-		     rank_unreached_text(work->context, unreachable_find(&work->context->opening.unreached, concern->rank), text));
+		clip(concern->text, sizeof(concern->text), "the deadline of rank %u (%s) passed: %s", work->context->rank,
+		     limit,
+		     rank_unreached_text(work->context, unreachable_find(&work->context->opening.unreached, concern->rank),
+		                         text));
 	} else if (work->kind == WORK_CALL) {
-		snprintf(concern->text, sizeof(concern->text), "the deadline of rank %u (%s) passed", work->context->rank, limit);
+		snprintf(concern->text, sizeof(concern->text), "the deadline of rank %u (%s) passed", work->context->rank,
+		         limit);
 	} else if (p2p_give_up(work, concern->text)) {
 		concern->what = CONCERN_GIVEN_UP;
 		concern->work = work;
@@ -446,8 +458,9 @@ static bool has_other_on_small(const struct work *work, struct concern *concern)
 }
 
 /*
- * Members are asked about the oldest call of a group alone: who has not made that has not made those after it either, and hundreds may be under way. Of those with
- * keys the oldest is as good as any. On the small and on lanes one each: what is on the small here may be on lanes elsewhere. With the lock held.
+ * Members are asked about the oldest call of a group alone: a rank that has not made that has not made those after it
+ * either, and hundreds may be under way. Of those with keys the oldest is as good as any. On the small path and on
+ * lanes one each: a call on the small path here may be on lanes elsewhere. With the lock held.
  */
 static bool is_oldest(const struct work *work)
 {
@@ -464,10 +477,12 @@ static struct concern look_at(struct work *work, uint64_t now)
 {
 	const struct rank *context = work->context;
 	struct comm *group = work->group;
-	struct concern concern = {.group = group, .rank = NO_RANK, .note = work->note, .on_lanes = work->shm_small_rounds == 0};
+	struct concern concern = {
+		.group = group, .rank = NO_RANK, .note = work->note, .on_lanes = work->shm_small_rounds == 0};
 	uint64_t patience = rank_patience_ns(context);
-	bool may_ask = (work->note.flags & CALL_LETTER) == 0 && group->size > 1 && has_passed(patience, work->time.asked_ns, now) &&
-	               has_passed(comm_ask_after(group, work->time.deadline_ns - work->time.started_ns), work->time.started_ns, now);
+	bool may_ask =
+		(work->note.flags & CALL_LETTER) == 0 && group->size > 1 && has_passed(patience, work->time.asked_ns, now) &&
+		has_passed(comm_ask_after(group, work->time.deadline_ns - work->time.started_ns), work->time.started_ns, now);
 	bool asks = may_ask && is_oldest(work);
 
 	if (atomic_load(&group->fail.status) != ESP_OK)
@@ -513,7 +528,8 @@ static void act(struct rank *context, const struct concern *concern)
 			comm_fail_by_leave(group, rank);
 		break;
 	case CONCERN_ASK:
-		comm_ask(group, concern->on_lanes ? find_waited_for(context, group, false) : NO_RANK, concern->turn, &concern->note);
+		comm_ask(group, concern->on_lanes ? find_waited_for(context, group, false) : NO_RANK, concern->turn,
+		         &concern->note);
 		break;
 	case CONCERN_MISMATCH:
 		comm_mismatch(group, context->rank, &concern->note, rank, &concern->other);
@@ -538,7 +554,7 @@ static void on_tick(void *argument, uint64_t now)
 			concern = look_at(work, now);
 		if (concern.what != CONCERN_NONE)
 			comm_visit(concern.group);
-		else if (!context->comms.live) { /* under the lock: whoever comes next asks for it anew */
+		else if (!context->comms.live) { /* under the lock: the next call asks for it anew */
 			atomic_store(&context->member.ticking, false);
 			control_tick(context->control, false);
 		}
@@ -554,8 +570,8 @@ static void on_tick(void *argument, uint64_t now)
 
 static uint64_t on_turn(void *argument, uint64_t now)
 {
-	uint64_t dues[] = {membership_turn(argument, now), shrink_turn(argument, now), rank_look_at_elder(argument, now),
-	                   failover_turn(argument, now)};
+	uint64_t dues[] = {membership_turn(argument, now), shrink_turn(argument, now),
+	                   rank_check_grow_parent(argument, now), failover_turn(argument, now)};
 	uint64_t next = UINT64_MAX;
 
 	for (unsigned i = 0; i < sizeof(dues) / sizeof(dues[0]); i++)
@@ -589,7 +605,7 @@ static const struct control_rail_events rail_events = {
 
 static const struct control_fd_events fd_events = {
 	.neighbour = on_neighbour,
-	.left = on_shelved,
+	.left = on_exchanged,
 };
 
 static const struct control_peer_events peer_events = {
@@ -603,7 +619,7 @@ static const struct control_peer_events peer_events = {
 };
 
 static const struct control_joiner_events joiner_events = {
-	.lost = grow_parent_newcomers_lost,
+	.lost = grow_parent_joiners_lost,
 	.explain = on_joiner_refused,
 };
 

@@ -1,6 +1,4 @@
-/*
- * rank_events.h - what the control tells a context, and what the context makes of it.
- */
+/* rank_events.h - events of the control, and how a rank acts on them. */
 #ifndef RANK_RANK_EVENTS_H
 #define RANK_RANK_EVENTS_H
 

@@ -1,6 +1,4 @@
-/*
- * rank_info.c - what a context can be asked.
- */
+/* rank_info.c - queries about a rank. */
 #include <string.h>
 #include <strings.h>
 

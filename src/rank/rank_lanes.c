@@ -19,8 +19,8 @@ static void on_done(void *argument, uint32_t lane, const struct exec_done *done)
 	struct work_part *part = done->cookie;
 
 	if (tracer_has_detail(rank->mod.tracer))
-		tracer_add_lane(rank->mod.tracer, lane, call_operation(&part->work->note), part->work->time.launched_ns, clock_now_ns(),
-		                RECORD_NONE, RECORD_NO_CHUNK);
+		tracer_add_lane(rank->mod.tracer, lane, call_operation(&part->work->note), part->work->time.launched_ns,
+		                clock_now_ns(), RECORD_NONE, RECORD_NO_CHUNK);
 	work_part_done(part, done->status);
 }
 
@@ -60,23 +60,29 @@ static const struct progress_events events = {
 /* ---- opening ---- */
 
 /* Shared memory first: it tells peers what was consumed when it is polled. */
-static uint32_t choose_ports(const struct rank *rank, const struct shm_options *options, struct progress_port_config *out)
+static uint32_t choose_ports(const struct rank *rank, const struct shm_options *options,
+                             struct progress_port_config *out)
 {
 	uint32_t count = 0;
 
 	if (rank->near.local_count > 1)
-		out[count++] = (struct progress_port_config){.ops = &shm_ops, .options = options, .option_bytes = sizeof(*options)};
+		out[count++] =
+			(struct progress_port_config){.ops = &shm_ops, .options = options, .option_bytes = sizeof(*options)};
 	if (rank->size > rank->near.local_count)
 		out[count++] = (struct progress_port_config){.ops = &tcp_ops, .resumes = rank_resumes(rank)};
 	return count;
 }
 
-/* Callers choose a core if ranks of this host are reached by sockets: through memory the small path decides which rank yields to which. */
+/*
+ * Callers choose a core if ranks of this host are reached by sockets: through memory the small path decides which rank
+ * yields to which.
+ */
 static bool keeps_core(const struct rank *rank)
 {
 	const struct roster *roster = &rank->roster;
 
-	return rank->conf.core_affinity && rank->host.crowded && rank->near.local_count < roster->host_ranks[roster->host_of[rank->rank]];
+	return rank->conf.core_affinity && rank->host.crowded &&
+	       rank->near.local_count < roster->host_ranks[roster->host_of[rank->rank]];
 }
 
 enum esp_status rank_lanes_open(struct rank *rank, struct failure *failure)

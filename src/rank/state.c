@@ -24,11 +24,13 @@ const char *rank_text(const struct rank *context, uint32_t rank, char text[RANK_
 	return text;
 }
 
-const char *rank_unreached_text(const struct rank *context, const struct unreachable *unreached, char text[CONTROL_TEXT])
+const char *rank_unreached_text(const struct rank *context, const struct unreachable *unreached,
+                                char text[CONTROL_TEXT])
 {
 	char by[RANK_TEXT], who[RANK_TEXT];
 
-	return unreachable_text(unreached, rank_text(context, context->rank, by), rank_text(context, unreached->rank, who), text);
+	return unreachable_text(unreached, rank_text(context, context->rank, by), rank_text(context, unreached->rank, who),
+	                        text);
 }
 
 uint64_t rank_chunk_bytes(const struct rank *context)
@@ -39,11 +41,14 @@ uint64_t rank_chunk_bytes(const struct rank *context)
 /* With many ranks on the host smaller ones: each of them needs two, and more are better. */
 uint32_t rank_slot_bytes(const struct rank *context)
 {
-	uint64_t fair = context->conf.buffer_bytes / context->lanes / context->near.local_count / FAIR_SLOTS / PLAN_CACHE_CHUNK * PLAN_CACHE_CHUNK;
+	uint64_t fair = context->conf.buffer_bytes / context->lanes / context->near.local_count / FAIR_SLOTS /
+	                PLAN_CACHE_CHUNK * PLAN_CACHE_CHUNK;
 
 	if (context->conf.chunk_bytes)
 		return (uint32_t)context->conf.chunk_bytes;
-	return fair < PLAN_CACHE_CHUNK ? PLAN_CACHE_CHUNK : fair < PLAN_CACHE_CHUNK_MOST ? (uint32_t)fair : PLAN_CACHE_CHUNK_MOST;
+	return fair < PLAN_CACHE_CHUNK        ? PLAN_CACHE_CHUNK
+	       : fair < PLAN_CACHE_CHUNK_MOST ? (uint32_t)fair
+	                                      : PLAN_CACHE_CHUNK_MOST;
 }
 
 void rank_wait(struct rank *context, uint64_t until_ns)
@@ -61,17 +66,19 @@ static uint64_t least(uint64_t a, uint64_t b)
 }
 
 /*
- * It comes at once, but for a machine that is busy. Who is late waits for it, and then as long again for the others to hear of the end: both
- * together take less than a second, and of a call that lets others in no more than it keeps for the vote afterwards (grow_time.c).
+ * It comes at once, unless the machine is busy. A late rank waits for it, and then as long again for the others to hear
+ * of the end: both together take less than a second, and of a call that lets joiners in no more than it keeps for the
+ * vote afterwards (grow_time.c).
  */
 uint64_t rank_word_ns(const struct rank *context)
 {
-	uint64_t word = least(rank_patience_ns(context), context->opening.word_most_ns ? context->opening.word_most_ns : WORD_MOST);
+	uint64_t word =
+		least(rank_patience_ns(context), context->opening.word_most_ns ? context->opening.word_most_ns : WORD_MOST);
 
 	return context->join.kin > 0 ? least(word, (context->join.deadline_ns - context->opening.began_ns) / 16) : word;
 }
 
-/* Word of a group is passed on once, by those who are not in it too. */
+/* A message about a group is passed on once, by ranks that are not in it too. */
 bool rank_is_news(struct rank *context, const struct control_msg *msg)
 {
 	bool is_absence = msg->type == CONTROL_ABSENT; /* there may be others */
@@ -95,15 +102,15 @@ void rank_watch(struct rank *context)
 		control_tick(context->control, true);
 }
 
-/* What began after somebody looked at the clock has taken no time. */
+/* A wait that began after the clock was read has taken no time. */
 static bool has_passed(uint64_t patience_ns, uint64_t since_ns, uint64_t now)
 {
 	return now > since_ns && now - since_ns >= patience_ns;
 }
 
 /*
- * What a rank sent before it left may still be on its way. And who left without a clue is not to blame: it has asked the others for
- * whom it waits, and their answer comes first.
+ * Data that a rank sent before it left may still be on its way. And a rank that left without a clue is not to blame: it
+ * has asked the others which rank it waits for, and their answer comes first.
  */
 bool rank_is_leave_over(const struct rank *context, uint64_t now)
 {

@@ -10,9 +10,9 @@
  *           +- opening    connecting to the other ranks, until rank_open() is over
  *           +- recorder, dump, tracer, bandwidth, failover, blackhole, placement: modules of their own, by pointer
  *
- * rank->lock guards comms, fates and opening. It is held for some dozen instructions at a time, never while data moves; under
- * it only locks that are leaves are taken: progress, the recorder, the tracer. Fields above `lock` do not change once the rank
- * is open, unless they say otherwise.
+ * rank->lock guards comms, fates and opening. It is held for some dozen instructions at a time, never while data moves;
+ * under it only locks that are leaves are taken: progress, the recorder, the tracer. Fields above `lock` do not change
+ * once the rank is open, unless they say otherwise.
  */
 #ifndef RANK_STATE_H
 #define RANK_STATE_H
@@ -107,7 +107,7 @@ struct rank_opening {
 	uint32_t neighbours_missing, controls_missing;
 	bool *has_met;          /* by rank: a control connection with it stands                       */
 	bool *has_reached;      /* by rank: this rank has dialled it, and it answered                  */
-	bool *has_shelved;      /* by rank: its descriptors are here, if this is the first rank of the host */
+	bool *has_exchanged;      /* by rank: its descriptors are here, if this is the first rank of the host */
 	struct unreachable_list unreached;
 	bool have_all_met;
 	bool found_ended;       /* the rank of `failure`: nothing listens where it should              */
@@ -188,7 +188,9 @@ static inline bool rank_is_forked(const struct rank *context)
 	return atomic_load_explicit(context->host.alive, memory_order_relaxed) == 0;
 }
 
-/* The liveness interval: the longest silence of a living rank. Every wait without a setting of its own is a part of it. */
+/*
+ * The liveness interval: the longest silence of a living rank. Every wait without a setting of its own is a part of it.
+ */
 static inline uint64_t rank_interval_ns(const struct rank *context)
 {
 	return context->conf.liveness_ms * NS_PER_MS;
@@ -199,10 +201,16 @@ static inline uint64_t rank_patience_ns(const struct rank *context)
 	return rank_interval_ns(context) / 10;
 }
 
-/* While opening, or with the lock held: how long the others take to name a missing rank once they are asked. A part of patience. */
+/*
+ * While opening, or with the lock held: how long the others take to name a missing rank once they are asked. A part of
+ * patience.
+ */
 uint64_t rank_word_ns(const struct rank *context);
 
-/* Can data connections be replaced? Then the lower one of two ranks makes them, and sent bytes are kept until they have arrived. */
+/*
+ * Can data connections be replaced? Then the lower one of two ranks makes them, and sent bytes are kept until they have
+ * arrived.
+ */
 static inline bool rank_resumes(const struct rank *context)
 {
 	return context->rails.count > 1 || context->conf.resume;
@@ -226,7 +234,8 @@ void rank_cond_init(pthread_cond_t *cond);
 const char *rank_text(const struct rank *context, uint32_t rank, char text[RANK_TEXT]);
 
 /* With the lock held: as unreachable_text(). */
-const char *rank_unreached_text(const struct rank *context, const struct unreachable *unreached, char text[CONTROL_TEXT]);
+const char *rank_unreached_text(const struct rank *context, const struct unreachable *unreached,
+                                char text[CONTROL_TEXT]);
 
 /* True, once: this message has not been forwarded yet. For the control thread. */
 bool rank_is_news(struct rank *context, const struct control_msg *msg);
@@ -234,7 +243,10 @@ bool rank_is_news(struct rank *context, const struct control_msg *msg);
 /* Calls are unfinished: the control thread looks after deadlines and mismatches from now on. */
 void rank_watch(struct rank *context);
 
-/* With the lock held: has it left so long ago that what it sent before must have arrived? Counted from waits_since_ns at the earliest. */
+/*
+ * With the lock held: has it left so long ago that what it sent before must have arrived? Counted from waits_since_ns
+ * at the earliest.
+ */
 bool rank_has_left(const struct rank *context, uint32_t rank, uint64_t waits_since_ns, uint64_t now);
 /* The same of all ranks that have left. */
 bool rank_is_leave_over(const struct rank *context, uint64_t now);

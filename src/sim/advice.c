@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SLOW_MOST_GBPS 25 /* what the prices call the slow network */
+#define SLOW_MOST_GBPS 25 /* the slow network of the prices */
 
 /* ---- what a mechanism needs ---- */
 
@@ -17,7 +17,8 @@ static bool sums_in_switch(const struct mechanism *mechanism)
 
 static bool copies_in_switch(const struct mechanism *mechanism)
 {
-	return mechanism->uses_switch && ((mechanism->spread && strcmp(mechanism->spread, "switch-copy") == 0) || strcmp(mechanism->sum, "ring-switch") == 0);
+	return mechanism->uses_switch && ((mechanism->spread && strcmp(mechanism->spread, "switch-copy") == 0) ||
+	                                  strcmp(mechanism->sum, "ring-switch") == 0);
 }
 
 static void say_needs(struct advice_entry *entry, const struct advice_case *about)
@@ -40,10 +41,11 @@ static void say_needs(struct advice_entry *entry, const struct advice_case *abou
 		snprintf(entry->needs, sizeof entry->needs, "nothing but software");
 }
 
-/* How much it asks of whoever runs the cluster, where no price tells: changes in the network weigh most. */
+/* The work that it asks of a cluster's operator, where no price tells: changes in the network weigh most. */
 static int burden(const struct mechanism *mechanism)
 {
-	return 4 * sums_in_switch(mechanism) + 2 * copies_in_switch(mechanism) + (mechanism->spread != NULL || mechanism->uses_hubs);
+	return 4 * sums_in_switch(mechanism) + 2 * copies_in_switch(mechanism) +
+	       (mechanism->spread != NULL || mechanism->uses_hubs);
 }
 
 /* ---- money ---- */
@@ -65,7 +67,8 @@ static void say_cost(struct advice_entry *entry, const struct advice_case *about
 	                                      : 0;
 	entry->extra_cost = hosts + switches * (sums_in_switch(mechanism) ? prices->aggregation : 0) +
 	                    switches * (copies_in_switch(mechanism) ? prices->multicast : 0);
-	entry->cost = about->workers * (prices->scenarios[0].worker + prices->gpus * prices->scenarios[0].gpu + share) + entry->extra_cost;
+	entry->cost = about->workers * (prices->scenarios[0].worker + prices->gpus * prices->scenarios[0].gpu + share) +
+	              entry->extra_cost;
 	entry->per_1000 = about->workers * (double)about->batch / entry->iteration_s / (entry->cost / 1000);
 }
 
@@ -93,20 +96,20 @@ static bool is_compute_bound(const struct advice_entry *entry, const struct advi
 	return entry->iteration_s <= (1 + ADVICE_TIE) * about->compute_s;
 }
 
-/* What a link carries: both ways where one follows the other, otherwise the busier one. */
+/* The load of a link: both ways where one follows the other, otherwise the busier one. */
 static int say_load(const struct train_link *link, char *text, size_t room)
 {
 	char name[LINK_TEXT];
 	bool is_out = link->out_s >= link->in_s;
 	whose(link, name);
 	if (!link->in_turn)
-		return snprintf(text, room, "%s %s %.4g GB: %.4g s", name, is_out ? "sends" : "takes in", (double)(is_out ? link->out_bytes : link->in_bytes) / 1e9,
-		                is_out ? link->out_s : link->in_s);
+		return snprintf(text, room, "%s %s %.4g GB: %.4g s", name, is_out ? "sends" : "takes in",
+		                (double)(is_out ? link->out_bytes : link->in_bytes) / 1e9, is_out ? link->out_s : link->in_s);
 	if (link->kind == TRAIN_WORKER)
-		return snprintf(text, room, "%s takes in %.4g GB (%.4g s) and then sends %.4g GB (%.4g s)", name, (double)link->in_bytes / 1e9, link->in_s,
-		                (double)link->out_bytes / 1e9, link->out_s);
-	return snprintf(text, room, "%s sends %.4g GB (%.4g s) and then takes in %.4g GB (%.4g s)", name, (double)link->out_bytes / 1e9, link->out_s,
-	                (double)link->in_bytes / 1e9, link->in_s);
+		return snprintf(text, room, "%s takes in %.4g GB (%.4g s) and then sends %.4g GB (%.4g s)", name,
+		                (double)link->in_bytes / 1e9, link->in_s, (double)link->out_bytes / 1e9, link->out_s);
+	return snprintf(text, room, "%s sends %.4g GB (%.4g s) and then takes in %.4g GB (%.4g s)", name,
+	                (double)link->out_bytes / 1e9, link->out_s, (double)link->in_bytes / 1e9, link->in_s);
 }
 
 static void say_reason(struct advice_entry *entry, const struct advice_case *about)
@@ -114,18 +117,23 @@ static void say_reason(struct advice_entry *entry, const struct advice_case *abo
 	char name[LINK_TEXT];
 	double busy = train_link_busy_s(&entry->busiest), over = entry->iteration_s - about->compute_s, rest = over - busy;
 	if (is_compute_bound(entry, about)) {
-		snprintf(entry->reason, sizeof entry->reason, "computing takes %.4g s of it; the network hides behind that", about->compute_s);
+		snprintf(entry->reason, sizeof entry->reason, "computing takes %.4g s of it; the network hides behind that",
+		         about->compute_s);
 		return;
 	}
 	if (busy < 0.5 * over) {
-		snprintf(entry->reason, sizeof entry->reason, "no link is busy for most of it (%s for %.4g s): messages wait for one another; computing takes %.4g s",
-		         whose(&entry->busiest, name), busy, about->compute_s);
+		snprintf(
+			entry->reason, sizeof entry->reason,
+			"no link is busy for most of it (%s for %.4g s): messages wait for one another; computing takes %.4g s",
+			whose(&entry->busiest, name), busy, about->compute_s);
 		return;
 	}
 	size_t used = (size_t)say_load(&entry->busiest, entry->reason, sizeof entry->reason);
-	used += (size_t)snprintf(entry->reason + used, sizeof entry->reason - used, "; computing takes %.4g s", about->compute_s);
+	used += (size_t)snprintf(entry->reason + used, sizeof entry->reason - used, "; computing takes %.4g s",
+	                         about->compute_s);
 	if (rest > 0.1 * entry->iteration_s && used < sizeof entry->reason)
-		snprintf(entry->reason + used, sizeof entry->reason - used, ", and for %.4g s messages wait for one another", rest);
+		snprintf(entry->reason + used, sizeof entry->reason - used, ", and for %.4g s messages wait for one another",
+		         rest);
 }
 
 /* Why it is behind the best: what that one is spared. */
@@ -134,9 +142,11 @@ static void say_against(struct advice_entry *entry, const struct advice_entry *b
 	size_t used = strlen(entry->reason);
 	char name[LINK_TEXT];
 	if (is_compute_bound(best, about))
-		snprintf(entry->reason + used, sizeof entry->reason - used, "; with %s the network hides behind computing", best->mechanism->name);
+		snprintf(entry->reason + used, sizeof entry->reason - used, "; with %s the network hides behind computing",
+		         best->mechanism->name);
 	else
-		snprintf(entry->reason + used, sizeof entry->reason - used, "; with %s no link is busy for longer than %.4g s (%s)", best->mechanism->name,
+		snprintf(entry->reason + used, sizeof entry->reason - used,
+		         "; with %s no link is busy for longer than %.4g s (%s)", best->mechanism->name,
 		         train_link_busy_s(&best->busiest), whose(&best->busiest, name));
 }
 
@@ -168,7 +178,7 @@ static int by_burden(const void *a, const void *b)
 	return x->burden != y->burden ? x->burden - y->burden : by_score(a, b);
 }
 
-/* Those within a tie of the best that is left, the least needy first; then on with the rest. */
+/* Mechanisms within a tie of the best that is left, the least needy first; then on with the rest. */
 static void sort_ties(struct scored *list, size_t count)
 {
 	for (size_t from = 0, to; from < count; from = to) {
@@ -180,7 +190,8 @@ static void sort_ties(struct scored *list, size_t count)
 	}
 }
 
-enum esp_status advice_rank(struct advice_entry *entries, size_t count, const struct advice_case *about, struct error *err)
+enum esp_status advice_rank(struct advice_entry *entries, size_t count, const struct advice_case *about,
+                            struct error *err)
 {
 	struct scored *list = calloc(count + 1, sizeof(*list));
 	if (!list)
@@ -191,7 +202,8 @@ enum esp_status advice_rank(struct advice_entry *entries, size_t count, const st
 		say_reason(entry, about);
 		if (about->prices)
 			say_cost(entry, about);
-		list[i] = (struct scored){*entry, score(entry, about), about->prices ? entry->extra_cost : 0, burden(entry->mechanism)};
+		list[i] = (struct scored){*entry, score(entry, about), about->prices ? entry->extra_cost : 0,
+		                          burden(entry->mechanism)};
 		if (!(list[i].score > 0)) {
 			free(list);
 			return error_set(err, ESP_EINVAL, "with these prices and times nothing can be compared");
@@ -222,16 +234,18 @@ const char *advice_summary(const struct advice_entry *entries, size_t count, cha
 {
 	const struct advice_entry *best = &entries[0], *next = NULL, *other = NULL;
 	text[0] = '\0';
-	add(text, "Use %s: %.4g s an iteration. It needs %s; %s.", best->mechanism->name, best->iteration_s, best->needs, best->reason);
+	add(text, "Use %s: %.4g s an iteration. It needs %s; %s.", best->mechanism->name, best->iteration_s, best->needs,
+	    best->reason);
 	/* The first that is no tie. */
 	for (size_t i = 1; i < count && !next; i++)
 		next = entries[i].is_tie ? NULL : &entries[i];
 	if (next)
 		add(text, " The next best, %s, takes %.4g s: %s.", next->mechanism->name, next->iteration_s, next->reason);
-	/* What would change the network, if this one does not. */
+	/* The best that would change the network, if this one does not. */
 	for (size_t i = 1; i < count && burden(best->mechanism) < 2 && !other; i++)
 		other = burden(entries[i].mechanism) >= 2 ? &entries[i] : NULL;
 	if (other)
-		add(text, " The best that changes the network is %s, at %.4g s: not worth %s.", other->mechanism->name, other->iteration_s, other->needs);
+		add(text, " The best that changes the network is %s, at %.4g s: not worth %s.", other->mechanism->name,
+		    other->iteration_s, other->needs);
 	return text;
 }

@@ -1,8 +1,10 @@
 /*
- * advice.h - which mechanism for a model and a cluster, and why: ranks what has been simulated, and puts it into words.
+ * advice.h - which mechanism for a model and a cluster, and why: ranks simulated mechanisms, and gives the reasons in
+ * words.
  *
- * Times within a few percent of each other are ties: then what needs less comes first. What bounds a mechanism is read off the run itself, from
- * the link that was busy for the longest and the time that computing takes; nothing is known of a mechanism but what it needs.
+ * Times within a few percent of each other are ties: then the mechanism that needs less comes first. The bound of a
+ * mechanism is read off the run itself, from the link that was busy for the longest and the time that computing takes;
+ * nothing is known of a mechanism but its needs.
  *
  * Pure.
  */
@@ -12,7 +14,7 @@
 #include "sim/money.h"
 #include "sim/train.h"
 
-#define ADVICE_TIE 0.04 /* what the network operators' paper counts as equal, too */
+#define ADVICE_TIE 0.04 /* times that the network operators' paper counts as equal, too */
 #define ADVICE_TEXT 384
 
 struct advice_entry {
@@ -25,7 +27,8 @@ struct advice_entry {
 	double per_1000;     /* samples per second for 1000 of the currency */
 	bool is_tie;         /* with the one before it: as good within ADVICE_TIE, but needs more or as much */
 	char needs[ADVICE_TEXT];
-	char reason[ADVICE_TEXT]; /* what it waits for, and, if it is worse than the best, what that one does not wait for */
+	/* the wait that bounds it, and, if it is worse than the best, the wait that the best avoids */
+	char reason[ADVICE_TEXT];
 };
 
 struct advice_case {
@@ -39,7 +42,8 @@ struct advice_case {
 };
 
 /* Sorts the entries, the best one first, and fills them in. ESP_EINVAL: with these prices nothing can be compared. */
-ESP_CHECKED enum esp_status advice_rank(struct advice_entry *entries, size_t count, const struct advice_case *about, struct error *err);
+ESP_CHECKED enum esp_status advice_rank(struct advice_entry *entries, size_t count, const struct advice_case *about,
+                                        struct error *err);
 
 /* The whole in a few sentences; count > 0. */
 #define ADVICE_SUMMARY 1536

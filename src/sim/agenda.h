@@ -1,13 +1,12 @@
 /*
- * agenda.h - virtual time: what is to happen when.
+ * agenda.h - virtual time: which event happens when.
  *
- * Time is a double, in seconds from the start of the run. Compute times are measured in seconds and
- * transfer times are quotients of bytes and rates, so nothing is rounded twice and nothing overflows;
- * after a year of virtual time the resolution is still four nanoseconds, after an hour half a picosecond.
- * The folder is compiled without contraction of floating-point operations: one run has the same
- * bits on every machine with IEEE doubles.
+ * Time is a double, in seconds from the start of the run. Compute times are measured in seconds and transfer times are
+ * quotients of bytes and rates, so nothing is rounded twice and nothing overflows; after a year of virtual time the
+ * resolution is still four nanoseconds, after an hour half a picosecond. The folder is compiled without contraction of
+ * floating-point operations: one run has the same bits on every machine with IEEE doubles.
  *
- * What is due at the same time happens in the order in which it was put down. One thread.
+ * Events that are due at the same time happen in the order in which they were put down. One thread.
  */
 #ifndef SIM_AGENDA_H
 #define SIM_AGENDA_H
@@ -20,12 +19,15 @@
 
 typedef void agenda_fn(void *user);
 
-/* The bits of a time that is not negative, which are in the order of times, and behind them a number: compared at once. */
+/*
+ * The bits of a time that is not negative, which are in the order of times, and behind them a number: compared at once.
+ */
 __extension__ typedef unsigned __int128 agenda_key;
 
 /*
- * Entries of one time that were put down one after the other, with none of another time in between, are a *moment*: one place in
- * the heap for all of them. What happens to many nodes at once, such as the messages of a round, is a moment or a few.
+ * Entries of one time that were put down one after the other, with none of another time in between, are a *moment*: one
+ * place in the heap for all of them. Events of many nodes at once, such as the messages of a round, are a moment or a
+ * few.
  */
 struct agenda_entry {
 	agenda_key key; /* of the first of a moment that waits in a queue */
@@ -36,8 +38,8 @@ struct agenda_entry {
 };
 
 /*
- * Moments that come one after the other, such as those at which messages have passed a link. Only the first of them has a
- * place in the heap, which stays small then, however much is under way. Zeroed is empty.
+ * Moments that come one after the other, such as those at which messages have passed a link. Only the first of them has
+ * a place in the heap, which stays small then, however much is under way. Zeroed is empty.
  */
 struct agenda_queue {
 	struct agenda_entry *first, *last; /* of those that wait behind the one in the heap */
@@ -62,7 +64,7 @@ struct agenda {
 	double newest_at;
 	struct agenda_entry *free;
 	struct agenda_slab *slabs;
-	struct agenda_entry *last_first, *last_newest; /* what waits for the end of this instant, in order */
+	struct agenda_entry *last_first, *last_newest; /* entries that wait for the end of this instant, in order */
 	uint64_t happened; /* entries that were called */
 	bool failed;   /* an entry was lost for want of memory */
 };
@@ -72,16 +74,22 @@ void agenda_fini(struct agenda *agenda);
 
 /* Calls at that time, which is not before now. */
 void agenda_at(struct agenda *agenda, double at, agenda_fn *call, void *user);
-/* The same, in the same order among all others; cheaper where times in the queue do not fall. The queue stays where it is. */
+/*
+ * The same, in the same order among all others; cheaper where times in the queue do not fall. The queue stays where it
+ * is.
+ */
 void agenda_at_queue(struct agenda *agenda, struct agenda_queue *queue, double at, agenda_fn *call, void *user);
 
 /*
- * Calls when everything else that is due now has happened, but before time goes on: for work that is
- * done once for many changes. What it puts down for now happens before the next of these.
+ * Calls when everything else that is due now has happened, but before time goes on: for work that is done once for many
+ * changes. Events that it puts down for now happen before the next of these.
  */
 void agenda_at_last(struct agenda *agenda, agenda_fn *call, void *user);
 
-/* Lets everything happen that is due up to that time (INFINITY: all), and sets now to it unless it is INFINITY. ESP_ENOMEM. */
+/*
+ * Lets everything happen that is due up to that time (INFINITY: all), and sets now to it unless it is INFINITY.
+ * ESP_ENOMEM.
+ */
 ESP_CHECKED enum esp_status agenda_run(struct agenda *agenda, double until, struct error *err);
 
 #endif

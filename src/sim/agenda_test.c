@@ -42,7 +42,8 @@ static void test_order(uint64_t seed)
 	CHECK(agenda_run(&agenda, INFINITY, NULL) == ESP_OK);
 	CHECK(seen_count == MOST);
 	for (uint32_t i = 1; i < MOST; i++)
-		CHECK(seen[i - 1]->at < seen[i]->at || (seen[i - 1]->at == seen[i]->at && seen[i - 1]->number < seen[i]->number));
+		CHECK(seen[i - 1]->at < seen[i]->at ||
+		      (seen[i - 1]->at == seen[i]->at && seen[i - 1]->number < seen[i]->number));
 	agenda_fini(&agenda);
 }
 
@@ -88,7 +89,9 @@ static void say_b(void *user)
 	say('b');
 }
 
-/* The end of the instant is after all that is due now, and what it puts down for now comes before the next of its kind. */
+/*
+ * The end of the instant is after all that is due now, and what it puts down for now comes before the next of its kind.
+ */
 static void test_last(void)
 {
 	agenda_at(&shared, 1, say_a, NULL);

@@ -22,13 +22,15 @@ void cluster_fail(struct cluster *cluster, enum esp_status status, const char *w
 	         seat->node, seat->stream, what, (int)status);
 }
 
-/* What a plan asks for and an executor has no room for, as the caller can change: another size, or another mechanism. */
+/* A demand of a plan that an executor has no room for, as the caller can change: another size, or another mechanism. */
 static void fail_by_size(struct cluster *cluster)
 {
 	if (cluster->has_failed)
 		return;
 	cluster->has_failed = true;
-	(void)error_set(&cluster->failure, ESP_EINVAL, "a message would have more than %u bytes: use smaller chunks, or more messages of a parameter", SLOT_BYTES);
+	(void)error_set(&cluster->failure, ESP_EINVAL,
+	                "a message would have more than %u bytes: use smaller chunks, or more messages of a parameter",
+	                SLOT_BYTES);
 }
 
 struct exec *seat_exec(struct cluster *cluster, struct seat *seat)
@@ -67,7 +69,7 @@ static void settle(struct cluster *cluster, struct seat *seat)
 	}
 }
 
-/* One after the other, whoever stirs whom meanwhile: what is called back may start calls. */
+/* One after the other, whichever stirs another meanwhile: the functions that are called may start calls. */
 void cluster_stir(struct cluster *cluster, struct seat *seat)
 {
 	if (!cluster->is_settling && !exec_has_news(seat->exec))
@@ -264,7 +266,8 @@ enum esp_status cluster_quiet(const struct cluster *cluster, struct error *err)
 			if (wait.sends || wait.peer == PLAN_NONE)
 				return error_set(err, ESP_ESTATE, "node %u has not got rid of its messages of call %llu, chunk %llu",
 				                 stream->seats[i].node, (unsigned long long)wait.call, (unsigned long long)wait.chunk);
-			return error_set(err, ESP_ESTATE, "node %u waits for node %u in call %llu of stream %u, chunk %llu, for ever",
+			return error_set(err, ESP_ESTATE,
+			                 "node %u waits for node %u in call %llu of stream %u, chunk %llu, for ever",
 			                 stream->seats[i].node, stream->seats[wait.peer].node, (unsigned long long)wait.call, s,
 			                 (unsigned long long)wait.chunk);
 		}

@@ -2,24 +2,25 @@
  * cluster.h - many nodes in virtual time: Espalier's executors on a modelled network.
  *
  * A node is a worker, a server or a switch of a plan; it is placed on a vertex of the topology. A *stream* is one
- * executor (engine/exec.h, dry) on each of its members, as in a job: calls are started in the same order on
- * all members, each member at a time of its own. What is computed, who waits for whom and which message follows
- * which comes from the plan and the executor alone; this file moves messages and calls back.
+ * executor (engine/exec.h, dry) on each of its members, as in a job: calls are started in the same order on all
+ * members, each member at a time of its own. Computed values, waits and the order of messages come from the plan and
+ * the executor alone; this file moves messages and calls back.
  *
  *     struct agenda agenda = {0};
- *     cluster_open(&(struct cluster_config){.agenda = &agenda, .topology = topology, .place = place, .nodes = n}, &cluster, err);
+ *     struct cluster_config config = {.agenda = &agenda, .topology = topology, .place = place, .nodes = n};
+ *     cluster_open(&config, &cluster, err);
  *     stream = cluster_stream(cluster, NULL, n, err);
  *     cluster_start_all(cluster, stream, plan, cookie, err);
  *     agenda_run(&agenda, INFINITY, err);     done() is called for each member
  *
- * Acknowledgements (credits) take the delay of the path and no bandwidth: in a job they ride on messages or
- * are frames of 32 bytes, one for half a window of messages.
+ * Acknowledgements (credits) take the delay of the path and no bandwidth: in a job they ride on messages or are frames
+ * of 32 bytes, one for half a window of messages.
  *
- * A node on a switch is the plan's virtual node. It works at line rate: its messages are not ordered by a NIC but
- * queue at the links that they take. By default it passes on what it only copies (recv=, multicast) as
- * it comes in, and sums (recv+) when all of it is there: store and forward per message. With cut_through_sums
- * it also adds as data streams in: a sum begins to leave when the first bytes of all its terms are there, and its
- * last byte is not there before the last of theirs.
+ * A node on a switch is the plan's virtual node. It works at line rate: its messages are not ordered by a NIC but queue
+ * at the links that they take. By default it passes on data that it only copies (recv=, multicast) as it comes in, and
+ * sums (recv+) when all of it is there: store and forward per message. With cut_through_sums it also adds as data
+ * streams in: a sum begins to leave when the first bytes of all its terms are there, and its last byte is not there
+ * before the last of theirs.
  */
 #ifndef SIM_CLUSTER_H
 #define SIM_CLUSTER_H
@@ -29,9 +30,21 @@
 
 /* In which order the messages of a host leave. */
 enum cluster_order {
-	CLUSTER_SHARED, /* each pair of nodes has a connection that sends one message after the other, oldest chunk first; the connections share the link (FLUID only) */
-	CLUSTER_SHARED_READY, /* the same, but a connection sends in the order in which messages became ready: what several streams have for it (FLUID only) */
-	CLUSTER_READY,  /* one message at a time per NIC, in the order in which they became ready, on whichever stream; with a star that is round-robin over the peers */
+	/*
+	 * each pair of nodes has a connection that sends one message after the other, oldest chunk first; the connections
+	 * share the link (FLUID only)
+	 */
+	CLUSTER_SHARED,
+	/*
+	 * the same, but a connection sends in the order in which messages became ready: what several streams have for it
+	 * (FLUID only)
+	 */
+	CLUSTER_SHARED_READY,
+	/*
+	 * one message at a time per NIC, in the order in which they became ready, on whichever stream; with a star that is
+	 * round-robin over the peers
+	 */
+	CLUSTER_READY,
 	CLUSTER_BLOCK,  /* one at a time, all that is ready for the node of the lowest number first */
 };
 
@@ -84,8 +97,9 @@ void cluster_set_order(struct cluster *cluster, uint32_t vertex, enum cluster_or
 uint32_t cluster_stream(struct cluster *cluster, const uint32_t *members, uint32_t count, struct error *err);
 
 /*
- * Starts a call on one member, now. The plan is borrowed until all members are done. A member that never starts it leaves the
- * others waiting: the agenda then runs dry without done() for them, and cluster_quiet() says who waits for whom.
+ * Starts a call on one member, now. The plan is borrowed until all members are done. A member that never starts it
+ * leaves the others waiting: the agenda then runs dry without done() for them, and cluster_quiet() says which node
+ * waits for which.
  */
 ESP_CHECKED enum esp_status cluster_start(struct cluster *cluster, uint32_t stream, uint32_t member,
                                           const struct plan *plan, void *cookie, struct error *err);
@@ -93,7 +107,10 @@ ESP_CHECKED enum esp_status cluster_start(struct cluster *cluster, uint32_t stre
 ESP_CHECKED enum esp_status cluster_start_all(struct cluster *cluster, uint32_t stream, const struct plan *plan,
                                               void *cookie, struct error *err);
 
-/* ESP_OK: every call that was started is done. Otherwise what the first unfinished one waits for, in err (ESP_ESTATE, or the executor's failure). */
+/*
+ * ESP_OK: every call that was started is done. Otherwise what the first unfinished one waits for, in err (ESP_ESTATE,
+ * or the executor's failure).
+ */
 ESP_CHECKED enum esp_status cluster_quiet(const struct cluster *cluster, struct error *err);
 
 struct network *cluster_network(struct cluster *cluster);

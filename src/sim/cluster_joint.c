@@ -2,8 +2,8 @@
  * cluster_joint.c - switches that pass a chunk on while it comes in.
  *
  * The executor at the switch is shown a message when its first byte comes, and what it makes of it begins to leave at
- * once. It makes it from several messages where it adds, and each of them ends in its own time; so what leaves is held at
- * its last byte until the last of theirs has come.
+ * once. It makes it from several messages where it adds, and each of them ends in its own time; so what leaves is held
+ * at its last byte until the last of theirs has come.
  *
  *     in   ├─────────────┤
  *     in        ├──────────────┤
@@ -55,7 +55,7 @@ bool joint_show(struct message *message)
 	struct exec *exec = seat_exec(cluster, message->to);
 	struct exec_chunk chunk;
 
-	/* What it does not know yet, and sums unless they are cut through, it gets when all is there. */
+	/* A chunk that it does not know yet, or a sum unless sums are cut through, is shown to it when all is there. */
 	if (!exec || !exec_chunk_in(exec, message->from->member, message->index, &chunk) ||
 	    (chunk.adds && !cluster->config.cut_through_sums))
 		return false;

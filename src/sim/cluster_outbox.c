@@ -1,8 +1,8 @@
 /*
- * cluster_outbox.c - what waits for a NIC or a connection, in the order in which it is to leave.
+ * cluster_outbox.c - messages that wait for a NIC or a connection, in the order in which they are to leave.
  *
- * Most messages come in that order already: those that are not before the last one stand in a line, and only the others are in a
- * pairing heap.
+ * Most messages come in that order already: those that are not before the last one stand in a line, and only the others
+ * are in a pairing heap.
  */
 #include <stdlib.h>
 

@@ -113,7 +113,7 @@ static void post(struct cluster *cluster, struct seat *from, struct seat *to, co
 	message->is_shown = false;
 	message->is_held = false;
 	message->holders = 1;
-	if (cluster->config.message || from->is_switch) { /* nobody else asks, and it is far from the processor */
+	if (cluster->config.message || from->is_switch) { /* no other code asks for it, and it is far from the processor */
 		struct exec_chunk chunk = exec_chunk_out(given);
 
 		message->chunk_id = chunk.id;
@@ -136,7 +136,7 @@ static void post(struct cluster *cluster, struct seat *from, struct seat *to, co
 
 /* ---- acknowledgements ---- */
 
-/* What is acknowledged is as fresh as when it comes: it never falls behind one that a message brought. */
+/* An acknowledgement is as fresh as when it comes: it never falls behind one that a message brought. */
 static void ack_arrived(void *user)
 {
 	struct message *ack = user;
@@ -228,10 +228,17 @@ static void tell(const struct message *message)
 	const struct cluster_config *config = &message->cluster->config;
 
 	if (config->message)
-		config->message(config->user, &(struct cluster_message){
-			.stream = message->from->stream, .from = message->from->node, .to = message->to->node,
-			.nic = message->nic, .bytes = message->bytes, .call = message->call, .chunk = message->chunk, .ready = message->ready,
-			.begun = message->begun, .left = message->left, .arrived = config->agenda->now});
+		config->message(config->user, &(struct cluster_message){.stream = message->from->stream,
+		                                                        .from = message->from->node,
+		                                                        .to = message->to->node,
+		                                                        .nic = message->nic,
+		                                                        .bytes = message->bytes,
+		                                                        .call = message->call,
+		                                                        .chunk = message->chunk,
+		                                                        .ready = message->ready,
+		                                                        .begun = message->begun,
+		                                                        .left = message->left,
+		                                                        .arrived = config->agenda->now});
 }
 
 void post_deliver(struct message *message)
@@ -311,7 +318,7 @@ static void arrive_late(void *user)
 	complete(user);
 }
 
-/* What it is made from has come: its last byte leaves now. */
+/* The messages that it is made from have come: its last byte leaves now. */
 void post_release(struct message *message)
 {
 	struct cluster *cluster = message->cluster;

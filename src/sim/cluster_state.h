@@ -1,7 +1,7 @@
 /*
- * cluster_state.h - what a cluster in virtual time is made of. Private to src/sim.
+ * cluster_state.h - the parts of a cluster in virtual time. Private to src/sim.
  *
- *     cluster ─┬─ streams ── seats: a member's executor
+ *     cluster ─┬─ streams ── each member's executor
  *              ├─ outboxes: messages that wait for a NIC, or for a connection
  *              └─ joints: chunks that a switch passes on while they come in
  */
@@ -28,7 +28,10 @@ struct stream {
 	uint32_t count;
 };
 
-/* A message, from when the executor gave it until it has been delivered. What is needed once it leaves is in the first cache line. */
+/*
+ * A message, from when the executor gave it until it has been delivered. Fields that are needed once it leaves are in
+ * the first cache line.
+ */
 struct message {
 	_Alignas(64) struct cluster *cluster;
 	struct seat *from, *to;
@@ -40,19 +43,19 @@ struct message {
 	bool has_chunk;         /* chunk_id is meaningful                                         */
 	bool is_shown;          /* shown_id is meaningful                                         */
 	bool is_held;           /* its last byte waits for those of what it is made from          */
-	uint8_t holders;        /* who still has it: the network, a late delivery                 */
+	uint8_t holders;        /* its users: the network, a late delivery */
 
 	uint64_t major, minor;  /* its turn in the outbox */
 	struct message *child;  /* in the outbox's heap   */
 	const void *chunk_id;   /* from a switch: the chunk whose joint it may have to wait for    */
 	const void *shown_id;   /* to a switch: the chunk that was shown it when its first byte came */
-	uint64_t call, chunk;         /* from a switch, or if somebody watches */
-	double ready, begun, left;    /* if somebody watches                   */
+	uint64_t call, chunk;         /* from a switch, or for a watcher */
+	double ready, begun, left;    /* for a watcher */
 };
 
 /* Messages that leave one at a time. */
 struct outbox {
-	struct message *first, *last; /* those that came in their turn, in a line by sibling */
+	struct message *first, *last; /* messages that came in their turn, in a line by sibling */
 	struct message *heap;         /* the others, by turn */
 	bool is_busy;
 	uint32_t from, to, nic; /* of a connection */
@@ -62,7 +65,7 @@ struct outbox {
 struct joint {
 	const void *chunk_id;
 	uint32_t open; /* messages of it that are still coming in */
-	struct message *held; /* those made from it whose last byte cannot leave before */
+	struct message *held; /* messages made from it whose last byte cannot leave before */
 	struct joint *next;
 };
 #define JOINT_BUCKETS 4096u
@@ -85,7 +88,7 @@ struct cluster {
 	uint32_t stream_count, stream_room;
 	struct seat *stirred_first, *stirred_last;
 	bool is_settling;
-	uint32_t *peers; /* while a seat is asked for its messages */
+	uint32_t *peers; /* while a member is asked for its messages */
 	uint32_t peer_room;
 
 	uint8_t *order;           /* of each vertex; enum cluster_order */
@@ -100,7 +103,7 @@ struct cluster {
 	struct joint *joint_free;
 };
 
-/* The executor of a seat, opened if it is not; NULL: it failed. cluster.c */
+/* The executor of a member, opened if it is not; NULL: it failed. cluster.c */
 struct exec *seat_exec(struct cluster *cluster, struct seat *seat);
 void cluster_fail(struct cluster *cluster, enum esp_status status, const char *what, const struct seat *seat);
 
@@ -109,7 +112,7 @@ void cluster_stir(struct cluster *cluster, struct seat *seat);
 
 /* Takes all messages that the executor has. cluster_post.c */
 void post_collect(struct cluster *cluster, struct seat *seat);
-/* What the network tells; the cookie is the message. */
+/* Events of the network; the cookie is the message. */
 void post_headed(void *user, void *cookie);
 void post_left(void *user, void *cookie);
 void post_arrived(void *user, void *cookie);

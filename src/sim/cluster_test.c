@@ -17,7 +17,7 @@
 #define RATE 1e9
 #define NODES_MOST 200u
 
-/* What to run, and what came of it. */
+/* A run and its outcome. */
 struct trial {
 	const char *planner;
 	struct plan_spec spec;
@@ -144,7 +144,8 @@ static struct trial allreduce(const char *planner, uint32_t workers, uint64_t by
 {
 	return (struct trial){
 		.planner = planner,
-		.spec = {.chunks = {.collective = PLAN_ALLREDUCE, .workers = workers, .bytes = bytes, .chunk_bytes = chunk_bytes}},
+		.spec =
+			{.chunks = {.collective = PLAN_ALLREDUCE, .workers = workers, .bytes = bytes, .chunk_bytes = chunk_bytes}},
 	};
 }
 
@@ -158,8 +159,9 @@ static void expect(const char *planner, enum network_model model, uint32_t worke
 	trial.cut_through_sums = cut_through_sums;
 	trial.active_chunks = 256;
 	run(&trial);
-	CHECK_MSG(fabs(trial.time - seconds) <= 1e-9 * seconds, "%s of %u workers, %u servers, %" PRIu64 " bytes, model %d: %.12g s, not %.12g",
-	          planner, workers, servers, bytes, (int)model, trial.time, seconds);
+	CHECK_MSG(fabs(trial.time - seconds) <= 1e-9 * seconds,
+	          "%s of %u workers, %u servers, %" PRIu64 " bytes, model %d: %.12g s, not %.12g", planner, workers,
+	          servers, bytes, (int)model, trial.time, seconds);
 }
 
 /* The same, one message at a time per NIC: connections that share it would delay those that others wait for. */
@@ -171,8 +173,8 @@ static void expect_in_order(const char *planner, enum network_model model, uint3
 	trial.model = model;
 	trial.order = CLUSTER_READY;
 	run(&trial);
-	CHECK_MSG(fabs(trial.time - seconds) <= 1e-9 * seconds, "%s of %u workers, %" PRIu64 " bytes: %.12g s, not %.12g", planner,
-	          workers, bytes, trial.time, seconds);
+	CHECK_MSG(fabs(trial.time - seconds) <= 1e-9 * seconds, "%s of %u workers, %" PRIu64 " bytes: %.12g s, not %.12g",
+	          planner, workers, bytes, trial.time, seconds);
 }
 
 /* W workers, S bytes, B bytes per second, on one switch. */
@@ -201,7 +203,10 @@ static void test_closed_forms(struct rng *rng)
 	}
 }
 
-/* Bytes on the wire are those that the checker counts; each message leaves and arrives, and its bytes pass each link of its path once. */
+/*
+ * Bytes on the wire are those that the checker counts; each message leaves and arrives, and its bytes pass each link of
+ * its path once.
+ */
 static void test_bytes(struct rng *rng)
 {
 	for (int i = 0; i < 400; i++) {
@@ -255,12 +260,15 @@ static void test_rounds(struct rng *rng)
 		run(&trial);
 		/* Between hosts it is two links; to and from a switch one. */
 		double most = trial.report.rounds, least = planner_has_extra(planner) ? most / 2 : most;
-		CHECK_MSG(trial.time >= least - 1e-6 && trial.time <= most + 1e-6, "%s of %u: %g s for %u rounds", trial.planner, w,
-		          trial.time, trial.report.rounds);
+		CHECK_MSG(trial.time >= least - 1e-6 && trial.time <= most + 1e-6, "%s of %u: %g s for %u rounds",
+		          trial.planner, w, trial.time, trial.report.rounds);
 	}
 }
 
-/* In many small groups, too, all masters have something to do: with a window of 16 messages it takes little longer than what hosts must send. */
+/*
+ * In many small groups, too, all masters have something to do: with a window of 16 messages it takes little longer than
+ * what hosts must send.
+ */
 static void test_many_groups(void)
 {
 	static const char *const planners[] = {"two-level", "three-level"};
@@ -278,7 +286,7 @@ static void test_many_groups(void)
 	}
 }
 
-/* Flat has something to sum for everybody, however few chunks may be in flight. */
+/* Flat has something to sum for all, however few chunks may be in flight. */
 static void test_few_in_flight(void)
 {
 	struct trial trial = allreduce("flat", 64, 64000, 1000);
@@ -292,7 +300,8 @@ static void test_few_in_flight(void)
 /* Messages take a host's links in turn: two links, half the time. */
 static void test_nics(void)
 {
-	struct plan_spec spec = {.chunks = {.collective = PLAN_ALLREDUCE, .workers = 4, .bytes = 16000, .chunk_bytes = 1000}};
+	struct plan_spec spec = {
+		.chunks = {.collective = PLAN_ALLREDUCE, .workers = 4, .bytes = 16000, .chunk_bytes = 1000}};
 	struct agenda agenda = {0};
 	double seconds[2];
 
@@ -307,8 +316,13 @@ static void test_nics(void)
 			CHECK(plan_open(plan_planner_find("central"), &spec, &plan, NULL) == ESP_OK);
 			CHECK(topology_make(&network, &topology, NULL) == ESP_OK);
 			CHECK(topology_place(topology, 4, false, place, NULL) == ESP_OK);
-			struct cluster_config config = {.agenda = &agenda, .topology = topology, .place = place, .nodes = 4,
-			                                .model = (enum network_model)model, .cut_through = true, .order = CLUSTER_READY};
+			struct cluster_config config = {.agenda = &agenda,
+			                                .topology = topology,
+			                                .place = place,
+			                                .nodes = 4,
+			                                .model = (enum network_model)model,
+			                                .cut_through = true,
+			                                .order = CLUSTER_READY};
 			CHECK(cluster_open(&config, &cluster, NULL) == ESP_OK);
 			CHECK(cluster_stream(cluster, NULL, 4, NULL) == 0);
 			CHECK(cluster_start_all(cluster, 0, plan, NULL, NULL) == ESP_OK);
@@ -353,12 +367,13 @@ static void toy_start(void *user)
 	struct gradient *gradient = user;
 	struct toy *toy = gradient->toy;
 
-	CHECK(cluster_start(toy->cluster, toy->streams[gradient->layer], gradient->worker, toy->plan, NULL, NULL) == ESP_OK);
+	CHECK(cluster_start(toy->cluster, toy->streams[gradient->layer], gradient->worker, toy->plan, NULL, NULL) ==
+	      ESP_OK);
 }
 
 /*
- * The operator paper's figure 2: two workers, three layers, each three seconds to compute and three to send; node 2 is the
- * server. The second worker starts later by `stagger`.
+ * The operator paper's figure 2: two workers, three layers, each three seconds to compute and three to send; node 2 is
+ * the server. The second worker starts later by `stagger`.
  */
 static double toy_seconds(bool aggregates, double stagger, bool cut_through_sums)
 {
@@ -403,10 +418,11 @@ static void test_toy(void)
 {
 	CHECK(toy_seconds(false, 0, false) == 21 && toy_seconds(false, 3, false) == 21);
 	CHECK(toy_seconds(true, 0, true) == 12 && toy_seconds(true, 3, true) == 15);
-	CHECK(toy_seconds(true, 0, false) == 15 && toy_seconds(true, 3, false) == 18); /* when the switch waits for all of a message */
+	/* when the switch waits for all of a message */
+	CHECK(toy_seconds(true, 0, false) == 15 && toy_seconds(true, 3, false) == 18);
 }
 
-/* Who never starts is named. */
+/* A member that never starts is named. */
 static void test_waiting(void)
 {
 	struct plan_spec spec = {.chunks = {.collective = PLAN_ALLREDUCE, .workers = 3, .bytes = 3000}};
@@ -441,7 +457,7 @@ static void test_waiting(void)
 	agenda_fini(&agenda);
 }
 
-/* A plan that was read sends the same messages at the same times as the planner's own, whoever that is. */
+/* A plan that was read sends the same messages at the same times as the planner's own, whichever planner that is. */
 static void test_read_plans(struct rng *rng, const char *planner)
 {
 	for (unsigned i = 0; i < 12; i++) {
@@ -461,7 +477,8 @@ static void test_read_plans(struct rng *rng, const char *planner)
 		run(&made);
 		run(&read);
 		CHECK_MSG(made.time == read.time && made.digest == read.digest && made.stats.messages == read.stats.messages,
-		          "%s of %u workers in %u racks: made %.12g s, read %.12g", planner, workers, racks, made.time, read.time);
+		          "%s of %u workers in %u racks: made %.12g s, read %.12g", planner, workers, racks, made.time,
+		          read.time);
 	}
 }
 

@@ -1,10 +1,10 @@
 /*
  * fifo.c - links that carry one transfer at a time, whole, in the order in which their first bytes come.
  *
- * A link is reserved when the first byte of a transfer is there; so the time at which it is free again is all that it needs to
- * know. What happens to a transfer at one moment takes one entry of the agenda: on idle links without delay it is at all of them
- * when it begins, and it has arrived when it has left. Transfers leave a link in the order in which they came: when is a queue of
- * its own.
+ * A link is reserved when the first byte of a transfer is there; so the time at which it is free again is all that it
+ * needs to know. The events of a transfer at one moment take one entry of the agenda: on idle links without delay it is
+ * at all of them when it begins, and it has arrived when it has left. Transfers leave a link in the order in which they
+ * came: when is a queue of its own.
  */
 #include "sim/network_state.h"
 

@@ -2,8 +2,8 @@
  * fluid.c - transfers as flows that share links max-min fairly.
  *
  * A heap says which flow ends next at the rates of this moment. All that comes and goes at one moment is solved for
- * once, at its end. Flows that end within a picosecond of each other end together: a byte takes longer on any link, and what was
- * equal but for rounding stays equal.
+ * once, at its end. Flows that end within a picosecond of each other end together: a byte takes longer on any link, and
+ * what was equal but for rounding stays equal.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -169,7 +169,7 @@ static void tick(void *user)
 	if (now == network->next_tick)
 		network->next_tick = INFINITY;
 	if (network->heap_count == 0 || network->heap[0]->ends > now + TOGETHER) {
-		tick_at_first_end(network); /* what we were called for ends later by now */
+		tick_at_first_end(network); /* the flow of this tick ends later by now */
 		return;
 	}
 	while (network->heap_count > 0 && network->heap[0]->ends <= now + TOGETHER)

@@ -1,6 +1,4 @@
-/*
- * load_replay_test.c - what is replayed from a model's traces takes as long as the model.
- */
+/* load_replay_test.c - a replay of a model's traces takes as long as the model. */
 #include "sim/workload/load_replay.h"
 
 #include <math.h>
@@ -12,7 +10,9 @@
 
 static double seconds(const struct load *load, const char *mechanism, uint32_t servers)
 {
-	struct trial trial = {.gbps = 25, .train = {.load = load, .mechanism = mechanism_find(mechanism), .servers = servers, .iterations = 2}};
+	struct trial trial = {
+		.gbps = 25,
+		.train = {.load = load, .mechanism = mechanism_find(mechanism), .servers = servers, .iterations = 2}};
 	struct train_result result;
 	struct error err = {0};
 
@@ -31,8 +31,10 @@ static void test_same(const char *name, uint32_t workers, uint32_t servers)
 	struct error err = {0};
 
 	snprintf(path, sizeof(path), "%s/%s.json", MODELS_FOLDER, name);
-	CHECK_MSG(model_load(&model, path, &(struct model_options){.set = MODEL_CALIBRATED}, &err) == ESP_OK, "%s", err.text);
-	CHECK(traces_make(&traces, &model, &(struct traces_make){.workers = workers, .iterations = 2, .servers = servers}, &err) == ESP_OK);
+	CHECK_MSG(model_load(&model, path, &(struct model_options){.set = MODEL_CALIBRATED}, &err) == ESP_OK, "%s",
+	          err.text);
+	CHECK(traces_make(&traces, &model, &(struct traces_make){.workers = workers, .iterations = 2, .servers = servers},
+	                  &err) == ESP_OK);
 	CHECK_MSG(replay_init(&replay, &traces, &err) == ESP_OK, "%s", err.text);
 	CHECK(load_init(&direct, &model, workers, 0, &err) == ESP_OK);
 	CHECK_MSG(load_init_replay(&replayed, &replay, workers, 7, &err) == ESP_OK, "%s", err.text);
@@ -40,7 +42,8 @@ static void test_same(const char *name, uint32_t workers, uint32_t servers)
 	for (size_t i = 0; i < 3; i++) {
 		double a = seconds(&direct, mechanisms[i], servers), b = seconds(&replayed, mechanisms[i], servers);
 
-		CHECK_MSG(fabs(a / b - 1) < 1e-3, "%s %s: %.9g from the model, %.9g from its traces", name, mechanisms[i], a, b);
+		CHECK_MSG(fabs(a / b - 1) < 1e-3, "%s %s: %.9g from the model, %.9g from its traces", name, mechanisms[i], a,
+		          b);
 	}
 	load_fini(&direct);
 	load_fini(&replayed);
@@ -61,14 +64,34 @@ static void test_same(const char *name, uint32_t workers, uint32_t servers)
 static void test_other_order(void)
 {
 	struct model_parameter parameters[] = {
-		{.name = (char *)(uintptr_t)"a", .bytes = 8, .forward_order = 0, .variable = 0, .forward_share = 1, .grad_ready = 0.25, .aggregated = true, .distributed = true},
-		{.name = (char *)(uintptr_t)"b", .bytes = 8, .forward_order = 1, .variable = 1, .grad_ready = 0.5, .aggregated = true, .distributed = true},
+		{.name = (char *)(uintptr_t) "a",
+	     .bytes = 8,
+	     .forward_order = 0,
+	     .variable = 0,
+	     .forward_share = 1,
+	     .grad_ready = 0.25,
+	     .aggregated = true,
+	     .distributed = true},
+		{.name = (char *)(uintptr_t) "b",
+	     .bytes = 8,
+	     .forward_order = 1,
+	     .variable = 1,
+	     .grad_ready = 0.5,
+	     .aggregated = true,
+	     .distributed = true},
 	};
 	double usual[] = {1, 2}, other[] = {3, 1};
 	struct replay_file files[] = {{0, 0, usual}, {1, 0, other}};
-	struct replay replay = {.model = {.name = (char *)(uintptr_t)"m", .parameters = parameters, .parameter_count = 2, .forward_s = 1, .backward_s = 4,
-	                                  .slowest_factor = 1, .distribution_factor = 1},
-	                        .files = files, .file_count = 2, .server_count = 1};
+	struct replay replay = {.model = {.name = (char *)(uintptr_t) "m",
+	                                  .parameters = parameters,
+	                                  .parameter_count = 2,
+	                                  .forward_s = 1,
+	                                  .backward_s = 4,
+	                                  .slowest_factor = 1,
+	                                  .distribution_factor = 1},
+	                        .files = files,
+	                        .file_count = 2,
+	                        .server_count = 1};
 	struct load load;
 
 	CHECK(load_init_replay(&load, &replay, 2, 0, NULL) == ESP_OK);

@@ -45,8 +45,8 @@ double money_table5(uint32_t row, uint32_t scenario)
 }
 
 /*
- * Throughput is the same in the first two columns, and their prices differ by the GPUs alone, which is as much for the baseline as for the hub:
- * T/14.57 - T/46.11 = t/15.30 - t/55.19. So the table tells t/T, without any price.
+ * Throughput is the same in the first two columns, and their prices differ by the GPUs alone, which is as much for the
+ * baseline as for the hub: T/14.57 - T/46.11 = t/15.30 - t/55.19. So the table tells t/T, without any price.
  */
 static double implied_throughput(uint32_t row)
 {
@@ -66,7 +66,10 @@ static double amortized(double nic, double port, double cable, double fraction)
 	return nic + port + cable + fraction * (4 * port + 2 * cable);
 }
 
-/* Hosts of a rack whose uplinks have 1/ratio of their rate: what goes down and what goes up are all ports of the switch. */
+/*
+ * Hosts of a rack whose uplinks have 1/ratio of their rate: what goes down and what goes up are all ports of the
+ * switch.
+ */
 static double rack_hosts(const struct money_prices *prices, const struct money_network *network, double ratio)
 {
 	return floor(prices->switch_ports * network->hosts_per_port * ratio / (1 + ratio) + 1e-9);
@@ -78,13 +81,14 @@ static double port_price(const struct money_prices *prices, const struct money_n
 }
 
 /* Without the hub. */
-static double worker_price(const struct money_prices *prices, const struct money_scenario *scenario, const struct money_network *network,
-                           double share, enum money_reading reading)
+static double worker_price(const struct money_prices *prices, const struct money_scenario *scenario,
+                           const struct money_network *network, double share, enum money_reading reading)
 {
 	return scenario->worker + prices->gpus * scenario->gpu + share + (reading == MONEY_PRINTED ? network->nic : 0);
 }
 
-static double hub_price(const struct money_prices *prices, const struct money_scenario *scenario, double ratio, enum money_reading reading)
+static double hub_price(const struct money_prices *prices, const struct money_scenario *scenario, double ratio,
+                        enum money_reading reading)
 {
 	double share = amortized(prices->hub_nic_port, port_price(prices, &prices->slow), prices->slow.cable, 1 / ratio);
 	if (reading == MONEY_PRINTED)
@@ -92,7 +96,7 @@ static double hub_price(const struct money_prices *prices, const struct money_sc
 	return prices->hub_node + prices->hub_ports * share;
 }
 
-/* ---- what nobody gave ---- */
+/* ---- values that were not given ---- */
 
 static void fill_in(struct money *money, double baseline_share, enum money_reading reading)
 {
@@ -111,17 +115,21 @@ static void fill_in(struct money *money, double baseline_share, enum money_readi
 		money->assumed.worker[s] = scenario->worker == 0;
 		double wanted = prices->from_paper ? prices->throughput * 1000 / money_table5(0, s) : first;
 		if (money->assumed.gpu[s])
-			scenario->gpu = prices->from_paper ? (wanted - worker_price(prices, scenario, fast, baseline_share, reading)) / prices->gpus
-			                                   : prices->scenarios[0].gpu;
+			scenario->gpu =
+				prices->from_paper
+					? (wanted - worker_price(prices, scenario, fast, baseline_share, reading)) / prices->gpus
+					: prices->scenarios[0].gpu;
 		if (money->assumed.worker[s])
-			scenario->worker = prices->from_paper ? wanted - worker_price(prices, scenario, fast, baseline_share, reading)
-			                                      : prices->scenarios[0].worker;
+			scenario->worker = prices->from_paper
+			                       ? wanted - worker_price(prices, scenario, fast, baseline_share, reading)
+			                       : prices->scenarios[0].worker;
 	}
 }
 
 /* ---- all of it ---- */
 
-static void fill_row(const struct money *money, struct money_row *row, const struct money_network *network, enum money_reading reading)
+static void fill_row(const struct money *money, struct money_row *row, const struct money_network *network,
+                     enum money_reading reading)
 {
 	const struct money_prices *prices = &money->prices;
 	bool is_baseline = network == &prices->fast;
@@ -136,7 +144,8 @@ static void fill_row(const struct money *money, struct money_row *row, const str
 	}
 }
 
-enum esp_status money_compute(struct money *out, const struct money_prices *prices, enum money_reading reading, struct error *err)
+enum esp_status money_compute(struct money *out, const struct money_prices *prices, enum money_reading reading,
+                              struct error *err)
 {
 	*out = (struct money){.prices = *prices, .row_count = 1 + prices->ratio_count};
 	struct money_row *baseline = &out->rows[0];
@@ -154,12 +163,13 @@ enum esp_status money_compute(struct money *out, const struct money_prices *pric
 		struct money_row *row = &out->rows[1 + i];
 		double workers = rack_hosts(prices, &prices->slow, prices->ratios[i]) - prices->hub_ports;
 		if (!(workers >= 1 && workers < UINT32_MAX))
-			return error_set(err, ESP_EINVAL, "a hub with %g ports leaves no worker room at a switch of %g ports", prices->hub_ports,
-			                 prices->switch_ports);
+			return error_set(err, ESP_EINVAL, "a hub with %g ports leaves no worker room at a switch of %g ports",
+			                 prices->hub_ports, prices->switch_ports);
 		*row = (struct money_row){
 			.ratio = prices->ratios[i],
 			.rack_workers = (uint32_t)workers,
-			.network = amortized(prices->slow.nic, port_price(prices, &prices->slow), prices->slow.cable, 1 / prices->ratios[i]),
+			.network = amortized(prices->slow.nic, port_price(prices, &prices->slow), prices->slow.cable,
+		                         1 / prices->ratios[i]),
 		};
 		fill_row(out, row, &out->prices.slow, reading);
 	}

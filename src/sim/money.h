@@ -1,13 +1,15 @@
 /*
- * money.h - what a worker costs with its share of network and hub: the cost model of the Parameter Hub paper, section 4.9.
+ * money.h - the cost of a worker with its share of network and hub: the cost model of the Parameter Hub paper, section
+ * 4.9.
  *
- * A worker has GPUs, a NIC, a port and a cable at its top-of-rack switch, and a share of what is above, which is smaller the more the rack's
- * uplinks are oversubscribed. The baseline is a fast network with sharded servers on the workers; it is compared with a slow
- * network and a hub per rack, whose price is shared by the rack's workers.
+ * A worker has GPUs, a NIC, a port and a cable at its top-of-rack switch, and a share of the network above, which is
+ * smaller the more the rack's uplinks are oversubscribed. The baseline is a fast network with sharded servers on the
+ * workers; it is compared with a slow network and a hub per rack, whose price is shared by the rack's workers.
  *
- * Two readings of the formulas. As printed, a NIC is counted twice, once beside A and once in it, and the hub's price starts from a
- * worker's (W); corrected, each is counted once and the hub starts from its own (H). The paper does not print throughputs, nor the prices of the
- * V100 and of the cheap CPU's worker: what nobody gives is read back from the first row of its table 5, and marked.
+ * Two readings of the formulas. As printed, a NIC is counted twice, once beside A and once in it, and the hub's price
+ * starts from a worker's (W); corrected, each is counted once and the hub starts from its own (H). The paper does not
+ * print throughputs, nor the prices of the V100 and of the cheap CPU's worker: missing values are read back from the
+ * first row of its table 5, and marked.
  *
  * Pure.
  */
@@ -30,7 +32,7 @@ struct money_network {
 	double hosts_per_port; /* 4: a breakout cable */
 };
 
-/* One set of prices for what is computed with; 0: nobody knows. */
+/* One set of prices for the parts that compute; 0: unknown. */
 struct money_scenario {
 	char name[MONEY_NAME];
 	double gpu;
@@ -48,8 +50,8 @@ struct money_prices {
 	bool server_given, hub_given, multicast_given, aggregation_given;
 	double ratios[MONEY_RATIOS_MAX]; /* oversubscription of the slow network: 2 is 2:1 */
 	uint32_t ratio_count;
-	double throughput;     /* of a baseline worker, samples per second; 0: nobody knows */
-	double hub_throughput; /* of a worker with the hub, relative to it; 0: nobody knows */
+	double throughput;     /* of a baseline worker, samples per second; 0: unknown */
+	double hub_throughput; /* of a worker with the hub, relative to it; 0: unknown */
 	struct money_scenario scenarios[MONEY_SCENARIOS_MAX]; /* the first one's prices are always known */
 	uint32_t scenario_count;
 	bool from_paper; /* nothing was changed: table 5 can be compared with */
@@ -70,7 +72,7 @@ struct money_row {
 	double per_1000[MONEY_SCENARIOS_MAX]; /* samples per second for 1000 of the currency; 0: unknown */
 };
 
-/* What was not given, and is therefore read back from table 5, or assumed. */
+/* Values that were not given, and are therefore read back from table 5, or assumed. */
 struct money_assumptions {
 	bool throughput, hub_throughput;
 	bool gpu[MONEY_SCENARIOS_MAX], worker[MONEY_SCENARIOS_MAX];
@@ -87,17 +89,19 @@ struct money {
 void money_paper_prices(struct money_prices *out);
 
 /*
- * A JSON object; whatever it leaves out is the paper's. Scenarios that it names replace the paper's. file names it in messages.
- * ESP_EPARSE.
+ * A JSON object; whatever it leaves out is the paper's. Scenarios that it names replace the paper's. file names it in
+ * messages. ESP_EPARSE.
  */
-ESP_CHECKED enum esp_status money_parse(struct money_prices *out, const char *file, const char *text, size_t size, struct error *err);
+ESP_CHECKED enum esp_status money_parse(struct money_prices *out, const char *file, const char *text, size_t size,
+                                        struct error *err);
 
 /* ESP_EINVAL: a hub does not fit into a rack, or something costs nothing at all. */
-ESP_CHECKED enum esp_status money_compute(struct money *out, const struct money_prices *prices, enum money_reading reading, struct error *err);
+ESP_CHECKED enum esp_status money_compute(struct money *out, const struct money_prices *prices,
+                                          enum money_reading reading, struct error *err);
 
 /* Table 5: throughput per $1000 in row and scenario of the paper's prices; 0: there is none. */
 double money_table5(uint32_t row, uint32_t scenario);
-/* What table 5 implies a worker costs relative to the baseline's, in the first scenario. */
+/* The cost of a worker that table 5 implies, relative to the baseline's, in the first scenario. */
 double money_implied(uint32_t row);
 
 /* ---- table 2: bandwidth that a parameter server needs so that communication hides behind computing ---- */
@@ -111,7 +115,10 @@ enum money_placement {
 };
 extern const char *const money_placement_names[];
 
-/* Bits per second through the busiest server's interfaces, both directions added, for a model of so many bytes that computes so long. */
+/*
+ * Bits per second through the busiest server's interfaces, both directions added, for a model of so many bytes that
+ * computes so long.
+ */
 double money_bound(enum money_placement placement, double bytes, double seconds, uint32_t workers);
 
 /* Rows of table 2 with the model of table 3 behind each. NULL: no more. */

@@ -22,8 +22,8 @@ static void wrong(struct reader *reader, const char *place, const char *key, con
 {
 	char shown[QUOTE_TEXT];
 	if (reader->status == ESP_OK)
-		reader->status = error_set(reader->err, ESP_EPARSE, "%.100s: %s%s%s %s", reader->file, place, place[0] ? "." : "",
-		                           quote(key, strlen(key), shown), what);
+		reader->status = error_set(reader->err, ESP_EPARSE, "%.100s: %s%s%s %s", reader->file, place,
+		                           place[0] ? "." : "", quote(key, strlen(key), shown), what);
 }
 
 struct entry {
@@ -33,7 +33,8 @@ struct entry {
 };
 
 /* The numbers of an object, and nothing else: a price that is misspelt must not pass for the paper's. */
-static void numbers(struct reader *reader, const char *place, const json_t *object, const struct entry *entries, const char *const *others)
+static void numbers(struct reader *reader, const char *place, const json_t *object, const struct entry *entries,
+                    const char *const *others)
 {
 	const char *key;
 	json_t *value;
@@ -87,7 +88,8 @@ static void read_ratios(struct reader *reader, const json_t *root, struct money_
 	}
 }
 
-static void read_scenario(struct reader *reader, const json_t *from, const struct money_scenario *usual, struct money_scenario *out)
+static void read_scenario(struct reader *reader, const json_t *from, const struct money_scenario *usual,
+                          struct money_scenario *out)
 {
 	static const char *const others[] = {"name", NULL};
 	const char *name = json_string_value(json_object_get(from, "name"));
@@ -99,7 +101,9 @@ static void read_scenario(struct reader *reader, const json_t *from, const struc
 	for (size_t i = 0; name[i]; i++)
 		out->name[i] = (unsigned char)name[i] < 0x20 || name[i] == 0x7f ? '?' : name[i];
 	numbers(reader, "scenarios", from,
-	        (const struct entry[]){{"gpu", &out->gpu, 1e-6, PRICE_MOST}, {"worker", &out->worker, 1e-6, PRICE_MOST}, {NULL}}, others);
+	        (const struct entry[]){
+				{"gpu", &out->gpu, 1e-6, PRICE_MOST}, {"worker", &out->worker, 1e-6, PRICE_MOST}, {NULL}},
+	        others);
 }
 
 static void read_scenarios(struct reader *reader, const json_t *root, struct money_prices *out)
@@ -120,14 +124,19 @@ static void read_scenarios(struct reader *reader, const json_t *root, struct mon
 
 static void read_root(struct reader *reader, const json_t *root, struct money_prices *out)
 {
-	static const char *const others[] = {"fast", "slow", "hub", "switch", "oversubscription", "throughput", "scenarios", NULL};
+	static const char *const others[] = {"fast",       "slow",      "hub", "switch", "oversubscription",
+	                                     "throughput", "scenarios", NULL};
 	struct money_scenario *first = &out->scenarios[0];
 	double hub_throughput = 0;
 	snprintf(first->name, sizeof first->name, "given");
 	numbers(reader, "prices", root,
-	        (const struct entry[]){{"worker", &first->worker, 1e-6, PRICE_MOST}, {"gpu", &first->gpu, 1e-6, PRICE_MOST},
-	                               {"gpus", &out->gpus, 0, COUNT_MOST}, {"server", &out->server_node, 0, PRICE_MOST},
-	                               {"multicast", &out->multicast, 0, PRICE_MOST}, {"aggregation", &out->aggregation, 0, PRICE_MOST}, {NULL}},
+	        (const struct entry[]){{"worker", &first->worker, 1e-6, PRICE_MOST},
+	                               {"gpu", &first->gpu, 1e-6, PRICE_MOST},
+	                               {"gpus", &out->gpus, 0, COUNT_MOST},
+	                               {"server", &out->server_node, 0, PRICE_MOST},
+	                               {"multicast", &out->multicast, 0, PRICE_MOST},
+	                               {"aggregation", &out->aggregation, 0, PRICE_MOST},
+	                               {NULL}},
 	        others);
 	out->server_given = json_object_get(root, "server") != NULL;
 	out->hub_given = json_object_get(json_object_get(root, "hub"), "node") != NULL;
@@ -140,9 +149,13 @@ static void read_root(struct reader *reader, const json_t *root, struct money_pr
 	                               {"nic_port", &out->hub_nic_port, 0, PRICE_MOST}, {NULL}},
 	        none);
 	numbers(reader, "switch", json_object_get(root, "switch"),
-	        (const struct entry[]){{"price", &out->switch_price, 0, PRICE_MOST}, {"ports", &out->switch_ports, 1, COUNT_MOST}, {NULL}}, none);
+	        (const struct entry[]){
+				{"price", &out->switch_price, 0, PRICE_MOST}, {"ports", &out->switch_ports, 1, COUNT_MOST}, {NULL}},
+	        none);
 	numbers(reader, "throughput", json_object_get(root, "throughput"),
-	        (const struct entry[]){{"baseline", &out->throughput, 1e-9, PRICE_MOST}, {"hub", &hub_throughput, 1e-9, PRICE_MOST}, {NULL}}, none);
+	        (const struct entry[]){
+				{"baseline", &out->throughput, 1e-9, PRICE_MOST}, {"hub", &hub_throughput, 1e-9, PRICE_MOST}, {NULL}},
+	        none);
 	if (reader->status == ESP_OK && (out->throughput > 0) != (hub_throughput > 0))
 		wrong(reader, "", "throughput", "needs both \"baseline\" and \"hub\"");
 	out->hub_throughput = out->throughput > 0 ? hub_throughput / out->throughput : 0;
@@ -150,7 +163,8 @@ static void read_root(struct reader *reader, const json_t *root, struct money_pr
 	read_scenarios(reader, root, out);
 }
 
-enum esp_status money_parse(struct money_prices *out, const char *file, const char *text, size_t size, struct error *err)
+enum esp_status money_parse(struct money_prices *out, const char *file, const char *text, size_t size,
+                            struct error *err)
 {
 	struct reader reader = {.file = file, .err = err};
 	json_error_t where;
@@ -158,8 +172,8 @@ enum esp_status money_parse(struct money_prices *out, const char *file, const ch
 	out->from_paper = false;
 	json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &where);
 	if (!root)
-		return error_set(err, json_error_code(&where) == json_error_out_of_memory ? ESP_ENOMEM : ESP_EPARSE, "%.100s:%d:%d: %s", file,
-		                 where.line, where.column, where.text);
+		return error_set(err, json_error_code(&where) == json_error_out_of_memory ? ESP_ENOMEM : ESP_EPARSE,
+		                 "%.100s:%d:%d: %s", file, where.line, where.column, where.text);
 	if (!json_is_object(root))
 		reader.status = error_set(err, ESP_EPARSE, "%.100s: it is no object of prices", file);
 	else

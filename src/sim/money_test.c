@@ -9,7 +9,7 @@ static bool near(double is, double wanted, double slack)
 	return fabs(is - wanted) <= slack;
 }
 
-/* What the columns of table 5 say about each other. */
+/* The columns of table 5 imply each other. */
 static void test_implied(void)
 {
 	static const double wanted[] = {1, 0.830, 0.794, 0.776};
@@ -38,12 +38,13 @@ static void test_formulas(void)
 	double slow = (260 + q + 31.25) + 0.5 * (4 * q + 2 * 31.25), hub = (162.5 + q + 31.25) + 0.5 * (4 * q + 2 * 31.25);
 	CHECK(near(corrected.rows[2].worker[0], 4117 + 4 * 699 + slow + (8407 + 20 * hub) / 65, 1e-6));
 	CHECK(near(printed.rows[2].worker[0], 4117 + 260 + 4 * 699 + slow + (4117 + 20 * 162.5 + 20 * hub) / 65, 1e-6));
-	/* What is read back gives the first row as it stands. */
+	/* Values that are read back give the first row as it stands. */
 	for (uint32_t scenario = 0; scenario < 3; scenario++) {
 		CHECK(near(corrected.rows[0].per_1000[scenario], money_table5(0, scenario), 1e-9));
 		CHECK(near(printed.rows[0].per_1000[scenario], money_table5(0, scenario), 1e-9));
 	}
-	CHECK(corrected.assumed.throughput && corrected.assumed.hub_throughput && corrected.assumed.gpu[1] && corrected.assumed.worker[2]);
+	CHECK(corrected.assumed.throughput && corrected.assumed.hub_throughput && corrected.assumed.gpu[1] &&
+	      corrected.assumed.worker[2]);
 	CHECK(!corrected.assumed.gpu[0] && !corrected.assumed.worker[0]);
 	/* More oversubscription is always cheaper, and every deployment with the hub is cheaper than the baseline. */
 	for (uint32_t i = 1; i < 4; i++)
@@ -58,7 +59,8 @@ static void test_bounds(void)
 		for (int p = 0; p < MONEY_PLACEMENTS; p++) {
 			const struct money_bound_row *row = money_table2(count);
 			double is = money_bound((enum money_placement)p, row->bytes, row->seconds, 8) / 1e9;
-			CHECK_MSG(near(row->paper[p] / is, 1, 0.10), "%s %s: %g, paper %g", row->name, money_placement_names[p], is, row->paper[p]);
+			CHECK_MSG(near(row->paper[p] / is, 1, 0.10), "%s %s: %g, paper %g", row->name, money_placement_names[p], is,
+			          row->paper[p]);
 		}
 	CHECK_U64(count, 4);
 }
@@ -67,8 +69,10 @@ static const struct {
 	const char *text, *says; /* "": it is fine */
 } texts[] = {
 	{"{}", ""},
-	{"{\"worker\": 5000, \"gpu\": 2000, \"gpus\": 8, \"switch\": {\"price\": 30000, \"ports\": 64}, \"throughput\": {\"baseline\": 100, \"hub\": 98},"
-	 " \"oversubscription\": [1, 4], \"scenarios\": [{\"name\": \"a\"}, {\"name\": \"b\", \"gpu\": 9000}]}", ""},
+	{"{\"worker\": 5000, \"gpu\": 2000, \"gpus\": 8, \"switch\": {\"price\": 30000, \"ports\": 64}, \"throughput\": "
+     "{\"baseline\": 100, \"hub\": 98},"
+     " \"oversubscription\": [1, 4], \"scenarios\": [{\"name\": \"a\"}, {\"name\": \"b\", \"gpu\": 9000}]}",
+     ""},
 	{"{\"wroker\": 5000}", "p.json: prices.'wroker' is no price that is known"},
 	{"{\"worker\": -1}", "p.json: prices.'worker' is no number, or one that makes no sense"},
 	{"{\"fast\": {\"nic\": \"x\"}}", "p.json: fast.'nic' is no number"},
@@ -88,7 +92,8 @@ static void test_texts(void)
 		struct money_prices prices;
 		struct error err = {0};
 		enum esp_status status = money_parse(&prices, "p.json", texts[i].text, strlen(texts[i].text), &err);
-		CHECK_MSG(status == (texts[i].says[0] ? ESP_EPARSE : ESP_OK) && strstr(err.text, texts[i].says), "text %zu: %d \"%s\"", i, status, err.text);
+		CHECK_MSG(status == (texts[i].says[0] ? ESP_EPARSE : ESP_OK) && strstr(err.text, texts[i].says),
+		          "text %zu: %d \"%s\"", i, status, err.text);
 	}
 }
 

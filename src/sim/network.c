@@ -30,7 +30,7 @@ static struct transfer *transfer_get(struct network *network)
 	}
 	struct transfer *transfer = network->free;
 	network->free = transfer->next_free;
-	/* What else it has, fluid_start() and fifo_start() set. */
+	/* The other fields are set by fluid_start() and fifo_start(). */
 	transfer->wire = transfer->delay = transfer->tail = 0;
 	transfer->is_background = transfer->tells_head = false;
 	transfer->hop = 0;
@@ -149,7 +149,8 @@ static void take_rate(struct background *background, double sign)
 {
 	struct network *network = background->network;
 	uint32_t links[TOPOLOGY_HOPS_MAX];
-	uint32_t hops = topology_path(network->config.topology, background->what->source, background->what->target, 0, links);
+	uint32_t hops =
+		topology_path(network->config.topology, background->what->source, background->what->target, 0, links);
 
 	for (uint32_t i = 0; i < hops; i++) {
 		network->links[links[i]].taken += sign * background->what->rate;
@@ -173,7 +174,8 @@ static void background_begin(void *user)
 		if (!transfer)
 			return;
 		transfer->is_background = true;
-		transfer->flow.hops = topology_path(network->config.topology, what->source, what->target, i, transfer->flow.link);
+		transfer->flow.hops =
+			topology_path(network->config.topology, what->source, what->target, i, transfer->flow.link);
 		background->transfers[i] = transfer;
 		fluid_start(transfer);
 	}
@@ -197,8 +199,9 @@ static enum esp_status config_check(const struct network_config *config, struct 
 {
 	for (uint32_t i = 0; i < config->topology->background_count; i++) {
 		if (config->topology->backgrounds[i].flows && config->model != NETWORK_FLUID)
-			return error_set(err, ESP_EINVAL, "background flows share links fairly, which links that carry one message at a "
-			                                  "time do not: give the background a rate");
+			return error_set(err, ESP_EINVAL,
+			                 "background flows share links fairly, which links that carry one message at a "
+			                 "time do not: give the background a rate");
 	}
 	if (config->mtu != 0 && (config->mtu < 576 || config->mtu > 65535))
 		return error_set(err, ESP_EINVAL, "an MTU of %u: there are 576 to 65535, or 0 for no headers", config->mtu);

@@ -1,6 +1,4 @@
-/*
- * network_state.h - what a modelled network is made of. Private to src/sim.
- */
+/* network_state.h - the parts of a modelled network. Private to src/sim. */
 #ifndef SIM_NETWORK_STATE_H
 #define SIM_NETWORK_STATE_H
 
@@ -74,7 +72,7 @@ struct network {
 
 #define NETWORK_RATE_LEAST 0.01 /* of a link, that traffic of others leaves us */
 
-/* What a link has for us. */
+/* The rate that a link has for us. */
 static inline double network_rate(const struct network *network, uint32_t link)
 {
 	const struct link_state *state = &network->links[link];
@@ -83,7 +81,9 @@ static inline double network_rate(const struct network *network, uint32_t link)
 	return left > least ? left : least;
 }
 
-/* Tell the user of a transfer: its first byte is there; its last has left; its last is there, which ends the transfer. */
+/*
+ * Tell the user of a transfer: its first byte is there; its last has left; its last is there, which ends the transfer.
+ */
 void network_headed(void *user);
 void network_left(void *user);
 void network_passed(void *user); /* left, and there at once */

@@ -43,7 +43,8 @@ static void rig_open(struct rig *rig, const char *text, enum network_model model
 
 	*rig = (struct rig){0};
 	CHECK_MSG(topology_parse(text, strlen(text), &rig->topology, &err) == ESP_OK, "%s", err.text);
-	struct network_config config = {rig->topology, &rig->agenda, model, cut_through, 0, &rig->agenda, headed, left, arrived};
+	struct network_config config = {rig->topology, &rig->agenda, model, cut_through, 0,
+	                                &rig->agenda,  headed,       left,  arrived};
 	CHECK(network_open(&config, &rig->network, &err) == ESP_OK);
 }
 
@@ -92,13 +93,15 @@ static uint64_t run_many(double grain, struct told *told)
 
 	rig_open(&rig, TEXT, NETWORK_FLUID, false);
 	network_close(rig.network);
-	struct network_config config = {rig.topology, &rig.agenda, NETWORK_FLUID, false, 0, &rig.agenda, headed, left, arrived, .grain = grain};
+	struct network_config config = {rig.topology, &rig.agenda, NETWORK_FLUID, false,   0,
+	                                &rig.agenda,  headed,      left,          arrived, .grain = grain};
 	CHECK(network_open(&config, &rig.network, NULL) == ESP_OK);
 	rng_init(&rng, 7);
 	for (uint32_t i = 0; i < FLOWS; i++) {
 		uint32_t from = (uint32_t)rng_below(&rng, 4), to = (from + 1 + (uint32_t)rng_below(&rng, 3)) % 4;
 
-		network_send(rig.network, rig.topology->hosts[from], rig.topology->hosts[to], 0, 1000000 + rng_below(&rng, 1000000), &told[i]);
+		network_send(rig.network, rig.topology->hosts[from], rig.topology->hosts[to], 0,
+		             1000000 + rng_below(&rng, 1000000), &told[i]);
 		if (i % 64 == 0)
 			CHECK(agenda_run(&rig.agenda, 1e-3 * i / 64, NULL) == ESP_OK);
 	}
@@ -115,10 +118,13 @@ static void test_grain(void)
 	static struct told exact[FLOWS], rough[FLOWS], none[FLOWS];
 	uint64_t often = run_many(0, exact), seldom = run_many(0.02, rough), as_often = run_many(1e-9, none);
 
-	CHECK_MSG(seldom * 2 < often && as_often > seldom, "%" PRIu64 " and %" PRIu64 " times instead of %" PRIu64, seldom, as_often, often);
+	CHECK_MSG(seldom * 2 < often && as_often > seldom, "%" PRIu64 " and %" PRIu64 " times instead of %" PRIu64, seldom,
+	          as_often, often);
 	for (uint32_t i = 0; i < FLOWS; i++) {
-		CHECK_MSG(fabs(rough[i].left / exact[i].left - 1) < 0.05, "flow %u ends at %g instead of %g", i, rough[i].left, exact[i].left);
-		CHECK_MSG(fabs(none[i].left / exact[i].left - 1) < 1e-6, "flow %u ends at %g instead of %g", i, none[i].left, exact[i].left);
+		CHECK_MSG(fabs(rough[i].left / exact[i].left - 1) < 0.05, "flow %u ends at %g instead of %g", i, rough[i].left,
+		          exact[i].left);
+		CHECK_MSG(fabs(none[i].left / exact[i].left - 1) < 1e-6, "flow %u ends at %g instead of %g", i, none[i].left,
+		          exact[i].left);
 	}
 }
 
@@ -201,7 +207,8 @@ static void test_headers(void)
 
 	rig_open(&rig, TEXT, NETWORK_FLUID, false);
 	network_close(rig.network);
-	struct network_config config = {rig.topology, &rig.agenda, NETWORK_FLUID, false, 1500, &rig.agenda, headed, left, arrived};
+	struct network_config config = {rig.topology, &rig.agenda, NETWORK_FLUID, false,  1500,
+	                                &rig.agenda,  headed,      left,          arrived};
 	CHECK(network_open(&config, &rig.network, NULL) == ESP_OK);
 	struct told *told = send(&rig, "node00", "node01", 1448000000);
 	run(&rig);
@@ -209,7 +216,7 @@ static void test_headers(void)
 	rig_close(&rig);
 }
 
-/* No link carries more than it can, whoever sends what when; and the same seed is the same run. */
+/* No link carries more than it can, whatever is sent when; and the same seed is the same run. */
 static void test_random(uint64_t seed, enum network_model model)
 {
 	double ended[2] = {0, 0};
@@ -226,7 +233,8 @@ static void test_random(uint64_t seed, enum network_model model)
 			uint64_t bytes = rng_below(&rng, GB);
 
 			CHECK(agenda_run(&rig.agenda, rig.agenda.now + rng_unit(&rng), NULL) == ESP_OK);
-			network_send(rig.network, rig.topology->hosts[from], rig.topology->hosts[to], 0, bytes, &rig.told[rig.count++]);
+			network_send(rig.network, rig.topology->hosts[from], rig.topology->hosts[to], 0, bytes,
+			             &rig.told[rig.count++]);
 			total += from == to ? 0 : (double)bytes;
 		}
 		run(&rig);

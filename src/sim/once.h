@@ -35,7 +35,9 @@ struct once_result {
 	uint64_t events;
 };
 
-/* ESP_EPLAN: it does not end; err says who waits for whom. ESP_EINVAL, ESP_ENOMEM, and what an executor says. */
+/*
+ * ESP_EPLAN: it does not end; err says which node waits for which. ESP_EINVAL, ESP_ENOMEM, and errors of an executor.
+ */
 ESP_CHECKED enum esp_status once_run(const struct plan *plan, const struct once_config *config, struct once_result *out,
                                      struct error *err);
 

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define SLACK 1e-9     /* what counts as equal, relative: far above rounding, far below what anybody sees */
+#define SLACK 1e-9     /* counts as equal, relative: far above rounding, far below visible differences */
 #define SAME 1e-12     /* rates that differ by less are left as they are */
 #define ROUNDS_MOST 32u /* then everything that is connected is taken in */
 
@@ -174,7 +174,7 @@ static struct share_slot heap_pop(struct share *share)
 	return first;
 }
 
-/* What a touched link has for the flows of the set, the others left as they are. Returns what each could have. */
+/* The rate that a touched link has for the flows of the set, the others left as they are. Returns the share of each. */
 static double prepare_link(struct share *share, struct share_link *link)
 {
 	link->open = 0;
@@ -217,7 +217,7 @@ static void freeze_all(struct share *share, uint32_t number, double rate)
 	}
 }
 
-/* Where all links are alike, all have as little: that needs no heap. Those that have more are left for it. */
+/* Where all links are alike, all have as little: that needs no heap. Flows that have more are left for it. */
 static void fill_first(struct share *share)
 {
 	double least = INFINITY;
@@ -262,7 +262,7 @@ static void fill(struct share *share)
 	}
 }
 
-/* ---- does everybody have a bottleneck? ---- */
+/* ---- does every flow have a bottleneck? ---- */
 
 static void review_link(struct share *share, uint32_t number)
 {
@@ -270,7 +270,7 @@ static void review_link(struct share *share, uint32_t number)
 	double total = 0, most = 0, least_here = -1; /* of the set's flows that have their bottleneck here */
 
 	if (link->inside == link->count)
-		return; /* nobody was left as he was */
+		return; /* no flow was left as it was */
 	for (uint32_t i = 0; i < link->count; i++) {
 		const struct share_flow *flow = link->flows[i].flow;
 

@@ -1,14 +1,14 @@
 /*
- * share.h - max-min fair shares: what rate each flow has on links that it shares with others.
+ * share.h - max-min fair shares: the rate of each flow on links that it shares with others.
  *
  * Rates are max-min fair if every flow has a *bottleneck*: a link that is full and on which no flow has more. There is
  * exactly one such set of rates. It is found by progressive filling: the link with the least to give to each of its
  * flows is the bottleneck of all of them; their rates are taken from the other links, and so on.
  *
- * When flows come and go, share_solve() computes anew only what may have changed: the new flows, and those whose bottleneck was
- * touched. It fills the links with these, all other rates left as they are, and looks whether all flows on the links touched
- * still have a bottleneck. Those that do not are taken in, and it begins again. What it ends with has a
- * bottleneck for every flow, so it is *the* solution, whatever was left alone. Pure; one thread.
+ * When flows come and go, share_solve() computes anew only rates that may have changed: the new flows, and those whose
+ * bottleneck was touched. It fills the links with these, all other rates left as they are, and looks whether all flows
+ * on the links touched still have a bottleneck. Flows that do not are taken in, and it begins again. The rates at its
+ * end have a bottleneck for every flow, so it is *the* solution, whatever was left alone. Pure; one thread.
  */
 #ifndef SIM_SHARE_H
 #define SIM_SHARE_H

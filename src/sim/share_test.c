@@ -15,8 +15,8 @@
 #define FLOWS 40u
 
 /*
- * The definition, as slowly as can be: raise the rates of all flows together by the most that no link is overfull; those on a
- * full link stay as they are.
+ * The definition, as slowly as can be: raise the rates of all flows together by the most that no link is overfull;
+ * those on a full link stay as they are.
  */
 static void brute(const struct share *share, struct share_flow *const *flows, uint32_t count, double *out)
 {
@@ -113,8 +113,9 @@ static void run_seed(uint64_t seed)
 		share_solve(&share, count_changes, NULL);
 		brute(&share, live, count, expected);
 		for (uint32_t f = 0; f < count; f++)
-			CHECK_MSG(fabs(live[f]->rate - expected[f]) <= 1e-6 * expected[f], "seed %" PRIu64 ", turn %u: flow %u has %.9g, not %.9g",
-			          seed, turn, f, live[f]->rate, expected[f]);
+			CHECK_MSG(fabs(live[f]->rate - expected[f]) <= 1e-6 * expected[f],
+			          "seed %" PRIu64 ", turn %u: flow %u has %.9g, not %.9g", seed, turn, f, live[f]->rate,
+			          expected[f]);
 	}
 	share_fini(&share);
 }
@@ -122,7 +123,8 @@ static void run_seed(uint64_t seed)
 /* Two pairs of hosts that share no link: what happens to one is not looked at for the other. */
 static void test_untouched(void)
 {
-	struct share_flow here = {.hops = 2, .link = {0, 1}}, there = {.hops = 2, .link = {2, 3}}, more = {.hops = 2, .link = {0, 4}};
+	struct share_flow here = {.hops = 2, .link = {0, 1}}, there = {.hops = 2, .link = {2, 3}},
+	                  more = {.hops = 2, .link = {0, 4}};
 	struct share share;
 
 	CHECK(share_init(&share, 5, NULL) == ESP_OK);

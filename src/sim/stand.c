@@ -43,7 +43,8 @@ enum esp_status stand_topology(const struct plan *plan, const struct topology_sp
 }
 
 /* Each machine at the next host of its rack; racks stand in the order of the groups. */
-static void place_by_group(const struct plan *plan, const struct topology *topology, uint32_t *next, uint32_t *out_place)
+static void place_by_group(const struct plan *plan, const struct topology *topology, uint32_t *next,
+                           uint32_t *out_place)
 {
 	uint32_t host = 0;
 
@@ -60,7 +61,8 @@ static void place_by_group(const struct plan *plan, const struct topology *topol
 }
 
 /* Machines that are no workers: at hosts that are free, as long as there are any. */
-static void place_beside(const struct plan *plan, const struct topology *topology, uint32_t *is_taken, uint32_t *out_place)
+static void place_beside(const struct plan *plan, const struct topology *topology, uint32_t *is_taken,
+                         uint32_t *out_place)
 {
 	uint32_t host = 0, shared = 0;
 
@@ -75,7 +77,8 @@ static void place_beside(const struct plan *plan, const struct topology *topolog
 	}
 }
 
-static void place_switches(const struct plan *plan, const struct topology *topology, uint32_t *rack, uint32_t *out_place)
+static void place_switches(const struct plan *plan, const struct topology *topology, uint32_t *rack,
+                           uint32_t *out_place)
 {
 	bool has_top = plan->group_of && plan->switches == plan->group_count + 1;
 

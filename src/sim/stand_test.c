@@ -20,10 +20,14 @@ static struct plan *open_plan(const char *planner, const uint32_t *group_of, uin
 	return plan;
 }
 
-/* A topology made for a plan: a rack for each group, a host for each machine, switches where they belong, servers with their own rates. */
+/*
+ * A topology made for a plan: a rack for each group, a host for each machine, switches where they belong, servers with
+ * their own rates.
+ */
 static void test_made(uint64_t seed)
 {
-	static const char *const planners[] = {"ring", "central", "hub", "switch", "switch-sum", "ring-switch", "two-level"};
+	static const char *const planners[] = {"ring",       "central",     "hub",      "switch",
+	                                       "switch-sum", "ring-switch", "two-level"};
 	uint32_t group_of[MOST], place[MOST];
 	struct topology_spec links = {.rate_bits = 8000, .server_bits = 16000};
 	struct topology *topology;

@@ -1,6 +1,4 @@
-/*
- * train.c - a run of training from its first iteration to its last: who starts which call when.
- */
+/* train.c - a run of training from its first iteration to its last: which worker starts which call when. */
 #include "sim/train.h"
 
 #include <math.h>
@@ -33,7 +31,7 @@ static void start_everywhere(struct train *train, struct train_call *call)
 
 static void begin_iteration(struct train *train)
 {
-	/* Without the barrier nobody says when an iteration begins: servers and switches expect all of them. */
+	/* Without the barrier it is not said when an iteration begins: servers and switches expect all of them. */
 	uint32_t expected = train->config.no_barrier ? train->iterations : 1;
 
 	train->sums_left = train->sums.count;
@@ -60,7 +58,7 @@ static void pass_barrier(struct train *train)
 		begin_iteration(train);
 }
 
-/* A sum is where it belongs, and nobody waits for the others. */
+/* A sum is where it belongs, and no worker waits for the others. */
 static void pass_on(struct train *train, struct train_call *sum)
 {
 	if (sum == &train->sums.calls[train->first_layer]) {
@@ -72,7 +70,7 @@ static void pass_on(struct train *train, struct train_call *sum)
 		return;
 	if (sum->rounds > train->iteration) {
 		train->iteration = sum->rounds;
-		/* What no gradient changes goes out with the first that one does. */
+		/* Parameters that no gradient changes go out with the first that one does. */
 		for (uint32_t i = 0; i < train->spreads.count; i++) {
 			if (train->spreads.calls[i].is_fixed)
 				start_everywhere(train, &train->spreads.calls[i]);
@@ -154,14 +152,15 @@ static uint32_t count_last_hosts(const struct topology *topology)
 }
 
 /*
- * Workers and servers on the hosts in their order; the last host of a rack is left to its hub, if that leaves enough. Servers that find no
- * host share one with a worker, from the first on.
+ * Workers and servers on the hosts in their order; the last host of a rack is left to its hub, if that leaves enough.
+ * Servers that find no host share one with a worker, from the first on.
  */
 static bool place_hosts(struct train *train)
 {
 	const struct topology *topology = train->config.topology;
 	uint32_t workers = train->load->workers, wanted = workers + train->servers, placed = 0;
-	bool leaves_hubs = train->config.mechanism->uses_hubs && workers + count_last_hosts(topology) <= topology->host_count;
+	bool leaves_hubs =
+		train->config.mechanism->uses_hubs && workers + count_last_hosts(topology) <= topology->host_count;
 
 	for (uint32_t i = 0; i < topology->host_count && placed < wanted; i++) {
 		uint32_t host = topology->hosts[i];
@@ -176,7 +175,7 @@ static bool place_hosts(struct train *train)
 	return true;
 }
 
-/* Which rack everybody is in, and how many extra nodes that makes. */
+/* The rack of each worker, and how many extra nodes that makes. */
 static enum esp_status find_groups(struct train *train, struct error *err)
 {
 	uint32_t workers = train->load->workers, count = workers + train->servers;
@@ -260,7 +259,8 @@ static enum esp_status check(const struct train_config *config, struct error *er
 	if (config->mechanism->spread && config->servers == 0)
 		return error_set(err, ESP_EINVAL, "%s needs at least one server", config->mechanism->name);
 	if (config->no_barrier && config->iterations == 1)
-		return error_set(err, ESP_EINVAL, "without the barrier at least two iterations are needed: what is measured lies between them");
+		return error_set(err, ESP_EINVAL,
+		                 "without the barrier at least two iterations are needed: what is measured lies between them");
 	if (!(config->compute >= 0) || isinf(config->compute))
 		return error_set(err, ESP_EINVAL, "computing %g times faster is no number to go by", config->compute);
 	return ESP_OK;
@@ -279,8 +279,11 @@ static enum esp_status prepare(struct train *train, struct error *err)
 	if (!train->place || !train->group_of || !train->plan_group_of)
 		return error_set(err, ESP_ENOMEM, "no memory for the places of %u workers", load->workers);
 	if (!place_hosts(train))
-		return error_set(err, ESP_EINVAL, "too few hosts: %u workers need %u, and the topology has %u; take fewer workers (--workers %u) or add hosts to it",
-		                 load->workers, load->workers, train->config.topology->host_count, train->config.topology->host_count);
+		return error_set(err, ESP_EINVAL,
+		                 "too few hosts: %u workers need %u, and the topology has %u; take fewer workers (--workers "
+		                 "%u) or add hosts to it",
+		                 load->workers, load->workers, train->config.topology->host_count,
+		                 train->config.topology->host_count);
 	enum esp_status status = find_groups(train, err);
 	if (status == ESP_OK) {
 		place_extras(train);
@@ -295,15 +298,17 @@ static enum esp_status prepare(struct train *train, struct error *err)
 	return status;
 }
 
-/* Did everybody come to the end? If not, something was never sent that a forward pass waits for. */
+/* Did all workers come to the end? If not, something was never sent that a forward pass waits for. */
 static enum esp_status check_end(const struct train *train, struct error *err)
 {
 	uint32_t done = train->config.no_barrier ? train->sums.calls[train->first_layer].rounds : train->iteration;
 
 	if (done == train->iterations)
 		return ESP_OK;
-	return error_set(err, ESP_ESTATE, "%s: only %u of %u iterations came to their end: some worker waits for parameters that no server sends",
-	                 train->config.mechanism->name, done, train->iterations);
+	return error_set(
+		err, ESP_ESTATE,
+		"%s: only %u of %u iterations came to their end: some worker waits for parameters that no server sends",
+		train->config.mechanism->name, done, train->iterations);
 }
 
 static void report(const struct train *train, struct train_result *out)

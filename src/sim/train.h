@@ -7,8 +7,8 @@
  * Distribution: each server sends its parameters, in the load's order. Forward: layer by layer, each as soon as its
  * parameters are there. Backward: begins when the forward pass of this worker ends; each gradient goes out when it is
  * ready. Aggregation: a parameter's sum is complete when all workers' gradients are at its server. Barrier: the next
- * iteration begins when all sums are complete (all results are everywhere). So the phases of different workers overlap as
- * the network lets them, and every transfer is a message of a plan that the executor runs (cluster.h).
+ * iteration begins when all sums are complete (all results are everywhere). So the phases of different workers overlap
+ * as the network lets them, and every transfer is a message of a plan that the executor runs (cluster.h).
  *
  * Without the barrier a server sends a parameter as soon as its sum is complete, and a worker begins its next forward
  * pass with what has arrived.
@@ -20,14 +20,14 @@
 #include "sim/workload/load.h"
 #include "sim/workload/mechanism.h"
 
-/* What a message carries. */
+/* The content of a message. */
 struct train_cargo {
 	bool is_gradient;   /* otherwise a parameter */
 	uint32_t parameter; /* of the model, the first if there are several; LOAD_NONE: not known */
 	uint32_t count;
 };
 
-/* What happened, for whoever draws it; each may be NULL. */
+/* Events, for drawing; each may be NULL. */
 struct train_watch {
 	void *user;
 	void (*computed)(void *user, uint32_t worker, bool forward, uint32_t iteration, double from, double to);
@@ -38,16 +38,20 @@ struct train_config {
 	const struct load *load;           /* borrowed; says how many workers */
 	const struct mechanism *mechanism;
 	/*
-	 * Borrowed. The first hosts are the workers, the next ones the servers. A hub takes the last host of each rack. Servers and hubs for
-	 * which no host is left share one with a worker. A switch that adds or copies stands in every rack, and one above them where there are
-	 * several.
+	 * Borrowed. The first hosts are the workers, the next ones the servers. A hub takes the last host of each rack.
+	 * Servers and hubs for which no host is left share one with a worker. A switch that adds or copies stands in every
+	 * rack, and one above them where there are several.
 	 */
 	const struct topology *topology;
 	uint32_t servers;    /* at least 1; not looked at without servers                                       */
 	bool even_split;     /* a part of every parameter on every server; otherwise whole ones, round-robin    */
 	bool block;          /* servers send everything to one worker after the other; otherwise parameter by parameter */
 	bool no_barrier;
-	bool fluid;          /* every two nodes have a connection, and those share links fairly; otherwise a link has one message at a time, in order */
+	/*
+	 * every two nodes have a connection, and those share links fairly; otherwise a link has one message at a time, in
+	 * order
+	 */
+	bool fluid;
 	bool cut_through_sums; /* a switch adds as data streams in; otherwise when a message is there           */
 	uint32_t split;      /* messages of a parameter; 0: as the mechanism has it                             */
 	double compute;      /* how many times faster than the load says all computing is; 0: 1                 */
@@ -87,7 +91,10 @@ static inline double train_link_busy_s(const struct train_link *link)
 	return link->in_turn ? link->out_s + link->in_s : longer;
 }
 
-/* ESP_EINVAL with what does not fit; ESP_ESTATE: a worker waits for what nobody sends; ESP_ENOMEM. */
+/*
+ * ESP_EINVAL: the error says why it does not fit; ESP_ESTATE: a worker waits for a message that is never sent;
+ * ESP_ENOMEM.
+ */
 ESP_CHECKED enum esp_status train_run(const struct train_config *config, struct train_result *out, struct error *err);
 
 #endif

@@ -29,11 +29,13 @@ static uint32_t group_in_plan(const struct train *train, uint32_t group)
 	return group < train->worker_groups ? group : train->worker_groups;
 }
 
-static enum esp_status plan_make(struct train *train, const struct train_plan *wanted, struct plan **out, struct error *err)
+static enum esp_status plan_make(struct train *train, const struct train_plan *wanted, struct plan **out,
+                                 struct error *err)
 {
 	uint32_t workers = train->load->workers;
 	bool has_root = wanted->collective != PLAN_ALLREDUCE;
-	bool has_groups = planner_needs_groups(wanted->planner) || (train->config.mechanism->uses_switch && train->groups > 1);
+	bool has_groups =
+		planner_needs_groups(wanted->planner) || (train->config.mechanism->uses_switch && train->groups > 1);
 
 	train->plan_group_of[workers] = group_in_plan(train, wanted->server_group);
 	const struct plan_spec spec = {
@@ -48,7 +50,7 @@ static enum esp_status plan_make(struct train *train, const struct train_plan *w
 	return plan_open(wanted->planner, &spec, out, err);
 }
 
-/* Layers have plans that differ in their bytes: who sends what to whom is worked out once for all of them. */
+/* Layers have plans that differ in their bytes: their rows are worked out once for all of them. */
 static enum esp_status rows_get(struct train *train, struct train_plan *wanted, struct error *err)
 {
 	for (const struct train_plan *kept = train->plans; kept; kept = kept->next) {
@@ -61,7 +63,8 @@ static enum esp_status rows_get(struct train *train, struct train_plan *wanted, 
 	return status;
 }
 
-static enum esp_status plan_get(struct train *train, struct train_plan wanted, const struct plan **out, struct error *err)
+static enum esp_status plan_get(struct train *train, struct train_plan wanted, const struct plan **out,
+                                struct error *err)
 {
 	for (const struct train_plan *kept = train->plans; kept; kept = kept->next) {
 		if (kept->bytes == wanted.bytes && kept->collective == wanted.collective && kept->pieces == wanted.pieces &&
@@ -114,7 +117,8 @@ static uint64_t part_bytes(const struct train *train, uint64_t bytes, uint32_t v
 	return bytes / servers + (server < bytes % servers);
 }
 
-static enum esp_status add_call(struct train *train, struct train_calls *list, struct train_call call, uint64_t bytes, struct error *err)
+static enum esp_status add_call(struct train *train, struct train_calls *list, struct train_call call, uint64_t bytes,
+                                struct error *err)
 {
 	struct train_plan wanted = {.bytes = bytes, .pieces = pieces_of(train, bytes)};
 	const struct mechanism *mechanism = train->config.mechanism;
@@ -122,7 +126,8 @@ static enum esp_status add_call(struct train *train, struct train_calls *list, s
 	wanted.collective = !call.is_sum ? PLAN_BROADCAST : train->servers ? PLAN_REDUCE : PLAN_ALLREDUCE;
 	wanted.planner = plan_planner_find(call.is_sum ? mechanism->sum : mechanism->spread);
 	if (!wanted.planner)
-		return error_set(err, ESP_EUNSUPPORTED, "there is no planner %s", call.is_sum ? mechanism->sum : mechanism->spread);
+		return error_set(err, ESP_EUNSUPPORTED, "there is no planner %s",
+		                 call.is_sum ? mechanism->sum : mechanism->spread);
 	if (train->servers)
 		wanted.server_group = train->group_of[train->load->workers + call.server];
 	call.waits = train->load->workers;
@@ -148,7 +153,8 @@ static enum esp_status make_spreads(struct train *train, struct error *err)
 		for (uint32_t server = 0; server < train->servers && status == ESP_OK; server++) {
 			const struct load_item *item = &load->items[i];
 			uint64_t bytes = part_bytes(train, sent_bytes(train, item->bytes), item->variable, server);
-			struct train_call call = {.first = i, .count = 1, .owner = load->workers, .server = server, .is_fixed = true};
+			struct train_call call = {
+				.first = i, .count = 1, .owner = load->workers, .server = server, .is_fixed = true};
 
 			if (bytes > 0)
 				status = add_call(train, &train->spreads, call, bytes, err);
@@ -162,14 +168,15 @@ static uint32_t ready_together(const struct load *load, uint32_t first)
 {
 	uint32_t count = 1;
 
-	while (first + count < load->gradient_count && load->gradients[first + count].ready_s == load->gradients[first].ready_s)
+	while (first + count < load->gradient_count &&
+	       load->gradients[first + count].ready_s == load->gradients[first].ready_s)
 		count++;
 	return count;
 }
 
 /*
- * A gradient to each server that has a part of it. Where all servers have a part of everything, the parts of what is ready together
- * are one message, unless each goes its own way afterwards.
+ * A gradient to each server that has a part of it. Where all servers have a part of everything, the parts of what is
+ * ready together are one message, unless each goes its own way afterwards.
  */
 static enum esp_status make_reduces(struct train *train, struct error *err)
 {
@@ -180,7 +187,8 @@ static enum esp_status make_reduces(struct train *train, struct error *err)
 	for (uint32_t i = 0, count; i < load->gradient_count && status == ESP_OK; i += count) {
 		count = fuses ? ready_together(load, i) : 1;
 		for (uint32_t server = 0; server < train->servers && status == ESP_OK; server++) {
-			struct train_call call = {.first = i, .count = count, .owner = load->workers, .server = server, .is_sum = true};
+			struct train_call call = {
+				.first = i, .count = count, .owner = load->workers, .server = server, .is_sum = true};
 			uint64_t bytes = 0;
 
 			for (uint32_t k = i; k < i + count; k++)
@@ -256,7 +264,7 @@ static uint32_t extra_node(const struct train *train, const struct train_call *c
 	return first + (i + 1 < count ? train->group_of[train->load->workers + call->server] : train->extras - 1);
 }
 
-/* What belongs to a call: the workers from its rotation on, its server, its extra nodes. */
+/* The members of a call: the workers from its rotation on, its server, its extra nodes. */
 static uint32_t call_members(const struct train *train, const struct train_call *call, uint32_t *out)
 {
 	uint32_t workers = train->load->workers, count = workers;
@@ -270,7 +278,8 @@ static uint32_t call_members(const struct train *train, const struct train_call 
 	return count;
 }
 
-static enum esp_status bundle_take(struct train *train, struct bundle *bundle, struct train_call *call, uint32_t *members, struct error *err)
+static enum esp_status bundle_take(struct train *train, struct bundle *bundle, struct train_call *call,
+                                   uint32_t *members, struct error *err)
 {
 	uint64_t messages = call->plan->chunks.chunk_count * train_ways(train);
 

@@ -1,6 +1,4 @@
-/*
- * train_links.c - what bounds a run: the host or switch whose links were busy for the longest.
- */
+/* train_links.c - the bound of a run: the host or switch whose links were busy for the longest. */
 #include <stdio.h>
 
 #include "sim/train_state.h"

@@ -1,5 +1,5 @@
 /*
- * train_state.h - what a run of training is made of. Private to src/sim/train*.c.
+ * train_state.h - the parts of a run of training. Private to src/sim/train*.c.
  *
  *     train ─┬─ spreads: the broadcasts of an iteration, in the order of sending (with servers)
  *            ├─ sums: the reduces or allreduces, in the order in which gradients are ready
@@ -15,13 +15,13 @@ struct train_call {
 	const struct plan *plan;
 	uint32_t stream;
 	uint32_t members;      /* of the stream: the plan's nodes          */
-	uint32_t first, count; /* what it carries: items, or gradients     */
+	uint32_t first, count; /* its content: items, or gradients */
 	uint32_t server;       /* with servers: which of them              */
 	uint32_t owner;        /* the member that starts it or has its sum; PLAN_NONE: all workers do */
 	bool is_sum;
 	bool is_fixed;         /* spreads: no gradient of it is summed     */
 	uint32_t rotation;     /* the stream's first member is this worker */
-	uint32_t next;         /* sums with servers: the spread of the same parameter; LOAD_NONE: nobody knows which */
+	uint32_t next;         /* sums with servers: the spread of the same parameter; LOAD_NONE: it is not known which */
 	uint32_t rounds;       /* sums: how many iterations of it are complete */
 	uint32_t waits;        /* sums without an owner: workers that have no result of this round yet */
 };
@@ -58,7 +58,8 @@ struct train {
 	uint32_t *group_of; /* rack of each worker and server, those of workers first */
 	uint32_t groups, worker_groups;
 	uint32_t *plan_group_of; /* of the workers and one server: what plans are told */
-	uint32_t extras;    /* nodes of plans that hold no data: a switch, or one per group and one above; or a hub per group of workers */
+	/* nodes of plans that hold no data: a switch, or one per group and one above; or a hub per group of workers */
+	uint32_t extras;
 
 	struct train_plan *plans;
 	struct train_calls spreads, sums;
@@ -77,8 +78,9 @@ struct train {
 };
 
 /*
- * An executor lets a peer send so many messages ahead, a limit that the systems of the model do not have. So as many calls share a
- * stream as have no more messages than that between two nodes, and none of their chunks waits for another.
+ * An executor lets a peer send so many messages ahead, a limit that the systems of the model do not have. So as many
+ * calls share a stream as have no more messages than that between two nodes, and none of their chunks waits for
+ * another.
  */
 #define TRAIN_CREDITS 64u
 /* Most messages of a chunk from one node to another: up with servers, up and down without. */
@@ -92,7 +94,7 @@ ESP_CHECKED enum esp_status train_make_calls(struct train *train, struct error *
 /* When the cluster is there. */
 ESP_CHECKED enum esp_status train_make_streams(struct train *train, struct error *err);
 void train_drop_calls(struct train *train);
-/* What a message of that stream and call carries. */
+/* The content of a message of that stream and call. */
 struct train_cargo train_cargo(const struct train *train, uint32_t stream, uint64_t call);
 
 /* train_worker.c */

@@ -25,8 +25,12 @@ struct toy {
 static void toy_init(struct toy *toy, uint32_t workers)
 {
 	*toy = (struct toy){0};
-	toy->load = (struct load){.items = toy->items, .gradients = toy->gradients, .layer_s = toy->layer_s, .worker_factor = toy->worker_factor,
-	                          .workers = workers, .distribution_factor = 1};
+	toy->load = (struct load){.items = toy->items,
+	                          .gradients = toy->gradients,
+	                          .layer_s = toy->layer_s,
+	                          .worker_factor = toy->worker_factor,
+	                          .workers = workers,
+	                          .distribution_factor = 1};
 	for (uint32_t i = 0; i < MOST; i++)
 		toy->worker_factor[i] = 1;
 }
@@ -37,14 +41,16 @@ static void toy_item(struct toy *toy, double transfer_s, double forward_s)
 	struct load *load = &toy->load;
 
 	toy->layer_s[load->layer_count] = forward_s;
-	toy->items[load->item_count] = (struct load_item){(uint64_t)(transfer_s * RATE + 0.5), load->layer_count, load->layer_count, load->item_count};
+	toy->items[load->item_count] =
+		(struct load_item){(uint64_t)(transfer_s * RATE + 0.5), load->layer_count, load->layer_count, load->item_count};
 	load->item_count++;
 	load->layer_count++;
 }
 
 static void toy_gradient(struct toy *toy, double transfer_s, double ready_s, uint32_t item)
 {
-	toy->gradients[toy->load.gradient_count++] = (struct load_gradient){(uint64_t)(transfer_s * RATE + 0.5), item, item, item, ready_s};
+	toy->gradients[toy->load.gradient_count++] =
+		(struct load_gradient){(uint64_t)(transfer_s * RATE + 0.5), item, item, item, ready_s};
 }
 
 static double seconds_of(struct trial trial)
@@ -59,7 +65,8 @@ static double seconds_of(struct trial trial)
 
 static double seconds(const struct toy *toy, const char *mechanism)
 {
-	return seconds_of((struct trial){.train = {.load = &toy->load, .mechanism = mechanism_find(mechanism), .servers = 1}});
+	return seconds_of(
+		(struct trial){.train = {.load = &toy->load, .mechanism = mechanism_find(mechanism), .servers = 1}});
 }
 
 static bool is_near(double a, double b)
@@ -74,9 +81,9 @@ static bool is_near(double a, double b)
 	} while (0)
 
 /*
- * The example of the paper's figure 2: two workers, three operations, each computes for three seconds and sends for three. What
- * is distributed takes three seconds as well, so the second worker begins three seconds after the first; with multicast
- * both begin at once. Times count from the first worker's start.
+ * The example of the paper's figure 2: two workers, three operations, each computes for three seconds and sends for
+ * three. The distribution takes three seconds as well, so the second worker begins three seconds after the first; with
+ * multicast both begin at once. Times count from the first worker's start.
  */
 static void test_figure_2(void)
 {
@@ -114,9 +121,9 @@ static void test_forward(void)
 }
 
 /*
- * Section 8.1.2: starts that lie D apart change nothing unless D > B - C, where B is a worker's backward pass with
- * its transfers and C the time until the first gradient; up to then the server's link is the bottleneck, and busy. Beyond, no
- * transfer meets another, and what is lost is the time in which the link idles.
+ * Section 8.1.2: starts that lie D apart change nothing unless D > B - C, where B is a worker's backward pass with its
+ * transfers and C the time until the first gradient; up to then the server's link is the bottleneck, and busy. Beyond,
+ * no transfer meets another, and what is lost is the time in which the link idles.
  */
 static void test_stagger(uint64_t seed)
 {
@@ -167,8 +174,9 @@ static void note_span(void *user, const struct cluster_message *message, const s
 }
 
 /*
- * Section 9.4: with distribution in blocks only one worker computes gradients at a time, and so there is no incast, where
- * B1 + N > BN: B1 the time until the first gradient, N that of the whole model on the wire, BN that of the whole backward pass.
+ * Section 9.4: with distribution in blocks only one worker computes gradients at a time, and so there is no incast,
+ * where B1 + N > BN: B1 the time until the first gradient, N that of the whole model on the wire, BN that of the whole
+ * backward pass.
  */
 static void test_block(uint64_t seed)
 {
@@ -195,14 +203,16 @@ static void test_block(uint64_t seed)
 		}
 		for (uint32_t i = 0; i < workers; i++)
 			spans.first[i] = INFINITY;
-		struct trial trial = {.train = {.load = &toy.load, .mechanism = mechanism_find("server"), .servers = 1, .block = true}};
+		struct trial trial = {
+			.train = {.load = &toy.load, .mechanism = mechanism_find("server"), .servers = 1, .block = true}};
 		trial.train.watch = (struct train_watch){.user = &spans, .moved = note_span};
 		(void)seconds_of(trial);
 		if (is_near(begin + model, ready))
 			continue;
 		bool follows = begin + model > ready;
 		for (uint32_t i = 0; i + 1 < workers; i++)
-			CHECK_MSG((spans.first[i + 1] > spans.last[i]) == follows, "seed %llu round %d worker %u: B1 %g N %g BN %g, last %g, next first %g",
+			CHECK_MSG((spans.first[i + 1] > spans.last[i]) == follows,
+			          "seed %llu round %d worker %u: B1 %g N %g BN %g, last %g, next first %g",
 			          (unsigned long long)seed, round, i, begin, model, ready, spans.last[i], spans.first[i + 1]);
 		apart += follows;
 		mixed += !follows;
@@ -228,34 +238,40 @@ static void random_load(struct toy *toy, struct rng *rng, uint32_t workers)
 }
 
 /*
- * No byte is lost nor made: what servers and workers send follows from the mechanism alone. And the time is at least what the busiest
- * link carries, and at least what the slowest worker computes.
+ * No byte is lost nor made: what servers and workers send follows from the mechanism alone. And the time is at least
+ * what the busiest link carries, and at least what the slowest worker computes.
  */
 static void test_bytes(uint64_t seed)
 {
-	static const char *const names[] = {"server", "aggregation", "multicast", "multicast+aggregation", "ring", "ring-whole", "ring+multicast",
-	                                    "halving-doubling", "double-tree", "two-level"};
+	static const char *const names[] = {"server",      "aggregation", "multicast",      "multicast+aggregation",
+	                                    "ring",        "ring-whole",  "ring+multicast", "halving-doubling",
+	                                    "double-tree", "two-level"};
 	struct rng rng;
 	struct toy toy;
 
 	rng_init(&rng, seed);
 	for (int round = 0; round < 30; round++) {
-		uint32_t w = 2u << rng_below(&rng, 2), servers = 1 + (uint32_t)rng_below(&rng, 3), iterations = 1 + (uint32_t)rng_below(&rng, 3);
+		uint32_t w = 2u << rng_below(&rng, 2), servers = 1 + (uint32_t)rng_below(&rng, 3),
+		         iterations = 1 + (uint32_t)rng_below(&rng, 3);
 		double slowest = 0, forward = 0;
 
 		random_load(&toy, &rng, w);
 		uint64_t s = load_item_bytes(&toy.load);
-		const uint64_t out[] = {2 * w * s, w * s + w * s, s + w * s, s + w * s, 2 * (w - 1) * s, 2 * (w - 1) * s, w * s, 2 * (w - 1) * s,
-		                        2 * (w - 1) * s, 2 * (w - 1) * s};
-		const uint64_t in[] = {2 * w * s, w * s + s, w * s + w * s, w * s + s, 2 * (w - 1) * s, 2 * (w - 1) * s, 2 * (w - 1) * s, 2 * (w - 1) * s,
-		                       2 * (w - 1) * s, 2 * (w - 1) * s};
+		const uint64_t out[] = {2 * w * s,       w * s + w * s, s + w * s,       s + w * s,       2 * (w - 1) * s,
+		                        2 * (w - 1) * s, w * s,         2 * (w - 1) * s, 2 * (w - 1) * s, 2 * (w - 1) * s};
+		const uint64_t in[] = {2 * w * s,       w * s + s,       w * s + w * s,   w * s + s,       2 * (w - 1) * s,
+		                       2 * (w - 1) * s, 2 * (w - 1) * s, 2 * (w - 1) * s, 2 * (w - 1) * s, 2 * (w - 1) * s};
 		for (uint32_t i = 0; i < toy.load.layer_count; i++)
 			forward += toy.layer_s[i];
 		for (uint32_t i = 0; i < w; i++)
 			slowest = fmax(slowest, load_ready_s(&toy.load, i, 0, toy.load.gradient_count - 1));
 		for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-			struct trial trial = {.gbps = GBPS, .train = {.load = &toy.load, .mechanism = mechanism_find(names[i]), .servers = servers,
-			                                              .even_split = rng_chance(&rng, 1, 2), .iterations = iterations}};
+			struct trial trial = {.gbps = GBPS,
+			                      .train = {.load = &toy.load,
+			                                .mechanism = mechanism_find(names[i]),
+			                                .servers = servers,
+			                                .even_split = rng_chance(&rng, 1, 2),
+			                                .iterations = iterations}};
 			struct train_result result;
 			struct error err = {0};
 
@@ -288,11 +304,13 @@ static void test_iterations(void)
 		CHECK(seconds_of(trial) < once);
 	}
 	/*
-	 * One worker, no barrier: the second layer's gradient (2 s) leaves at once, the first layer's a second later (queued until 2), so
-	 * the sums are there at 2 and 3, the parameters back at 4 and 5, and both layers are computed at 7: 7 seconds around.
+	 * One worker, no barrier: the second layer's gradient (2 s) leaves at once, the first layer's a second later
+	 * (queued until 2), so the sums are there at 2 and 3, the parameters back at 4 and 5, and both layers are computed
+	 * at 7: 7 seconds around.
 	 */
 	toy.load.workers = 1;
-	struct trial trial = {.train = {.load = &toy.load, .mechanism = mechanism_find("server"), .servers = 1, .no_barrier = true}};
+	struct trial trial = {
+		.train = {.load = &toy.load, .mechanism = mechanism_find("server"), .servers = 1, .no_barrier = true}};
 	CHECK_NEAR(seconds_of(trial), 7);
 	trial.train.no_barrier = false;
 	CHECK_NEAR(seconds_of(trial), 7);
@@ -308,7 +326,10 @@ static void note_forward(void *user, uint32_t worker, bool forward, uint32_t ite
 		begins[worker] = from;
 }
 
-/* Without the barrier and without servers: results let the next forward pass begin, but not before the backward pass is over. */
+/*
+ * Without the barrier and without servers: results let the next forward pass begin, but not before the backward pass is
+ * over.
+ */
 static void test_overlap(void)
 {
 	struct toy toy;
@@ -324,19 +345,20 @@ static void test_overlap(void)
 	trial.train.no_barrier = false;
 	CHECK_NEAR(seconds_of(trial), 21);
 	/*
-	 * Whole parameters, the first owned by worker 0 and the second by worker 1: it has the sum after two hops and is done when it has
-	 * passed it on, the others a hop later. The forward pass waits for this one.
+	 * Whole parameters, the first owned by worker 0 and the second by worker 1: it has the sum after two hops and is
+	 * done when it has passed it on, the others a hop later. The forward pass waits for this one.
 	 */
 	toy_init(&toy, 3);
 	toy_item(&toy, 3, 1);
 	toy_item(&toy, 0.001, 0);
 	toy_gradient(&toy, 0.001, 0, 1);
 	toy_gradient(&toy, 3, 0, 0);
-	trial = (struct trial){.train = {.load = &toy.load, .mechanism = mechanism_find("ring-whole"), .no_barrier = true, .iterations = 2}};
+	trial = (struct trial){
+		.train = {.load = &toy.load, .mechanism = mechanism_find("ring-whole"), .no_barrier = true, .iterations = 2}};
 	trial.train.watch = (struct train_watch){.user = begins, .computed = note_forward};
 	(void)seconds_of(trial);
-	CHECK_MSG(fabs(begins[1] - 10) < 0.1 && fabs(begins[0] - 13) < 0.1 && fabs(begins[2] - 13) < 0.1, "forward passes begin at %g, %g and %g",
-	          begins[0], begins[1], begins[2]);
+	CHECK_MSG(fabs(begins[1] - 10) < 0.1 && fabs(begins[0] - 13) < 0.1 && fabs(begins[2] - 13) < 0.1,
+	          "forward passes begin at %g, %g and %g", begins[0], begins[1], begins[2]);
 }
 
 /* The same numbers to the bit, twice. */
@@ -348,8 +370,12 @@ static void test_repeats(uint64_t seed)
 	rng_init(&rng, seed);
 	random_load(&toy, &rng, 8);
 	for (size_t i = 0; mechanism_at(i); i++) {
-		struct trial trial = {.gbps = 25, .racks = 2, .oversubscribe = 2, .delay_s = 1e-6,
-		                      .train = {.load = &toy.load, .mechanism = mechanism_at(i), .servers = 2, .fluid = seed % 2}};
+		struct trial trial = {
+			.gbps = 25,
+			.racks = 2,
+			.oversubscribe = 2,
+			.delay_s = 1e-6,
+			.train = {.load = &toy.load, .mechanism = mechanism_at(i), .servers = 2, .fluid = seed % 2}};
 		struct train_result once, again;
 		struct error err = {0};
 
@@ -385,20 +411,25 @@ static void test_refused(void)
 	trial.train.topology = small;
 	CHECK(trial_run(&trial, &result, &err) == ESP_EINVAL && strstr(err.text, "hosts"));
 	topology_close(small);
-	/* Without the barrier, a parameter whose gradient nobody recognises is sent with the first sum, as one that has none. */
+	/* Without the barrier, a parameter whose gradient is unknown is sent with the first sum, as one that has none. */
 	struct toy lost;
 	toy_init(&lost, 2);
 	toy_item(&lost, 1, 1);
 	toy_item(&lost, 1, 1);
 	toy_gradient(&lost, 1, 0, 1);
 	toy_gradient(&lost, 1, 1, 0);
-	trial = (struct trial){.gbps = GBPS, .train = {.load = &lost.load, .mechanism = mechanism_find("server"), .servers = 1, .no_barrier = true}};
+	trial = (struct trial){
+		.gbps = GBPS,
+		.train = {.load = &lost.load, .mechanism = mechanism_find("server"), .servers = 1, .no_barrier = true}};
 	CHECK(trial_run(&trial, &result, &err) == ESP_OK);
 	lost.gradients[0].item = LOAD_NONE;
 	CHECK(trial_run(&trial, &result, &err) == ESP_OK);
 }
 
-/* A host for each worker and no more: the server is where the first worker is, which gets its parameters without a network; so is a hub. */
+/*
+ * A host for each worker and no more: the server is where the first worker is, which gets its parameters without a
+ * network; so is a hub.
+ */
 static void test_shared_hosts(void)
 {
 	struct toy toy;
@@ -409,8 +440,10 @@ static void test_shared_hosts(void)
 	toy_init(&toy, 2);
 	toy_item(&toy, 1, 1);
 	toy_gradient(&toy, 1, 0, 0);
-	CHECK(topology_make(&(struct topology_spec){.racks = 1, .hosts = 2, .rate_bits = (uint64_t)(8 * RATE)}, &small, &err) == ESP_OK);
-	struct trial trial = {.train = {.load = &toy.load, .mechanism = mechanism_find("server"), .topology = small, .servers = 1}};
+	CHECK(topology_make(&(struct topology_spec){.racks = 1, .hosts = 2, .rate_bits = (uint64_t)(8 * RATE)}, &small,
+	                    &err) == ESP_OK);
+	struct trial trial = {
+		.train = {.load = &toy.load, .mechanism = mechanism_find("server"), .topology = small, .servers = 1}};
 	CHECK_MSG(trial_run(&trial, &result, &err) == ESP_OK, "%s", err.text);
 	CHECK_NEAR(result.iteration_s, 3);
 	CHECK_U64(result.class_bytes[TOPOLOGY_HOST_OUT], (uint64_t)(2 * RATE));
@@ -423,15 +456,17 @@ static void test_shared_hosts(void)
 }
 
 /*
- * Connections share links as TCP flows do: a worker's gradients go to all servers at once, each as fast as its server takes in those of all
- * workers. So as many servers as there are take a part of the time each, with every mechanism that sums or copies at them.
+ * Connections share links as TCP flows do: a worker's gradients go to all servers at once, each as fast as its server
+ * takes in those of all workers. So as many servers as there are take a part of the time each, with every mechanism
+ * that sums or copies at them.
  */
 static void test_fluid_servers(void)
 {
 	static const struct {
 		const char *mechanism;
 		double one_s;
-	} cases[] = {{"server", 4 + 4}, {"multicast", 1 + 4}, {"aggregation", 4 + 2}}; /* a switch passes a sum on when all of it is there */
+	/* a switch passes a sum on when all of it is there */
+	} cases[] = {{"server", 4 + 4}, {"multicast", 1 + 4}, {"aggregation", 4 + 2}};
 
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct toy toy;
@@ -440,15 +475,24 @@ static void test_fluid_servers(void)
 		toy_item(&toy, 1, 0);
 		toy_gradient(&toy, 1, 0, 0);
 		for (uint32_t servers = 1; servers <= 4; servers *= 2) {
-			struct trial trial = {.train = {.load = &toy.load, .mechanism = mechanism_find(cases[i].mechanism), .servers = servers, .even_split = true,
+			struct trial trial = {.train = {.load = &toy.load,
+			                                .mechanism = mechanism_find(cases[i].mechanism),
+			                                .servers = servers,
+			                                .even_split = true,
 			                                .fluid = true}};
-			/* What a switch copies or adds is bound by the links of the workers: a second, however many servers there are. */
+			/*
+			 * Data that a switch copies or adds is bound by the links of the workers: a second, however many servers
+			 * there are.
+			 */
 			double at_switch = strcmp(cases[i].mechanism, "server") == 0 ? 0 : 1;
 
 			CHECK_NEAR(seconds_of(trial), at_switch + (cases[i].one_s - at_switch) / servers);
 		}
 	}
-	/* What a connection has for a worker leaves in the order of sending, on whichever stream: the first of many layers is there first. */
+	/*
+	 * Messages of a connection for a worker leave in the order of sending, on whichever stream: the first of many
+	 * layers is there first.
+	 */
 	struct trial trial = {.train = {.mechanism = mechanism_find("server"), .servers = 1, .fluid = true}};
 	struct load_item items[200];
 	struct load_gradient gradient = {1, 199, 199, 199, 0};
@@ -457,8 +501,15 @@ static void test_fluid_servers(void)
 		items[i] = (struct load_item){(uint64_t)RATE, i, i, i};
 		layer_s[i] = 1;
 	}
-	struct load load = {.items = items, .item_count = 200, .gradients = &gradient, .gradient_count = 1, .layer_s = layer_s, .layer_count = 200,
-	                    .worker_factor = &factor, .workers = 1, .distribution_factor = 1};
+	struct load load = {.items = items,
+	                    .item_count = 200,
+	                    .gradients = &gradient,
+	                    .gradient_count = 1,
+	                    .layer_s = layer_s,
+	                    .layer_count = 200,
+	                    .worker_factor = &factor,
+	                    .workers = 1,
+	                    .distribution_factor = 1};
 	trial.train.load = &load;
 	CHECK_NEAR(seconds_of(trial), 201 + 1 / RATE);
 }

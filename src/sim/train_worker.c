@@ -1,5 +1,6 @@
 /*
- * train_worker.c - what a worker computes, and when: forward layer by layer as parameters come, backward gradient by gradient.
+ * train_worker.c - computing of a worker, in time: forward layer by layer as parameters come, backward gradient by
+ * gradient.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -45,13 +46,13 @@ static void backward(struct train_worker *worker)
 	struct train *train = worker->train;
 
 	if (train->config.watch.computed)
-		train->config.watch.computed(train->config.watch.user, worker->rank, true, worker->iteration, worker->forward_from,
-		                             train->agenda.now);
+		train->config.watch.computed(train->config.watch.user, worker->rank, true, worker->iteration,
+		                             worker->forward_from, train->agenda.now);
 	worker->may_forward = false;
 	worker->layer = 0;
 	worker->next_sum = 0;
 	worker->backward_from = train->agenda.now;
-	/* What comes from here on belongs to the next iteration. */
+	/* Parameters that come from here on belong to the next iteration. */
 	memcpy(worker->needs, train->needs, train->load->layer_count * sizeof(*worker->needs));
 	agenda_at(&train->agenda, gradient_at(worker, 0), on_gradient, worker);
 }
@@ -73,8 +74,8 @@ static void finish(struct train_worker *worker)
 	struct train *train = worker->train;
 
 	if (train->config.watch.computed)
-		train->config.watch.computed(train->config.watch.user, worker->rank, false, worker->iteration, worker->backward_from,
-		                             train->agenda.now);
+		train->config.watch.computed(train->config.watch.user, worker->rank, false, worker->iteration,
+		                             worker->backward_from, train->agenda.now);
 	worker->iteration++;
 	/* Without servers the barrier lets the next pass begin; otherwise parameters do. */
 	if ((train->servers || train->config.no_barrier) && worker->iteration < train->iterations) {

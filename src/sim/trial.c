@@ -38,7 +38,8 @@ static enum esp_status make_topology(const struct trial *trial, struct topology 
 		.oversubscribe = trial->oversubscribe,
 		.delay_ns = (uint64_t)(trial->delay_s * 1e9 + 0.5),
 	};
-	enum esp_status status = hosts && apart ? topology_make(&spec, out, err) : error_set(err, ESP_ENOMEM, "no memory for %u racks", racks);
+	enum esp_status status =
+		hosts && apart ? topology_make(&spec, out, err) : error_set(err, ESP_ENOMEM, "no memory for %u racks", racks);
 	free(hosts);
 	free(apart);
 	return status;

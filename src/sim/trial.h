@@ -8,7 +8,10 @@
 
 struct trial {
 	struct train_config train; /* its topology: NULL, or one of the caller's */
-	/* Without a topology: a switch with all hosts, or racks below a core, with the workers spread over them in order. Servers stand in the last. */
+	/*
+	 * Without a topology: a switch with all hosts, or racks below a core, with the workers spread over them in order.
+	 * Servers stand in the last.
+	 */
 	double gbps;          /* of a host's link                   */
 	double server_gbps;   /* of a server's or hub's; 0: as that */
 	uint32_t racks;       /* 0: 1                               */

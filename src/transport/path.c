@@ -27,13 +27,18 @@ void path_read(int fd, struct path_stats *out)
 	out->acked_bytes = info.tcpi_bytes_acked;
 	out->last_ack_ms = info.tcpi_last_ack_recv;
 	out->last_data_ms = info.tcpi_last_data_recv;
-	/* Where nothing is under way probes are sent: the other end takes nothing now, but answers; or the own host lets nothing out. */
+	/*
+	 * Where nothing is under way probes are sent: the other end takes nothing now, but answers; or the own host lets
+	 * nothing out.
+	 */
 	out->awaits_ack = info.tcpi_unacked > 0 || (info.tcpi_notsent_bytes > 0 && info.tcpi_probes > 0);
 }
 
-bool path_waits_in_vain(struct path_patience *patience, const struct path_stats *stats, uint64_t now_ns, uint64_t for_ns)
+bool path_waits_in_vain(struct path_patience *patience, const struct path_stats *stats, uint64_t now_ns,
+                        uint64_t for_ns)
 {
-	if (!stats->has_path || !stats->awaits_ack || stats->acked_bytes != patience->acked_bytes || patience->since_ns == 0) {
+	if (!stats->has_path || !stats->awaits_ack || stats->acked_bytes != patience->acked_bytes ||
+	    patience->since_ns == 0) {
 		*patience = (struct path_patience){stats->acked_bytes, now_ns};
 		return false;
 	}

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What is known of the connection that messages to a peer leave on. */
+/* State of the connection that messages to a peer leave on. */
 struct path_stats {
 	uint64_t sent_bytes, received_bytes; /* headers included; received: over all connections of the peer */
 	uint64_t sent_messages;
@@ -19,8 +19,8 @@ struct path_stats {
 	uint64_t delivery_bytes_per_s;       /* the kernel's latest estimate      */
 	bool is_app_limited;                 /* ... of a time when there was no more to send: it says nothing of capacity */
 	/*
-	 * Since the connection stands: the time in which something was sent and not yet acknowledged, and the part of it in
-	 * which the other end had no room. What is left is the time that the network took.
+	 * Since the connection stands: the time in which bytes were sent and not yet acknowledged, and the part of it in
+	 * which the other end had no room. The rest is the time that the network took.
 	 */
 	uint64_t busy_us, blocked_us;
 	uint32_t retransmits;
@@ -44,6 +44,7 @@ struct path_patience {
 	uint64_t since_ns; /* since when there was no more of them, though there should be */
 };
 /* True: for so long nothing that was sent has been acknowledged, and the other end was not heard of. Pure. */
-bool path_waits_in_vain(struct path_patience *patience, const struct path_stats *stats, uint64_t now_ns, uint64_t for_ns);
+bool path_waits_in_vain(struct path_patience *patience, const struct path_stats *stats, uint64_t now_ns,
+                        uint64_t for_ns);
 
 #endif

@@ -23,7 +23,7 @@ enum esp_status poller_init(struct poller *poller)
 {
 	poller->events = epoll_create1(EPOLL_CLOEXEC);
 	poller->wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	poller->lacks_pwait2 = false;
+	poller->lacks_pwait2 = poller->was_woken = false;
 	if (poller->events < 0 || poller->wakeup < 0)
 		return errno == ENOMEM ? ESP_ENOMEM : ESP_ELIMIT;
 	/* Watched for edges, so that it need not be read: every write is one. */
@@ -68,13 +68,18 @@ static int sleep_for(struct poller *poller, int64_t timeout_ns, struct epoll_eve
 void poller_look(struct poller *poller, int64_t timeout_ns)
 {
 	struct epoll_event events[EVENTS];
-	int count = sleep_for(poller, timeout_ns, events);
+	bool sleeps = timeout_ns != 0;
+	int count = sleep_for(poller, poller->was_woken ? 0 : timeout_ns, events);
 
+	if (sleeps)
+		poller->was_woken = false;
 	for (int i = 0; i < count; i++) { /* below 0: interrupted by a signal, which is no event */
 		struct poller_subject *subject = events[i].data.ptr;
 
-		if (subject) /* or it is a wake */
+		if (subject)
 			subject->ready(subject, events[i].events);
+		else
+			poller->was_woken |= !sleeps;
 	}
 }
 

@@ -1,12 +1,13 @@
 /*
  * poller.h - sleeping until a socket has an edge, or another thread wakes the sleeper.
  *
- * One thread at a time waits; only poller_wake() may be called by others. Any number of transports of that thread may share
- * a poller, so that a process with a hundred jobs has one.
+ * One thread at a time waits; only poller_wake() may be called by others. Any number of transports of that thread may
+ * share a poller, so that a process with a hundred jobs has one.
  *
  * Sockets are watched edge-triggered, for both directions at once and from the beginning: waiting for room to send then
  * costs no system call when it begins and none when it ends, and a bulk transfer is not reported anew on each turn. The
- * price is that the subject has to remember what was reported, which bounded turns need in any case.
+ * price is that the subject has to remember what was reported, which bounded turns need in any case. A look of one
+ * transport tells the subjects of all: before it sleeps, the thread asks each transport whether it has work.
  */
 #ifndef TRANSPORT_POLLER_H
 #define TRANSPORT_POLLER_H
@@ -19,6 +20,7 @@
 struct poller {
 	int events, wakeup;
 	bool lacks_pwait2; /* the kernel has no epoll_pwait2() */
+	bool was_woken;    /* a look that did not sleep took a wake from the kernel: it ends the next sleep */
 };
 
 /* The owner of a watched descriptor; embedded in it. */
@@ -44,7 +46,7 @@ static inline int poller_descriptor(const struct poller *poller)
 	return poller->events;
 }
 
-/* From any thread: ends the sleep, the current or the next one. */
+/* From any thread: ends the sleep, the current or the next one. Looks that do not sleep keep it for that one. */
 void poller_wake(struct poller *poller);
 
 #endif

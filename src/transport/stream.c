@@ -120,13 +120,16 @@ enum esp_status stream_arrived(struct stream_reader *reader, const struct transp
 /* All that came of the message before it is over, and was what it has to be. */
 static bool is_at_head(const struct stream_reader *reader)
 {
-	return reader->body_left == 0 && reader->header_have == reader->filling && memcmp(reader->header, zeros, reader->filling) == 0;
+	return reader->body_left == 0 && reader->header_have == reader->filling &&
+	       memcmp(reader->header, zeros, reader->filling) == 0;
 }
 
-/* What is still to come to fill up the message before. */
+/* Bytes of the filling behind the message before that are still to come. */
 static uint32_t filling_left(const struct stream_reader *reader)
 {
-	return reader->body_left == 0 && reader->shift_left == 0 && reader->header_have < reader->filling ? reader->filling - reader->header_have : 0;
+	return reader->body_left == 0 && reader->shift_left == 0 && reader->header_have < reader->filling
+	           ? reader->filling - reader->header_have
+	           : 0;
 }
 
 /* Whatever is wrong with it is found out the usual way. */
@@ -145,8 +148,8 @@ static bool is_whole(const uint8_t *at, uint32_t bytes, struct frame *out)
 }
 
 /* The next message, if nothing is under way and it lies here whole: how many bytes it has. 0: it goes the usual way. */
-static uint32_t take_whole(struct stream_reader *reader, const struct transport_user *user, void *context, uint32_t peer,
-                           const uint8_t *at, uint32_t bytes, enum esp_status *out_status)
+static uint32_t take_whole(struct stream_reader *reader, const struct transport_user *user, void *context,
+                           uint32_t peer, const uint8_t *at, uint32_t bytes, enum esp_status *out_status)
 {
 	struct frame frame;
 
@@ -167,8 +170,8 @@ static uint32_t take_whole(struct stream_reader *reader, const struct transport_
 	return FRAME_BYTES + frame.bytes + frame_filling(frame.bytes);
 }
 
-enum esp_status stream_feed(struct stream_reader *reader, const struct transport_user *user, void *context, uint32_t peer,
-                            const uint8_t *at, uint32_t bytes)
+enum esp_status stream_feed(struct stream_reader *reader, const struct transport_user *user, void *context,
+                            uint32_t peer, const uint8_t *at, uint32_t bytes)
 {
 	enum esp_status status = ESP_OK;
 
@@ -181,7 +184,7 @@ enum esp_status stream_feed(struct stream_reader *reader, const struct transport
 			assert(room.bytes > 0);
 			moved = room.bytes < left ? room.bytes : left;
 			if (filling_left(reader) > 0 && moved > filling_left(reader))
-				moved = filling_left(reader); /* what follows it may be whole */
+				moved = filling_left(reader); /* the bytes that follow it may be whole */
 			if (room.at)
 				memcpy(room.at, at, moved);
 			status = stream_arrived(reader, user, context, peer, moved);
@@ -249,7 +252,7 @@ static uint32_t total_bytes(const struct stream_writer *writer)
 }
 
 unsigned stream_pending(struct stream_writer *writer, const struct transport_user *user, void *context, uint32_t peer,
-                        struct stream_bytes out[STREAM_STRETCHES])
+                        struct stream_bytes out[STREAM_SPANS])
 {
 	unsigned count = 0;
 
@@ -273,8 +276,8 @@ unsigned stream_pending(struct stream_writer *writer, const struct transport_use
 	return count;
 }
 
-enum stream_whole stream_pending_whole(struct stream_writer *writer, const struct transport_user *user, void *context, uint32_t peer,
-                                       uint8_t *out, uint32_t room, uint32_t *out_bytes)
+enum stream_whole stream_pending_whole(struct stream_writer *writer, const struct transport_user *user, void *context,
+                                       uint32_t peer, uint8_t *out, uint32_t room, uint32_t *out_bytes)
 {
 	if (!pull(writer, user, context, peer))
 		return STREAM_NONE;

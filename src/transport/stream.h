@@ -14,7 +14,8 @@
 /* ---- incoming ---- */
 
 struct stream_reader {
-	uint8_t header[FRAME_STEP - 1 + FRAME_BYTES]; /* what fills up the message before it, and the head; then the zeros before the body */
+	/* the filling behind the message before, and the head; then the zeros before the body */
+	uint8_t header[FRAME_STEP - 1 + FRAME_BYTES];
 	uint32_t filling;     /* how much of it is that */
 	uint32_t header_have;
 	uint32_t shift_left; /* zeros before the body     */
@@ -22,11 +23,11 @@ struct stream_reader {
 	struct frame frame; /* whose body is coming                   */
 	uint32_t crc;       /* of what has come of it                 */
 	const void *at;     /* where the bytes that come next are put */
-	bool dropping;      /* nobody wants the body                  */
+	bool dropping;      /* the body is not wanted */
 	bool unseen;        /* some of it had no memory: its checksum is not known */
 };
 
-/* Where the next bytes of the stream go; never empty. Without memory if nobody wants them. */
+/* Where the next bytes of the stream go; never empty. Without memory if the bytes are not wanted. */
 struct transport_room stream_room(struct stream_reader *reader, const struct transport_user *user, void *context,
                                   uint32_t peer);
 /* That many bytes were put there. Anything but ESP_OK: the stream is not to be read further. */
@@ -38,7 +39,7 @@ ESP_CHECKED enum esp_status stream_arrived(struct stream_reader *reader, const s
  */
 ESP_CHECKED enum esp_status stream_feed(struct stream_reader *reader, const struct transport_user *user, void *context,
                                         uint32_t peer, const uint8_t *at, uint32_t bytes);
-/* Has everything come of the messages that have begun? What fills up the last one does not count. */
+/* Have all messages that have begun come in full? The filling behind the last one does not count. */
 bool stream_is_between(const struct stream_reader *reader);
 /* The user is not asked about a message of this channel any more if one is under way: the rest of it is dropped. */
 void stream_reader_forget(struct stream_reader *reader, uint16_t channel);
@@ -52,19 +53,19 @@ struct stream_writer {
 	struct transport_message message;
 	uint32_t done;    /* bytes of header, data and filling that have left         */
 	bool busy;        /* a message is under way                                   */
-	bool forgotten;   /* its channel is: it is completed, and nobody is told      */
+	bool forgotten;   /* its channel is: it is completed without sent() */
 	uint8_t *copy;    /* of the data from copy_from on, when it was forgotten     */
 	uint32_t copy_from;
 };
 
-/* The bytes that are next on the wire, as so many stretches; 0: nothing to send. */
-#define STREAM_STRETCHES 3u
+/* The bytes that are next on the wire, as so many spans; 0: nothing to send. */
+#define STREAM_SPANS 3u
 struct stream_bytes {
 	const void *at; /* NULL for data without memory behind it */
 	uint32_t bytes;
 };
 unsigned stream_pending(struct stream_writer *writer, const struct transport_user *user, void *context, uint32_t peer,
-                        struct stream_bytes out[STREAM_STRETCHES]);
+                        struct stream_bytes out[STREAM_SPANS]);
 
 /* The same of a message none of which has left, put together at out, if there is room for all of it. */
 enum stream_whole {
@@ -72,13 +73,13 @@ enum stream_whole {
 	STREAM_WHOLE,  /* *out_bytes of it                                 */
 	STREAM_PARTED, /* it is of another kind, and goes the usual way    */
 };
-enum stream_whole stream_pending_whole(struct stream_writer *writer, const struct transport_user *user, void *context, uint32_t peer,
-                                       uint8_t *out, uint32_t room, uint32_t *out_bytes);
+enum stream_whole stream_pending_whole(struct stream_writer *writer, const struct transport_user *user, void *context,
+                                       uint32_t peer, uint8_t *out, uint32_t room, uint32_t *out_bytes);
 
 enum stream_progress {
 	STREAM_GOES_ON, /* the message has not left in full          */
 	STREAM_SENT,    /* it has: its sent() is the caller's to call */
-	STREAM_GONE,    /* it has, and was forgotten: nobody is told */
+	STREAM_GONE,    /* it has, and was forgotten: without sent() */
 };
 /* That many of them have left. */
 enum stream_progress stream_left(struct stream_writer *writer, uint32_t bytes);

@@ -68,7 +68,8 @@ static struct transport_room user_room(void *context, uint32_t peer, uint16_t ch
 	(void)peer;
 
 	CHECK_U64(channel, user->last.channel);
-	return (struct transport_room){user->received + user->have, ROOM - user->have}; /* more than is to come: the reader limits it */
+	/* more than is to come: the reader limits it */
+	return (struct transport_room){user->received + user->have, ROOM - user->have};
 }
 
 static void user_arrived(void *context, uint32_t peer, uint16_t channel, uint32_t bytes)
@@ -119,16 +120,25 @@ static enum esp_status user_take(void *context, uint32_t peer, const struct tran
 	return ESP_OK;
 }
 
-static const struct transport_user table_that_takes = {
-	.next = user_next, .begin = user_begin, .room = user_room, .arrived = user_arrived, .ended = user_ended, .take = user_take, .credit = user_credit};
-static const struct transport_user table = {
-	.next = user_next, .begin = user_begin, .room = user_room, .arrived = user_arrived, .ended = user_ended, .credit = user_credit};
+static const struct transport_user table_that_takes = {.next = user_next,
+                                                       .begin = user_begin,
+                                                       .room = user_room,
+                                                       .arrived = user_arrived,
+                                                       .ended = user_ended,
+                                                       .take = user_take,
+                                                       .credit = user_credit};
+static const struct transport_user table = {.next = user_next,
+                                            .begin = user_begin,
+                                            .room = user_room,
+                                            .arrived = user_arrived,
+                                            .ended = user_ended,
+                                            .credit = user_credit};
 
 /* Moves up to `most` bytes from the writer to the reader. */
 static bool move(struct stream_writer *writer, struct user *from, struct stream_reader *reader, struct user *to,
                  uint32_t most)
 {
-	struct stream_bytes pending[STREAM_STRETCHES];
+	struct stream_bytes pending[STREAM_SPANS];
 
 	if (stream_pending(writer, &table, from, 1, pending) == 0)
 		return false;
@@ -146,7 +156,9 @@ static bool move(struct stream_writer *writer, struct user *from, struct stream_
 /* Some send what is shifted, and some what is not. */
 static struct user draw_sender(struct rng *rng)
 {
-	struct user from = {.to_send = 50, .extra = (uint32_t)rng_below(rng, 3) * LARGE / 2, .offset = (uint32_t)rng_below(rng, FRAME_SHIFTS)};
+	struct user from = {.to_send = 50,
+	                    .extra = (uint32_t)rng_below(rng, 3) * LARGE / 2,
+	                    .offset = (uint32_t)rng_below(rng, FRAME_SHIFTS)};
 
 	for (uint32_t k = 0; k < ROOM; k++)
 		from.body[k] = (uint8_t)rng_next(rng);
@@ -181,11 +193,14 @@ static void cut_anywhere(struct rng *rng)
 	}
 }
 
-/* All that a user sends, as it lies in a stream: some messages put together by the writer, of which some leave in part first. Returns how many bytes. */
+/*
+ * All that a user sends, as it lies in a stream: some messages put together by the writer, of which some leave in part
+ * first. Returns how many bytes.
+ */
 static uint32_t flatten(struct rng *rng, struct user *from, bool checked, uint8_t *out)
 {
 	struct stream_writer writer = {.checked = checked};
-	struct stream_bytes pending[STREAM_STRETCHES];
+	struct stream_bytes pending[STREAM_SPANS];
 	uint32_t bytes = 0;
 
 	for (;;) {
@@ -210,7 +225,9 @@ static uint32_t flatten(struct rng *rng, struct user *from, bool checked, uint8_
 
 #define FLAT (50u * (ROOM + 2 * FRAME_STEP))
 
-/* What comes in pieces of any length, from anywhere, arrives as what comes byte by byte, also where whole messages lie in a piece. */
+/*
+ * Bytes in pieces of any length, from anywhere, arrive as they do one by one, also where whole messages lie in a piece.
+ */
 static void fed_in_pieces(struct rng *rng)
 {
 	static _Alignas(FRAME_SHIFTS) uint8_t stream[FLAT], piece[FLAT + TRANSPORT_ALIGN];
@@ -256,7 +273,10 @@ static void taken_after_others(struct rng *rng)
 	CHECK_U64(to.taken, 33);
 }
 
-/* Wherever a bit is turned in a stream whose data is checked, nothing comes to its user that was not sent, and no message behind it does. */
+/*
+ * Wherever a bit is turned in a stream whose data is checked, nothing comes to its user that was not sent, and no
+ * message behind it does.
+ */
 static void fed_with_damage(struct rng *rng)
 {
 	static _Alignas(FRAME_SHIFTS) uint8_t stream[FLAT], rest[FLAT];
@@ -270,7 +290,7 @@ static void fed_with_damage(struct rng *rng)
 		uint32_t bytes = flatten(rng, &from, true, stream), at = (uint32_t)rng_below(rng, bytes - FRAME_BYTES);
 
 		stream[at] ^= (uint8_t)(1u << rng_below(rng, 8));
-		/* What is cut has another way, and what is behind it may lie there whole. */
+		/* Pieces take another way, and bytes behind a cut may lie there whole. */
 		enum esp_status status = ESP_OK;
 		for (uint32_t done = 0, part; status == ESP_OK && done < bytes; done += part) {
 			part = (1 + (uint32_t)rng_below(rng, 8)) * FRAME_STEP;
@@ -292,7 +312,7 @@ static void not_frames(void)
 	CHECK_U64(room.bytes, FRAME_BYTES);
 	memcpy(room.at, "GET / HTTP/1.1\r\nHost: example\r\n", FRAME_BYTES);
 	CHECK(stream_arrived(&reader, &table, &user, 0, FRAME_BYTES) == ESP_ECORRUPT);
-	/* What the user refuses is refused. */
+	/* A message that the user refuses is refused. */
 	struct frame frame = {.type = FRAME_DATA, .bytes = UINT32_MAX};
 	reader = (struct stream_reader){0};
 	frame_encode(&frame, stream_room(&reader, &table, &user, 0).at);
@@ -305,12 +325,13 @@ static void corrupt_data(void)
 	struct user from = {.to_send = 2}, to = {0}; /* the second message has a body */
 	struct stream_writer writer = {.checked = true};
 	struct stream_reader reader = {0};
-	struct stream_bytes pending[STREAM_STRETCHES];
+	struct stream_bytes pending[STREAM_SPANS];
 
 	while (to.begun < 2)
 		CHECK(move(&writer, &from, &reader, &to, BODY));
 	CHECK_U64(to.complete, 1);
-	CHECK(stream_pending(&writer, &table, &from, 1, pending) == 2 && pending[1].bytes == frame_filling(pending[0].bytes));
+	CHECK(stream_pending(&writer, &table, &from, 1, pending) == 2 &&
+	      pending[1].bytes == frame_filling(pending[0].bytes));
 	uint8_t *at = stream_room(&reader, &table, &to, 0).at;
 	memcpy(at, pending[0].at, pending[0].bytes);
 	at[5] ^= 4;
@@ -319,19 +340,20 @@ static void corrupt_data(void)
 }
 
 /*
- * Whatever their sizes, messages begin at multiples of FRAME_STEP, and a stream may end wherever the data of one has: what fills it up is not waited for.
- * If it is not zeros, nothing that follows is believed.
+ * Whatever their sizes, messages begin at multiples of FRAME_STEP, and a stream may end wherever the data of one has:
+ * what fills it up is not waited for. If it is not zeros, nothing that follows is believed.
  */
 static void filled_up(void)
 {
 	struct user from = {.to_send = 50}, to = {0};
 	struct stream_writer writer = {0};
 	struct stream_reader reader = {0};
-	struct stream_bytes pending[STREAM_STRETCHES];
+	struct stream_bytes pending[STREAM_SPANS];
 	uint64_t moved = 0, fillings = 0;
 
 	while (stream_pending(&writer, &table, &from, 1, pending) > 0) {
-		bool begins = writer.done == 0, fills = pending[0].at != writer.header + writer.done && pending[0].at != from.body + to.have;
+		bool begins = writer.done == 0,
+		     fills = pending[0].at != writer.header + writer.done && pending[0].at != from.body + to.have;
 
 		CHECK(!begins || moved % FRAME_STEP == 0);
 		CHECK(stream_is_between(&reader) == (begins || fills));
@@ -356,14 +378,17 @@ static void filled_up(void)
 	CHECK(stream_arrived(&reader, &table, &to, 0, room.bytes) == ESP_ECORRUPT);
 }
 
-/* Every byte of a large message has the place within a step of the stream that it has in memory. What is before it is zeros, or nothing is believed. */
+/*
+ * Every byte of a large message has the place within a step of the stream that it has in memory. The bytes before it
+ * are zeros, or the message is refused.
+ */
 static void in_step(void)
 {
 	for (uint32_t offset = 0; offset < FRAME_SHIFTS; offset++) {
 		struct user from = {.to_send = 5, .extra = LARGE, .offset = offset}, to = {.extra = LARGE, .offset = offset};
 		struct stream_writer writer = {0};
 		struct stream_reader reader = {0};
-		struct stream_bytes pending[STREAM_STRETCHES];
+		struct stream_bytes pending[STREAM_SPANS];
 
 		for (uint64_t moved = 0; stream_pending(&writer, &table, &from, 1, pending) > 0; moved++) {
 			if (pending[0].at == from.body + offset + to.have && reader.body_left > 0 && reader.shift_left == 0)
@@ -374,7 +399,8 @@ static void in_step(void)
 	}
 	struct user to = {.extra = LARGE, .offset = 9};
 	struct stream_reader reader = {0};
-	frame_encode(&(struct frame){.type = FRAME_DATA, .bytes = LARGE, .shift = 9}, stream_room(&reader, &table, &to, 0).at);
+	frame_encode(&(struct frame){.type = FRAME_DATA, .bytes = LARGE, .shift = 9},
+	             stream_room(&reader, &table, &to, 0).at);
 	CHECK(stream_arrived(&reader, &table, &to, 0, FRAME_BYTES) == ESP_OK && !stream_is_between(&reader));
 	struct transport_room room = stream_room(&reader, &table, &to, 0);
 	CHECK_U64(room.bytes, 9);
@@ -405,7 +431,7 @@ static void forgotten(struct rng *rng)
 			CHECK(stream_writer_forget(&writer, channel));
 			CHECK(writer.busy == (was_busy && had_begun));
 			completed += writer.busy;
-			memset(from.body, 0, ROOM); /* nobody reads it; put back for what follows */
+			memset(from.body, 0, ROOM); /* not read any more; put back for the next messages */
 		}
 		if (who & 2)
 			stream_reader_forget(&reader, channel);
@@ -424,7 +450,7 @@ static void forgotten(struct rng *rng)
 	/* Pulled, and not begun: it is gone. */
 	struct user from = {.to_send = 2};
 	struct stream_writer writer = {0};
-	struct stream_bytes pending[STREAM_STRETCHES];
+	struct stream_bytes pending[STREAM_SPANS];
 	CHECK(stream_pending(&writer, &table, &from, 1, pending) > 0);
 	CHECK(stream_writer_forget(&writer, 99) && writer.busy);
 	CHECK(stream_writer_forget(&writer, writer.message.channel) && !writer.busy);

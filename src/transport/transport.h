@@ -31,8 +31,9 @@
 #define TRANSPORT_SHIFTED_FROM 4096u /* bytes: less is copied at once, whatever its place */
 
 /*
- * Where within a line data that is copied from here should come to lie: where it lies now, as processors copy what is out of step more slowly, some of them
- * much more (wire/frame.h). Memory of malloc() that is large lies 16 bytes past a line, everybody's alike.
+ * Where within a line data that is copied from here should come to lie: where it lies now, as processors copy data that
+ * is out of step more slowly, some of them much more (wire/frame.h). Memory of malloc() that is large lies 16 bytes
+ * past a line, on all ranks alike.
  */
 static inline uint8_t transport_shift(const void *data, uint32_t bytes)
 {
@@ -60,10 +61,11 @@ struct transport_message {
 	 */
 	const _Atomic uint32_t *revoked;
 	/*
-	 * Where the sender wants what it gets back for this message: as many bytes, which whoever gets the message may store there by itself, before
-	 * it has consumed it. NULL: nowhere; transports drop it where memory is not shared both ways. Outgoing: borrowed until sent().
-	 * Offered: storing is odd from before revoked is looked at until all is stored, so that who takes its memory back knows what it has to
-	 * wait for. All of these are sequentially consistent.
+	 * Where the sender wants the answer to this message: as many bytes, which the receiver of the message may store
+	 * there by itself, before it has consumed it. NULL: nowhere; transports drop it where memory is not shared both
+	 * ways. Outgoing: borrowed until sent(). Offered: storing is odd from before revoked is read until all is stored,
+	 * so that a rank that takes its memory back knows which stores it has to wait for. All of these are sequentially
+	 * consistent.
 	 */
 	void *reply;
 	_Atomic uint32_t *storing;
@@ -86,19 +88,18 @@ struct transport_user {
 	void (*sent)(void *user, uint32_t peer, uint16_t channel, void *cookie);
 
 	/*
-	 * The peer whose message all that is under way waits for; UINT32_MAX: nobody in particular. A hint: a transport for which it is a
-	 * system call to find out who has sent something, and another to read it, may try to read first. NULL: never.
+	 * The peer whose message all that is under way waits for; UINT32_MAX: none in particular. A hint: a transport for
+	 * which it is a system call to find out which peer has sent, and another to read it, may try to read first. NULL:
+	 * never.
 	 */
 	uint32_t (*awaits)(void *user);
 
 	/*
-	 * A message begins. ESP_OK; ESP_PENDING: nobody wants it (its channel has failed or is
-	 * closed), its bytes are dropped and none of the calls below follow; anything else breaks
-	 * the connection (the message cannot be: wrong index, wrong size of a frame). A message
-	 * of another call fails the channel and is dropped; the connection is innocent.
-	 * room() and arrived() follow unless bytes is 0, then ended(),
-	 * once the bytes are known to be those that were sent: until then nothing follows from
-	 * them. If they are not, lost() comes instead.
+	 * A message begins. ESP_OK; ESP_PENDING: it is not wanted (its channel has failed or is closed), its bytes are
+	 * dropped and none of the calls below follow; anything else breaks the connection (the message cannot be: wrong
+	 * index, wrong size of a frame). A message of another call fails the channel and is dropped; the connection is
+	 * innocent. room() and arrived() follow unless bytes is 0, then ended(), once the bytes are known to be those that
+	 * were sent: until then nothing follows from them. If they are not, lost() comes instead.
 	 */
 	enum esp_status (*begin)(void *user, uint32_t peer, const struct transport_message *message);
 	struct transport_room (*room)(void *user, uint32_t peer, uint16_t channel);
@@ -106,8 +107,8 @@ struct transport_user {
 	void (*ended)(void *user, uint32_t peer, uint16_t channel);
 
 	/*
-	 * The same in one call, of a message all of which is there and is known to be what was sent: it lies at message->data during the call, and
-	 * begins where any element may. NULL: never.
+	 * The same in one call, of a message all of which is there and is known to be what was sent: it lies at
+	 * message->data during the call, and begins where any element may. NULL: never.
 	 */
 	enum esp_status (*take)(void *user, uint32_t peer, const struct transport_message *message);
 
@@ -133,7 +134,10 @@ struct transport_user {
 
 /* ---- the transport's half ---- */
 
-/* What adopt() is given of a peer; which of it counts depends on the transport. Descriptors are taken, also if it fails. */
+/*
+ * Properties of a peer for adopt(); which of them count depends on the transport. Descriptors are taken, also if it
+ * fails.
+ */
 struct endpoint {
 	int fd;             /* tcp: a connected and proved socket; shm: what wakes the peer's lane         */
 	bool checked;       /* tcp: it crosses a network: data that is sent on it carries checksums        */
@@ -144,19 +148,20 @@ struct poller;
 
 struct transport_config {
 	uint32_t peers;          /* they are numbered from 0                                                          */
-	struct poller *poller;   /* of sockets, shared with other transports of the same thread, borrowed; NULL: one of its own */
+	/* of sockets, shared with other transports of the same thread, borrowed; NULL: one of its own */
+	struct poller *poller;
 	bool resumes;            /* connections can be replaced; the same at both ends                                */
 	bool is_crowded;         /* threads share cores: a peer that is waited for may not be running                 */
 	/*
-	 * There is something for a peer without a connection: called once, until adopt() or drop() answers, within the call or
-	 * later. NULL: peers are always adopted beforehand.
+	 * There is something for a peer without a connection: called once, until adopt() or drop() answers, within the call
+	 * or later. NULL: peers are always adopted beforehand.
 	 */
 	void (*dial)(void *context, uint32_t peer);
 	void *dial_context;
 	const void *options;     /* the transport's own: struct tcp_options, struct shm_options; NULL: its defaults    */
 };
 
-/* What a transport has moved, over all peers. */
+/* Traffic of a transport, over all peers. */
 struct transport_stats {
 	uint64_t messages_sent;
 	uint64_t sent_bytes, received_bytes;
@@ -174,8 +179,8 @@ enum transport_caps {
 struct path_stats;
 
 /*
- * A transport, as its user drives it. One thread at a time calls these, but for wake(); no call blocks and no lock is held.
- * docs of what each transport makes of them stand in transport/tcp/tcp.h and transport/shm/shm.h.
+ * A transport, as its user drives it. One thread at a time calls these, but for wake(); no call blocks and no lock is
+ * held. docs of what each transport makes of them stand in transport/tcp/tcp.h and transport/shm/shm.h.
  */
 struct transport_ops {
 	const char *name; /* "tcp", "shm" */
@@ -185,8 +190,8 @@ struct transport_ops {
 	                        void **out, struct error *err);
 	void (*close)(void *t); /* NULL is fine */
 	/*
-	 * A connection to a peer; replaces: in place of the one that there is (TRANSPORT_REPLACES). ESP_EPEER: the peer is lost.
-	 * ESP_EINVAL, ESP_ENOMEM, ESP_ELIMIT.
+	 * A connection to a peer; replaces: in place of the one that there is (TRANSPORT_REPLACES). ESP_EPEER: the peer is
+	 * lost. ESP_EINVAL, ESP_ENOMEM, ESP_ELIMIT.
 	 */
 	enum esp_status (*adopt)(void *t, uint32_t peer, const struct endpoint *endpoint, bool replaces, struct error *err);
 	/* The peer is gone: lost() is called with the status, once. */

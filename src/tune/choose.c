@@ -39,7 +39,8 @@ static uint32_t above(const struct topology *topology, uint32_t vertex, uint32_t
 }
 
 /* Groups the nodes by what they stand below; returns the number of groups, numbered as they first appear. */
-static uint32_t group_at(const struct tune_network *network, uint32_t depth, uint32_t *number_of, uint32_t *out_group_of)
+static uint32_t group_at(const struct tune_network *network, uint32_t depth, uint32_t *number_of,
+                         uint32_t *out_group_of)
 {
 	const struct topology *topology = network->topology;
 	uint32_t count = 0;
@@ -55,7 +56,7 @@ static uint32_t group_at(const struct tune_network *network, uint32_t depth, uin
 	return count;
 }
 
-/* What each of the finest groups is in, at every other level. */
+/* The group that each of the finest groups is in, at every other level. */
 static bool menu_zones(struct tune_menu *menu)
 {
 	for (uint32_t level = 1; level < menu->levels; level++) {
@@ -73,7 +74,7 @@ static enum esp_status menu_levels(struct tune_menu *menu, const struct tune_net
 	uint32_t *number_of = calloc(network->topology->vertex_count, sizeof(*number_of));
 	uint32_t *group_of = calloc(menu->nodes, sizeof(*group_of)), before = menu->nodes;
 
-	/* The finest first; those that tell nobody apart, or everybody, are no groups. */
+	/* The finest first; levels that put all members apart, or all together, are no groups. */
 	for (uint32_t depth = TOPOLOGY_DEPTH_MAX; number_of && group_of && depth-- > 1;) {
 		uint32_t count = group_at(network, depth, number_of, group_of);
 
@@ -148,8 +149,8 @@ static bool takes_order(const char *name)
 	return is_one_of(name, names);
 }
 
-static enum esp_status menu_add(struct tune_menu *menu, const struct tune_network *network, enum plan_collective collective,
-                                struct tune_way way, struct error *err)
+static enum esp_status menu_add(struct tune_menu *menu, const struct tune_network *network,
+                                enum plan_collective collective, struct tune_way way, struct error *err)
 {
 	struct plan_spec how = {
 		.chunks = {.collective = collective}, .order = way.order, .group_of = way.group_of, .zone_of = way.zone_of,
@@ -197,14 +198,15 @@ static enum esp_status menu_fill(struct tune_menu *menu, const struct tune_netwo
 		const char *name = planner_name(plan_planner(i));
 
 		if (suits(name, collective))
-			status = menu_add(menu, network, collective,
-			                  (struct tune_way){.planner = plan_planner(i), .order = takes_order(name) ? menu->order : NULL}, err);
+			status = menu_add(
+				menu, network, collective,
+				(struct tune_way){.planner = plan_planner(i), .order = takes_order(name) ? menu->order : NULL}, err);
 	}
 	return status == ESP_OK && moves_sums ? menu_add_levels(menu, network, collective, err) : status;
 }
 
-enum esp_status tune_menu_open(const struct tune_network *network, enum plan_collective collective, struct tune_menu **out,
-                               struct error *err)
+enum esp_status tune_menu_open(const struct tune_network *network, enum plan_collective collective,
+                               struct tune_menu **out, struct error *err)
 {
 	struct tune_menu *menu = calloc(1, sizeof(*menu));
 
@@ -242,11 +244,12 @@ static bool is_wished(const struct tune_menu *menu, const struct tune_way *way, 
 {
 	if (wish.planner && way->planner != wish.planner)
 		return false;
-	return !wish.group_of || (way->group_of && memcmp(way->group_of, wish.group_of, menu->nodes * sizeof(*wish.group_of)) == 0);
+	return !wish.group_of ||
+	       (way->group_of && memcmp(way->group_of, wish.group_of, menu->nodes * sizeof(*wish.group_of)) == 0);
 }
 
-uint32_t tune_compare(const struct tune_menu *menu, struct tune_wish wish, uint64_t bytes, tune_chunk_fn *chunk, void *context,
-                      struct tune_offer *offers, uint32_t count, uint32_t most)
+uint32_t tune_compare(const struct tune_menu *menu, struct tune_wish wish, uint64_t bytes, tune_chunk_fn *chunk,
+                      void *context, struct tune_offer *offers, uint32_t count, uint32_t most)
 {
 	for (uint32_t i = 0; i < menu->count; i++) {
 		const struct tune_way *way = &menu->ways[i];

@@ -1,8 +1,9 @@
 /*
  * choose.h - the ways to run a collective on a known network, what each costs, and which is the fastest.
  *
- * A way is a planner with the order of the nodes, or the groups, that it is to use. The groups are those of the topology:
- * hosts below one switch, at every level of the tree. All ranks of a group make the same menu and choose alike.
+ * A way is a planner with the order of the nodes, or the groups, that it is to use. The groups are those of the
+ * topology: hosts below one switch, at every level of the tree. All ranks of a group make the same menu and choose
+ * alike.
  */
 #ifndef TUNE_CHOOSE_H
 #define TUNE_CHOOSE_H
@@ -46,7 +47,10 @@ struct tune_wish {
 	const uint32_t *group_of;      /* by node: with these groups; NULL: any, or none      */
 };
 
-/* The fastest way for so many bytes, of those that are wished for; NULL: there is none. The first of two that cost the same. */
+/*
+ * The fastest way for so many bytes, of those that are wished for; NULL: there is none. The first of two that cost the
+ * same.
+ */
 const struct tune_way *tune_choose(const struct tune_menu *menu, struct tune_wish wish, uint64_t bytes,
                                    tune_chunk_fn *chunk, void *context, double *out_seconds);
 
@@ -57,10 +61,11 @@ struct tune_offer {
 };
 
 /*
- * The fastest ways for so many bytes, of those that are wished for, the fastest first and most of them at most; tune_choose() would take the first.
- * Adds to the count offers that are there already, which may be of another wish. Returns how many there are then.
+ * The fastest ways for so many bytes, of those that are wished for, the fastest first and most of them at most;
+ * tune_choose() would take the first. Adds to the count offers that are there already, which may be of another wish.
+ * Returns how many there are then.
  */
-uint32_t tune_compare(const struct tune_menu *menu, struct tune_wish wish, uint64_t bytes, tune_chunk_fn *chunk, void *context,
-                      struct tune_offer *offers, uint32_t count, uint32_t most);
+uint32_t tune_compare(const struct tune_menu *menu, struct tune_wish wish, uint64_t bytes, tune_chunk_fn *chunk,
+                      void *context, struct tune_offer *offers, uint32_t count, uint32_t most);
 
 #endif

@@ -70,7 +70,10 @@ static void racks(void)
 	}
 }
 
-/* What is compared begins with what is chosen, and goes on in order; ways of two wishes are sorted into each other. */
+/*
+ * The list of compared ways begins with the chosen one, and goes on in order; ways of two wishes are sorted into each
+ * other.
+ */
 static void comparing(void)
 {
 	struct topology *topology;
@@ -129,8 +132,10 @@ static void shared_hosts(void)
 	CHECK_U64(menu->group_count[0], 4);
 	CHECK_U64(menu->group_count[1], 2);
 	uint64_t bytes = 100 << 20;
-	const struct tune_way *two = tune_choose(menu, (struct tune_wish){plan_planner_find("two-level"), NULL}, bytes, chunk_of, &bytes, NULL);
-	const struct tune_way *three = tune_choose(menu, (struct tune_wish){plan_planner_find("three-level"), NULL}, bytes, chunk_of, &bytes, NULL);
+	const struct tune_way *two =
+		tune_choose(menu, (struct tune_wish){plan_planner_find("two-level"), NULL}, bytes, chunk_of, &bytes, NULL);
+	const struct tune_way *three =
+		tune_choose(menu, (struct tune_wish){plan_planner_find("three-level"), NULL}, bytes, chunk_of, &bytes, NULL);
 	CHECK(two && three && three->groups == 4 && three->zone_of);
 	/* An uplink has half of a host's rate. The buffer leaves each rack once, and not once for each of its two hosts. */
 	CHECK(three->load.overlapped * 125e6 < 2.01 && three->load.overlapped * 125e6 > 1.99);

@@ -7,14 +7,14 @@
 #include "plan/check.h"
 
 /*
- * Where only latency is known: what one byte of a connection costs that has so many under way, there and back. Any number
- * would do to compare distances with each other; this one also weighs them against latency as a network does.
+ * Where only latency is known: what one byte of a connection costs that has so many under way, there and back. Any
+ * number would do to compare distances with each other; this one also weighs them against latency as a network does.
  */
 #define WINDOW_BYTES 65536.0
 #define SAMPLE_CHUNK 64u /* bytes */
 #define NICS_SPREAD 7919u /* a prime, so that neighbours in number use different ones of several NICs */
 
-/* What is loaded: the links of a topology, or each node's way out and way in. */
+/* Loads: of the links of a topology, or of each node's way out and way in. */
 struct walk {
 	const struct tune_network *network;
 	uint32_t resources;
@@ -23,7 +23,8 @@ struct walk {
 	double *delay;     /* by round: the longest    */
 	uint64_t *messages; /* by node, out and in     */
 	uint64_t *of_chunk; /* the same, of the chunk  */
-	double *byte_means, *latency_means; /* of the rows of what was measured, for pairs that are not known; NULL: a topology */
+	/* of the rows of what was measured, for pairs that are not known; NULL: a topology */
+	double *byte_means, *latency_means;
 	uint64_t chunk, peak;
 	bool failed;       /* out of memory            */
 };
@@ -161,12 +162,14 @@ static bool walk_init(struct walk *walk, const struct tune_network *network)
 	walk->resources = network->topology ? network->topology->link_count : 2 * network->nodes;
 	walk->messages = calloc(network->nodes, sizeof(*walk->messages));
 	walk->of_chunk = calloc(network->nodes, sizeof(*walk->of_chunk));
-	bool has_bytes = !network->topology && network->seconds_per_byte, has_latency = !network->topology && network->latency;
+	bool has_bytes = !network->topology && network->seconds_per_byte,
+	     has_latency = !network->topology && network->latency;
 	if (has_bytes)
 		walk->byte_means = row_means(network->seconds_per_byte, network->nodes);
 	if (has_latency)
 		walk->latency_means = row_means(network->latency, network->nodes);
-	return walk->messages && walk->of_chunk && (walk->byte_means || !has_bytes) && (walk->latency_means || !has_latency);
+	return walk->messages && walk->of_chunk && (walk->byte_means || !has_bytes) &&
+	       (walk->latency_means || !has_latency);
 }
 
 static void walk_fini(struct walk *walk)

@@ -1,8 +1,8 @@
 /*
  * cost.h - how long a plan takes on a network: an estimate to choose by, not a simulation.
  *
- * A plan is walked once, for few chunks. What it sends over every link, round by round, says how many seconds a byte of
- * the buffer costs:
+ * A plan is walked once, for few chunks. The bytes that it sends over every link, round by round, say how many seconds
+ * a byte of the buffer costs:
  *
  *     overlapped   the busiest link with all rounds together: what a long call comes to, whose chunks are in all
  *                  rounds at a time
@@ -10,7 +10,7 @@
  *
  * Latency is that of the longest way of each round, one after the other. docs/topology.md has the formula.
  *
- * The network is a topology, whose links are shared by all that pass them, or what was measured between pairs of nodes.
+ * The network is a topology, whose links are shared by all that pass them, or measurements between pairs of nodes.
  * Pure, and the same on all machines: ranks that choose by it choose alike.
  */
 #ifndef TUNE_COST_H
@@ -19,12 +19,13 @@
 #include "network/topo/topology.h"
 #include "plan/plan.h"
 
-/* What a node spends on a message, on each end, and what a round takes beside the delays of its links. Seconds. */
+/* Time of a node for a message, on each end, and of a round beside the delays of its links. Seconds. */
 #define TUNE_MESSAGE 4e-6
 #define TUNE_ROUND 30e-6
 /*
- * Rounds never overlap wholly: later ones wait behind earlier ones on the same links. Of what rounds cost more when they come one
- * after the other, so much stays for each beyond the second. In the simulator it is 0.01 to 0.15, mostly below 0.05 (docs/topology.md).
+ * Rounds never overlap wholly: later ones wait behind earlier ones on the same links. Of what rounds cost more when
+ * they come one after the other, so much stays for each beyond the second. In the simulator it is 0.01 to 0.15, mostly
+ * below 0.05 (docs/topology.md).
  */
 #define TUNE_LAG 0.05
 
@@ -42,7 +43,7 @@ struct tune_network {
 	const double *latency; /* one way */
 };
 
-/* What a plan asks of a network, whatever the size of the buffer. */
+/* The load of a plan on a network, whatever the size of the buffer. */
 struct tune_load {
 	double overlapped, apart; /* seconds for each byte of the buffer                                  */
 	double latency;           /* seconds, of all rounds                                               */
@@ -59,7 +60,10 @@ struct tune_load {
 ESP_CHECKED enum esp_status tune_load_of(const struct plan *plan, const struct tune_network *network,
                                          struct tune_load *out, struct error *err);
 
-/* The load of what a planner makes of a collective. how: its chunks.collective, order, group_of and zone_of; the rest is ours. */
+/*
+ * The load of what a planner makes of a collective. how: its chunks.collective, order, group_of and zone_of; the rest
+ * is ours.
+ */
 ESP_CHECKED enum esp_status tune_load_planner(const struct planner *planner, const struct plan_spec *how,
                                               const struct tune_network *network, struct tune_load *out,
                                               struct error *err);

@@ -1,6 +1,4 @@
-/*
- * cost_test.c - what plans cost on racks, against what can be worked out by hand, and on matrices.
- */
+/* cost_test.c - costs of plans on racks, against values that can be worked out by hand, and on matrices. */
 #include "tune/cost.h"
 
 #include <math.h>
@@ -70,7 +68,7 @@ static void racks(void)
 				struct tune_load flat = load_of(&stage, "flat", false), ring = load_of(&stage, "ring", true);
 				struct tune_load lost = load_of(&stage, "ring", false), two = load_of(&stage, "two-level", false);
 
-				/* Everybody sends its share to everybody else, twice; the uplinks have half of a host's rate. */
+				/* All send their shares to all others, twice; the uplinks have half of a host's rate. */
 				CHECK(is_near(flat.overlapped * 1e6, fmax(least, 2 * per_rack * (n - per_rack) / n / uplink)));
 				CHECK(is_near(ring.overlapped * 1e6, least / uplink));
 				CHECK(is_near(ring.apart, ring.overlapped)); /* the same in every round */
@@ -110,7 +108,7 @@ static void matrices(struct rng *rng)
 		for (uint32_t i = 0; i < n * n; i++) {
 			bool is_self = i / n == i % n;
 
-			bytes[i] = is_self ? 0 : i % 3 ? 1e-6 : NAN; /* what is not known is like the rest of its row */
+			bytes[i] = is_self ? 0 : i % 3 ? 1e-6 : NAN; /* unknown values are like the rest of their row */
 			latency[i] = is_self ? 0 : 1e-3;
 		}
 		for (uint32_t i = 0; i < n; i++)
@@ -147,7 +145,8 @@ static void sizes(void)
 	CHECK(is_near(tune_seconds(&load, 80000, 1000), 80000 * (1e-6 + 2e-6 / 10) + 1e-3 + 2 * 80 * TUNE_MESSAGE));
 	CHECK(is_near(tune_seconds(&load, 0, 1000), 1e-3 + 2 * TUNE_MESSAGE));
 	load.rounds = 4;
-	CHECK(is_near(tune_seconds(&load, 80000, 1000), 80000 * (1e-6 + 2e-6 * (0.1 + 2 * TUNE_LAG)) + 1e-3 + 2 * 80 * TUNE_MESSAGE));
+	CHECK(is_near(tune_seconds(&load, 80000, 1000),
+	              80000 * (1e-6 + 2e-6 * (0.1 + 2 * TUNE_LAG)) + 1e-3 + 2 * 80 * TUNE_MESSAGE));
 	load.rounds = 30; /* one after the other, and no worse */
 	CHECK(is_near(tune_seconds(&load, 80000, 1000), 80000 * 3e-6 + 1e-3 + 2 * 80 * TUNE_MESSAGE));
 	load.rounds = 4;

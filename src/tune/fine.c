@@ -6,7 +6,7 @@
 #define WHOLE UINT64_C(1000000) /* resolution of normalised parts */
 #define SPREAD_LEAST 20u        /* a spread counts as at least the largest load over this */
 #define STREAK_MOST 10u         /* 512 masters in one step: more than there are */
-#define NOBODY UINT32_MAX
+#define NO_NODE UINT32_MAX
 
 typedef unsigned __int128 wide;
 
@@ -39,7 +39,7 @@ void tune_blame(const struct tune_view *view, uint32_t *out)
 	}
 }
 
-/* A slot that the node is global, or local and not global, master of; NOBODY: there is none. */
+/* A slot that the node is global, or local and not global, master of; NO_NODE: there is none. */
 static uint32_t find_slot(const struct plan_masters *masters, uint32_t node, bool global)
 {
 	uint32_t group = masters->group_of[node];
@@ -48,19 +48,19 @@ static uint32_t find_slot(const struct plan_masters *masters, uint32_t node, boo
 		if (plan_masters_local(masters, group, s) == node && (masters->global_group[s] == group) == global)
 			return s;
 	}
-	return NOBODY;
+	return NO_NODE;
 }
 
-/* The least blamed of those who can take from this node; NOBODY: it has nothing, or nobody can. */
+/* The least blamed node that can take from this node; NO_NODE: it has nothing, or none can. */
 static uint32_t find_taker(const struct plan_masters *masters, uint32_t giver, const uint32_t *blame, bool has_global)
 {
 	bool anywhere = masters->groups > 2 && has_global;
-	uint32_t best = NOBODY;
+	uint32_t best = NO_NODE;
 
 	for (uint32_t i = 0; i < masters->workers; i++) {
 		if (i == giver || (!anywhere && masters->group_of[i] != masters->group_of[giver]))
 			continue;
-		if (best == NOBODY || blame[i] < blame[best])
+		if (best == NO_NODE || blame[i] < blame[best])
 			best = i;
 	}
 	return best;
@@ -82,21 +82,22 @@ static uint64_t epsilon_of(const struct tune_view *view, uint32_t one, uint32_t 
 	return more - less < more / SPREAD_LEAST / 2 ? TUNE_EPSILON_EVEN_PERCENT : TUNE_EPSILON_PERCENT;
 }
 
-/* The worst node, of those not tried, from which something is to be moved, and who takes it. */
-static struct pair find_pair(const struct plan_masters *masters, const struct tune_view *view, const uint32_t *blame, const bool *tried)
+/* The worst node, of those not tried, that a master is to be moved from, and the node that takes it. */
+static struct pair find_pair(const struct plan_masters *masters, const struct tune_view *view, const uint32_t *blame,
+                             const bool *tried)
 {
-	struct pair pair = {NOBODY, NOBODY};
+	struct pair pair = {NO_NODE, NO_NODE};
 
 	for (uint32_t i = 0; i < masters->workers; i++) {
-		if (tried[i] || (pair.giver != NOBODY && blame[i] <= blame[pair.giver]))
+		if (tried[i] || (pair.giver != NO_NODE && blame[i] <= blame[pair.giver]))
 			continue;
-		bool has_global = find_slot(masters, i, true) != NOBODY;
+		bool has_global = find_slot(masters, i, true) != NO_NODE;
 
-		if (!has_global && find_slot(masters, i, false) == NOBODY)
+		if (!has_global && find_slot(masters, i, false) == NO_NODE)
 			continue;
 		uint32_t taker = find_taker(masters, i, blame, has_global);
 
-		if (taker != NOBODY && (uint64_t)blame[i] * 100 > (uint64_t)blame[taker] * epsilon_of(view, i, taker))
+		if (taker != NO_NODE && (uint64_t)blame[i] * 100 > (uint64_t)blame[taker] * epsilon_of(view, i, taker))
 			pair = (struct pair){i, taker};
 	}
 	return pair;
@@ -114,7 +115,7 @@ static uint64_t unit_of(const struct plan_masters *masters, const struct tune_vi
 	return load > 0 ? (uint64_t)(bytes / load) : 0;
 }
 
-/* What it would change, in chunks: for giver, taker, and who was master of the slot in the taker's group. */
+/* The change by a move, in chunks: for giver, taker, and the former master of the slot in the taker's group. */
 struct change {
 	uint32_t slot, bystander;
 	uint64_t giver_less, taker_more, bystander_less;
@@ -125,13 +126,13 @@ static bool consider(const struct plan_masters *masters, struct pair pair, struc
 	uint32_t here = masters->group_of[pair.giver], there = masters->group_of[pair.taker];
 	uint64_t extra = masters->groups > 2 ? masters->groups - 2 : 0; /* of a global master, beside its group's members */
 	uint32_t slot = find_slot(masters, pair.giver, true);
-	bool is_global = slot != NOBODY;
+	bool is_global = slot != NO_NODE;
 
 	if (!is_global)
 		slot = find_slot(masters, pair.giver, false);
-	if (slot == NOBODY || (here != there && !is_global))
+	if (slot == NO_NODE || (here != there && !is_global))
 		return false;
-	*out = (struct change){.slot = slot, .bystander = NOBODY};
+	*out = (struct change){.slot = slot, .bystander = NO_NODE};
 	if (here == there) {
 		out->giver_less = out->taker_more = masters->group_size[here] - 1 + (is_global ? extra : 0);
 		return true;
@@ -152,7 +153,8 @@ static void take_off(uint64_t *bytes, uint64_t less)
 }
 
 /* True: one master sits elsewhere now. */
-static bool move_one(struct plan_masters *masters, struct tune_view *view, struct pair pair, uint64_t unit, struct tune_move *out)
+static bool move_one(struct plan_masters *masters, struct tune_view *view, struct pair pair, uint64_t unit,
+                     struct tune_move *out)
 {
 	struct change change;
 
@@ -163,7 +165,7 @@ static bool move_one(struct plan_masters *masters, struct tune_view *view, struc
 		return false;
 	take_off(&view->bytes[pair.giver], change.giver_less * unit);
 	view->bytes[pair.taker] += change.taker_more * unit;
-	if (change.bystander != NOBODY)
+	if (change.bystander != NO_NODE)
 		take_off(&view->bytes[change.bystander], change.bystander_less * unit);
 
 	uint32_t there = masters->group_of[pair.taker];
@@ -177,13 +179,13 @@ static bool move_one(struct plan_masters *masters, struct tune_view *view, struc
 }
 
 /* One master, between the first pair for which that can be. */
-static bool move_worst(struct plan_masters *masters, struct tune_view *view, uint64_t unit, const uint32_t *blame, bool *tried,
-                  struct tune_move *out)
+static bool move_worst(struct plan_masters *masters, struct tune_view *view, uint64_t unit, const uint32_t *blame,
+                       bool *tried, struct tune_move *out)
 {
 	struct pair pair;
 
 	memset(tried, 0, view->nodes * sizeof(*tried));
-	while ((pair = find_pair(masters, view, blame, tried)).giver != NOBODY) {
+	while ((pair = find_pair(masters, view, blame, tried)).giver != NO_NODE) {
 		uint32_t from_blame = blame[pair.giver], to_blame = blame[pair.taker];
 
 		tried[pair.giver] = true;
@@ -203,7 +205,7 @@ void tune_fine_step(struct tune_fine *fine, struct plan_masters *masters, const 
 {
 	struct tune_view view = {scratch->bytes, rates, sample->at, sample->nodes};
 
-	*out = (struct tune_move){.from = NOBODY, .to = NOBODY};
+	*out = (struct tune_move){.from = NO_NODE, .to = NO_NODE};
 	for (uint32_t i = 0; i < view.nodes; i++) {
 		const struct tune_node *node = &sample->at[i];
 
@@ -226,7 +228,7 @@ void tune_fine_step(struct tune_fine *fine, struct plan_masters *masters, const 
 		tune_blame(&view, scratch->blame);
 		if (!move_worst(masters, &view, unit, scratch->blame, scratch->tried, out))
 			return;
-		out->from = first.from; /* what is told is the first one */
+		out->from = first.from; /* the first move is reported */
 		out->to = first.to;
 		out->from_blame = first.from_blame;
 		out->to_blame = first.to_blame;

@@ -62,7 +62,7 @@ static struct tune_move rig_step(struct rig *rig)
 
 static const uint32_t two_racks[8] = {0, 0, 0, 0, 1, 1, 1, 1};
 
-/* Equal loads, where the paper divides by zero: nobody is to blame more than others. */
+/* Equal loads, where the paper divides by zero: no node is to blame more than others. */
 static void test_equal(void)
 {
 	struct rig rig;

@@ -8,7 +8,7 @@
 
 typedef unsigned __int128 wide;
 
-/* What a node moves of one slot. */
+/* Chunks that a node moves of one slot. */
 struct share {
 	uint64_t member, local, global;
 };
@@ -38,7 +38,8 @@ uint64_t tune_quick_load(const struct plan_masters *masters, uint32_t worker, en
 }
 
 /* Global masters to groups, in proportion to what their members carry to other groups together. */
-static enum esp_status deal_global(struct plan_masters *masters, const uint64_t *cross, uint64_t *sizes, uint64_t *weights)
+static enum esp_status deal_global(struct plan_masters *masters, const uint64_t *cross, uint64_t *sizes,
+                                   uint64_t *weights)
 {
 	memset(weights, 0, masters->groups * sizeof(*weights));
 	for (uint32_t i = 0; i < masters->workers; i++)
@@ -48,9 +49,9 @@ static enum esp_status deal_global(struct plan_masters *masters, const uint64_t 
 	return partition_lpt(sizes, masters->slots, weights, masters->groups, masters->global_group);
 }
 
-/* Who would have moved (load + more) first? Ties go to whoever has fewer bytes, then to the lower number. */
-static uint32_t find_taker(const struct plan_masters *masters, uint32_t group, const uint64_t *rates, const uint64_t *loads,
-                           uint64_t more)
+/* Which node would have moved (load + more) first? Ties go to the node with fewer bytes, then to the lower number. */
+static uint32_t find_taker(const struct plan_masters *masters, uint32_t group, const uint64_t *rates,
+                           const uint64_t *loads, uint64_t more)
 {
 	uint32_t best = UINT32_MAX;
 
@@ -69,7 +70,10 @@ static uint32_t find_taker(const struct plan_masters *masters, uint32_t group, c
 	return best;
 }
 
-/* The heavier ones first. Slots of one weight are dealt in their order, so that any first few of them are spread as well. */
+/*
+ * The heavier ones first. Slots of one weight are dealt in their order, so that any first few of them are spread as
+ * well.
+ */
 static void deal_locals(struct plan_masters *masters, uint32_t group, const uint64_t *rates, enum tune_count count,
                         uint64_t *loads)
 {
@@ -91,7 +95,8 @@ static void deal_locals(struct plan_masters *masters, uint32_t group, const uint
 	}
 }
 
-enum esp_status tune_quick(struct plan_masters *masters, const uint64_t *rates, const uint64_t *cross, enum tune_count count)
+enum esp_status tune_quick(struct plan_masters *masters, const uint64_t *rates, const uint64_t *cross,
+                           enum tune_count count)
 {
 	uint32_t most = masters->slots > masters->workers ? masters->slots : masters->workers;
 	uint64_t *loads, *weights;

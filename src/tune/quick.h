@@ -1,14 +1,15 @@
 /*
- * quick.h - Quicktune: all masters at once, in proportion to what nodes can carry.
+ * quick.h - Quicktune: all masters at once, in proportion to the nodes' rates.
  *
  * The program: choose masters so that the longest of t(i) = bytes(i) / rate(i) is least. Solved as the paper does, by
  * an approximation: first the slots' global masters are dealt to groups in proportion to the bandwidth that their
- * members together have towards other groups, then the local masters of each group to its members in proportion to their own.
+ * members together have towards other groups, then the local masters of each group to its members in proportion to
+ * their own.
  *
- * "In proportion" is the longest-first partition with weights: slot after slot goes to whoever would finish first. The
- * paper counts only what masters move as masters. What a node moves of chunks that others sum, one each way for each,
- * is just as real, and with a rate of 40 % it is all that a node can take: TUNE_COUNT_ALL starts from there.
- * TUNE_COUNT_MASTERS is the paper's own program.
+ * "In proportion" is the longest-first partition with weights: slot after slot goes to the node that would finish
+ * first. The paper counts only chunks that masters move as masters. Chunks that a node moves for others to sum, one
+ * each way for each, are just as real, and with a rate of 40 % they are all that a node can take: TUNE_COUNT_ALL starts
+ * from there. TUNE_COUNT_MASTERS is the paper's own program.
  */
 #ifndef TUNE_QUICK_H
 #define TUNE_QUICK_H
@@ -27,7 +28,7 @@ enum tune_count {
 ESP_CHECKED enum esp_status tune_quick(struct plan_masters *masters, const uint64_t *rates, const uint64_t *cross,
                                        enum tune_count count);
 
-/* What a worker moves by that count, in chunks, when every slot has one. */
+/* Chunks that a worker moves by that count, when every slot has one. */
 uint64_t tune_quick_load(const struct plan_masters *masters, uint32_t worker, enum tune_count count);
 
 #endif

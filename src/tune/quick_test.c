@@ -129,7 +129,8 @@ int main(int argc, char **argv)
 		compare(&rng, TUNE_COUNT_ALL, &all);
 		compare(&rng, TUNE_COUNT_MASTERS, &paper);
 	}
-	printf("times the best, over %u cases: all bytes %.3f on the average, %.3f at the most; the paper's count %.3f and %.3f\n",
+	printf("times the best, over %u cases: all bytes %.3f on the average, %.3f at the most; the paper's count %.3f and "
+	       "%.3f\n",
 	       all.count, all.sum / all.count, all.most, paper.sum / paper.count, paper.most);
 	CHECK(all.sum / all.count < 1.10 && all.most < 2);
 	CHECK(paper.sum / paper.count < 1.25 && paper.most < 3);

@@ -32,7 +32,7 @@ uint64_t tune_sample_bytes(const struct tune_sample *sample)
 	return sum;
 }
 
-/* What the rate would be without the time in which connections were idle. */
+/* The rate without the time in which connections were idle. */
 static uint64_t stretch(uint64_t rate, uint64_t busy, uint64_t bytes)
 {
 	uint64_t share = busy > 0 && bytes > 0 ? busy / bytes : ONE;
@@ -74,8 +74,8 @@ uint64_t tune_median(const uint64_t *rates, uint32_t count, uint64_t *scratch)
 }
 
 /*
- * Thousandths of the median that a rate counts as. Between what counts as the median and what counts as it is lies a slope
- * and no step: a rate that scatters about a step would have its masters moved to and fro.
+ * Thousandths of the median that a rate counts as. Between what counts as the median and what counts as it is lies a
+ * slope and no step: a rate that scatters about a step would have its masters moved to and fro.
  */
 static uint64_t weigh(uint64_t part)
 {

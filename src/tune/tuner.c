@@ -33,8 +33,9 @@ static bool allocate(struct tuner *tuner, uint32_t workers)
 	tuner->scratch.bytes = calloc(workers, sizeof(*tuner->scratch.bytes));
 	tuner->scratch.blame = calloc(workers, sizeof(*tuner->scratch.blame));
 	tuner->scratch.tried = calloc(workers, sizeof(*tuner->scratch.tried));
-	return tuner->rates && tuner->cross && tuner->doubted && tuner->doubted_cross && tuner->dealt && tuner->weights && tuner->cross_weights && tuner->sorted && tuner->is_light &&
-	       tuner->scratch.bytes && tuner->scratch.blame && tuner->scratch.tried;
+	return tuner->rates && tuner->cross && tuner->doubted && tuner->doubted_cross && tuner->dealt && tuner->weights &&
+	       tuner->cross_weights && tuner->sorted && tuner->is_light && tuner->scratch.bytes && tuner->scratch.blame &&
+	       tuner->scratch.tried;
 }
 
 enum esp_status tuner_init(struct tuner *tuner, const uint32_t *group_of, uint32_t workers, struct error *err)
@@ -98,7 +99,8 @@ static bool is_trigger(enum tune_verdict verdict)
 }
 
 /* Windows in doubt are kept apart: they are all that counts if the change lasts, and forgotten if not. */
-static void take_rates(struct tuner *tuner, const struct tune_sample *sample, enum tune_verdict verdict, bool was_in_doubt)
+static void take_rates(struct tuner *tuner, const struct tune_sample *sample, enum tune_verdict verdict,
+                       bool was_in_doubt)
 {
 	size_t bytes = sample->nodes * sizeof(*tuner->rates);
 
@@ -135,10 +137,10 @@ static bool weights_differ(const struct tuner *tuner, unsigned percent)
 }
 
 /*
- * How long should a window have taken, if no node was slow? As long as its busiest node needs. If it did not take much longer,
- * low rates are no sign of a slow node: who has few masters has few connections, whose other ends are busy, and shows less than it
- * can. Without this a node that has lost its masters once would look slow for ever. A node that has as much to do as the
- * others is believed.
+ * How long should a window have taken, if no node was slow? As long as its busiest node needs. If it did not take much
+ * longer, low rates are no sign of a slow node: a node with few masters has few connections, whose other ends are busy,
+ * and shows less than it can. Without this a node that has lost its masters once would look slow for ever. A node that
+ * has as much to do as the others is believed.
  */
 static void judge_time(struct tuner *tuner, const struct tune_sample *sample, uint64_t time)
 {
@@ -151,7 +153,8 @@ static void judge_time(struct tuner *tuner, const struct tune_sample *sample, ui
 		most = node->received_bytes > most ? node->received_bytes : most;
 	}
 	wide wide_now = (wide)time * COST_BYTES / most;
-	uint64_t now = wide_now > UINT64_MAX / 1000 ? UINT64_MAX / 1000 : (uint64_t)wide_now, known = tuner->scale + tuner->scale / 100;
+	uint64_t now = wide_now > UINT64_MAX / 1000 ? UINT64_MAX / 1000 : (uint64_t)wide_now,
+	         known = tuner->scale + tuner->scale / 100;
 	/* The best that was seen, but it may become worse in time. */
 	tuner->scale = tuner->scale == 0 || now < known ? now : known;
 	tuner->distrust -= tuner->distrust > 0;
@@ -196,7 +199,7 @@ static uint64_t weigh(struct tuner *tuner)
 }
 
 /*
- * Weights towards other groups: what a member of a group has on the average, as who has no master now has nothing to send
+ * Weights towards other groups: the average of a group's members, as a member without a master now has nothing to send
  * there and could all the same.
  */
 static void weigh_groups(struct tuner *tuner)
@@ -242,7 +245,8 @@ static void remember_masters(struct tuner *tuner)
 	const struct plan_masters *from = &tuner->masters;
 
 	memcpy(tuner->before.global_group, from->global_group, from->slots * sizeof(*from->global_group));
-	memcpy(tuner->before.local_master, from->local_master, (size_t)from->slots * from->groups * sizeof(*from->local_master));
+	memcpy(tuner->before.local_master, from->local_master,
+	       (size_t)from->slots * from->groups * sizeof(*from->local_master));
 }
 
 static bool loads_differ(const struct plan_masters *a, const struct plan_masters *b)
@@ -255,9 +259,9 @@ static bool loads_differ(const struct plan_masters *a, const struct plan_masters
 }
 
 /*
- * A node that has recovered has few masters, and who has little to send shows less than it can: its peers are busy with each
- * other. So what it shows is a lower bound, and it is given half of what is missing to the median on trust. If that is too much,
- * steps become longer, and it is taken back.
+ * A node that has recovered has few masters, and a node with little to send shows less than it can: its peers are busy
+ * with each other. So its rate is a lower bound, and it is given half of the difference to the median on trust. If that
+ * is too much, steps become longer, and it is taken back.
  */
 static void trust_risen(struct tuner *tuner)
 {
@@ -306,7 +310,8 @@ static enum tune_act take_back(struct tuner *tuner, struct tune_report *out)
 	return TUNE_TAKEN_BACK;
 }
 
-static enum tune_act move_few(struct tuner *tuner, const struct tune_sample *sample, uint64_t median, struct tune_report *out)
+static enum tune_act move_few(struct tuner *tuner, const struct tune_sample *sample, uint64_t median,
+                              struct tune_report *out)
 {
 	/* Weights are thousandths of the median: rates that do not scatter. */
 	for (uint32_t i = 0; i < sample->nodes; i++) {
@@ -410,8 +415,9 @@ const char *tuner_explain(const struct tune_report *report, char text[TUNE_TEXT]
 
 	switch (report->act) {
 	case TUNE_QUICK:
-		snprintf(text, TUNE_TEXT, "quicktune: %s, rank %u carries %.0f %% of what most do (%.1f MB/s): %u masters moved",
-		         describe_change(report, change), report->slowest, part, (double)report->slowest_rate / 1e6, report->moved);
+		snprintf(
+			text, TUNE_TEXT, "quicktune: %s, rank %u carries %.0f %% of what most do (%.1f MB/s): %u masters moved",
+			describe_change(report, change), report->slowest, part, (double)report->slowest_rate / 1e6, report->moved);
 		break;
 	case TUNE_FINE:
 		snprintf(text, TUNE_TEXT, "finetune: %u master%s (%u global) moved from rank %u (blame %.2f) to rank %u (%.2f)",

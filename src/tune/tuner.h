@@ -43,7 +43,7 @@ struct tuner {
 	uint32_t distrust;     /* windows for which nothing is made of that: it was wrong */
 	bool *is_light;        /* by node: it had less to do than the busiest             */
 	bool has_rates;
-	bool broken;           /* memory ran out: nothing is changed any more, and whoever installs masters must say so */
+	bool broken; /* memory ran out: nothing is changed any more, and the code that installs masters must say so */
 	uint64_t *rates;       /* measured, bytes per second, smoothed over windows without doubt */
 	uint64_t *cross;       /* the same, to other groups                            */
 	uint64_t *doubted, *doubted_cross; /* the same, of the windows in doubt: what they make of it if it lasts */
@@ -53,7 +53,8 @@ struct tuner {
 };
 
 /* The even table of masters. group_of is copied. ESP_EINVAL, ESP_ENOMEM; fini is due only if it succeeds. */
-ESP_CHECKED enum esp_status tuner_init(struct tuner *tuner, const uint32_t *group_of, uint32_t workers, struct error *err);
+ESP_CHECKED enum esp_status tuner_init(struct tuner *tuner, const uint32_t *group_of, uint32_t workers,
+                                       struct error *err);
 /* Accepts a zeroed struct. */
 void tuner_fini(struct tuner *tuner);
 
@@ -61,14 +62,14 @@ void tuner_fini(struct tuner *tuner);
 bool tuner_step(struct tuner *tuner, const struct tune_sample *sample, struct tune_report *out);
 
 /*
- * A plan without masters, a ring, has every node move the same, as fast as the slowest. By the rates that masters were dealt
- * by: would a plan with these masters be faster by more than a tenth? False while all nodes are alike.
+ * A plan without masters, a ring, has every node move the same, as fast as the slowest. By the rates that masters were
+ * dealt by: would a plan with these masters be faster by more than a tenth? False while all nodes are alike.
  */
 bool tuner_needs_masters(const struct tuner *tuner);
 
 /*
- * The measured rate of a node, bytes per second; 0: not known yet. For a topology that says what the network is like now
- * (choose.h): a host's rate.
+ * The measured rate of a node, bytes per second; 0: not known yet. For a topology that says what the network is like
+ * now (choose.h): a host's rate.
  */
 uint64_t tuner_rate(const struct tuner *tuner, uint32_t node);
 

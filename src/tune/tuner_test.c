@@ -3,9 +3,10 @@
  *
  *     tuner_test [--seed FIRST] [--count N]
  *
- * A node takes as long as its link needs for what it sends; a window as long as its slowest node. What is measured scatters,
- * and a node that is not the bottleneck seems slower than it is, by as much as a fifth, as its peers keep it waiting. As in the
- * runtime, a decision is made of the window before the last: what a window measured is exchanged during the next one.
+ * A node takes as long as its link needs for what it sends; a window as long as its slowest node. Measurements scatter,
+ * and a node that is not the bottleneck seems slower than it is, by as much as a fifth, as its peers keep it waiting.
+ * As in the runtime, a decision is made of the window before the last: the measurements of a window are exchanged
+ * during the next one.
  */
 #include "tune/tuner.h"
 
@@ -19,7 +20,7 @@
 
 struct network {
 	struct tuner tuner;
-	struct plan_masters used; /* those of the window that is measured */
+	struct plan_masters used; /* the masters of the window that is measured */
 	double rates[NODES];
 	double noise;
 	struct rng rng;
@@ -29,7 +30,8 @@ struct network {
 	struct tune_report report;
 };
 
-static void network_open(struct network *network, const uint32_t *group_of, uint32_t workers, double noise, uint64_t seed)
+static void network_open(struct network *network, const uint32_t *group_of, uint32_t workers, double noise,
+                         uint64_t seed)
 {
 	struct error err;
 
@@ -108,7 +110,7 @@ static double imbalance(const struct plan_masters *masters)
 
 struct layout {
 	uint32_t workers, group_of[NODES];
-	double gain; /* what tuning a host at 40 % must bring */
+	double gain; /* least gain by tuning with a host at 40 % */
 };
 
 static const struct layout layouts[] = {
@@ -151,7 +153,8 @@ static void test_slow_host(uint64_t seed, bool talks)
 			explain(&network, i);
 		trigger = trigger == 0 && network.report.act == TUNE_QUICK ? i + 1 : trigger;
 		if (trigger && i + 1 >= trigger + 2)
-			CHECK_MSG(untuned / network.time > layout->gain, "seed %" PRIu64 ": %g times as fast", seed, untuned / network.time);
+			CHECK_MSG(untuned / network.time > layout->gain, "seed %" PRIu64 ": %g times as fast", seed,
+			          untuned / network.time);
 		tuned = network.time;
 	}
 	CHECK_MSG(trigger > 0 && trigger <= 4, "seed %" PRIu64 ": triggered after %u windows", seed, trigger);
@@ -166,8 +169,8 @@ static void test_slow_host(uint64_t seed, bool talks)
 	CHECK_MSG(balanced > 0, "seed %" PRIu64 ": still %g times the bytes", seed, imbalance(&network.used));
 	CHECK_MSG(network.time < good * 1.05, "seed %" PRIu64 ": %g instead of %g", seed, network.time, good);
 	if (talks)
-		printf("triggered after %u windows, %.2f times as fast as untuned, balanced %u windows after recovery\n", trigger,
-		       untuned / tuned, balanced);
+		printf("triggered after %u windows, %.2f times as fast as untuned, balanced %u windows after recovery\n",
+		       trigger, untuned / tuned, balanced);
 	network_close(&network);
 	plan_masters_fini(&even);
 }

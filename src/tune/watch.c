@@ -43,13 +43,14 @@ enum tune_verdict tune_watch_step(struct tune_watch *watch, uint64_t cost, bool 
 	}
 	enum tune_verdict now = compare(watch, cost, shifted);
 	if (now == TUNE_STEADY) {
-		/* What changes slowly is followed. */
+		/* Slow changes are followed. */
 		watch->reference = (7 * watch->reference + cost) / 8;
 		watch->doubts = 0;
 		return TUNE_STEADY;
 	}
 	/* A shift goes with both; slower and faster steps contradict each other. */
-	bool is_other = (now == TUNE_SLOWER && watch->doubt == TUNE_FASTER) || (now == TUNE_FASTER && watch->doubt == TUNE_SLOWER);
+	bool is_other =
+		(now == TUNE_SLOWER && watch->doubt == TUNE_FASTER) || (now == TUNE_FASTER && watch->doubt == TUNE_SLOWER);
 	watch->doubts = watch->doubts > 0 && is_other ? 1 : watch->doubts + 1;
 	watch->doubt = now;
 	if (watch->since < watch->pause)

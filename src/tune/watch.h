@@ -1,11 +1,12 @@
 /*
  * watch.h - has the network changed so much that masters should be dealt anew?
  *
- * Looks at one number per window, the time that a byte took, and at the rate of every node. A change of a fifth in either
- * direction counts: a host that recovers makes steps shorter, or only gains a rate that nobody uses yet.
- * It counts when it lasts for two windows, so that one bad window is none. After every
- * change of masters one window is not looked at, as it ran by the plan before (what a window measured is exchanged during
- * the next one), and the one behind it is the new reference. Changes that come soon after each other make the watch slower, up to a limit; quiet makes it quick again. Pure.
+ * Looks at one number per window, the time that a byte took, and at the rate of every node. A change of a fifth in
+ * either direction counts: a host that recovers makes steps shorter, or only gains a rate that is not used yet. It
+ * counts when it lasts for two windows, so that one bad window is none. After every change of masters one window is not
+ * looked at, as it ran by the plan before (the measurements of a window are exchanged during the next one), and the one
+ * behind it is the new reference. Changes that come soon after each other make the watch slower, up to a limit; quiet
+ * makes it quick again. Pure.
  */
 #ifndef TUNE_WATCH_H
 #define TUNE_WATCH_H

@@ -5,13 +5,14 @@
  *     index     number of the message on this connection and in this direction, from 0
  *     call      number of the chunk in the job's layout (hub/layout.h); of HUB_HYPER the parameter group
  *     ack       a version of that chunk, modulo 2^32
- *     bytes     of the chunk's elements, or 0
+ *     bytes     of the chunk's elements in the tensor's type, or 0; of HUB_READ and HUB_WRITE as float32
  *
  * A worker has at most one request per chunk that has not been answered. Every request but HUB_HYPER gets one answer.
  */
 #ifndef WIRE_HUB_FRAME_H
 #define WIRE_HUB_FRAME_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum hub_frame_kind {
@@ -24,7 +25,23 @@ enum hub_frame_kind {
 	/* answers: hub to worker; ack is the version that the chunk has now */
 	HUB_WEIGHTS = 6,
 	HUB_DONE = 7,     /* no data */
+	HUB_ARRAY = 8,    /* of HUB_READ */
+	/* requests for array a of the optimizer, in float32: 0 is the master weights, the others are its states */
+	HUB_READ = 9,     /* HUB_READ + a: no data; answered by HUB_ARRAY of the version that the chunk has */
+	/* HUB_WRITE + a: worker 0, before its first push; `ack` rounds lie before version 0. Answered by HUB_DONE */
+	HUB_WRITE = 12,
 };
-#define HUB_FRAME_KINDS 8
+#define HUB_ARRAYS 3
+#define HUB_FRAME_KINDS 15
+
+static inline bool hub_kind_is_read(uint32_t kind)
+{
+	return kind >= HUB_READ && kind < HUB_READ + HUB_ARRAYS;
+}
+
+static inline bool hub_kind_is_write(uint32_t kind)
+{
+	return kind >= HUB_WRITE && kind < HUB_WRITE + HUB_ARRAYS;
+}
 
 #endif

@@ -4,7 +4,16 @@
 
 #include "base/check.h"
 
+#define INTEGER_SHIFT 8 /* so that workers' numbers are powers of two that a half has */
+
 /* ---- drawing ---- */
+
+static enum esp_type draw_type(struct rng *rng)
+{
+	static const enum esp_type types[] = {ESP_F32, ESP_F32, ESP_F16, ESP_BF16};
+
+	return types[rng_below(rng, sizeof(types) / sizeof(types[0]))];
+}
 
 static void draw_layout(struct job *job, struct rng *rng)
 {
@@ -14,7 +23,7 @@ static void draw_layout(struct job *job, struct rng *rng)
 
 	for (uint32_t t = 0; t < count; t++)
 		tensors[t] = (struct layout_tensor){.name = t + 1, .elements = rng_chance(rng, 1, 8) ? 0 : rng_below(rng, 200),
-		                                    .type = ESP_F32, .group = (uint16_t)rng_below(rng, JOB_GROUPS)};
+		                                    .type = (uint8_t)draw_type(rng), .group = (uint16_t)rng_below(rng, JOB_GROUPS)};
 	tensors[0].elements += tensors[0].elements == 0;
 	CHECK(hub_layout_make(tensors, count, chunk_bytes, (uint32_t)rng_below(rng, JOB_LANES) + 1, &job->layout, NULL) == ESP_OK);
 	CHECK(job->layout.chunk_elements <= JOB_CHUNK_ELEMENTS);
@@ -72,6 +81,25 @@ static uint32_t draw_workers(struct rng *rng)
 
 /* ---- numbers ---- */
 
+static enum esp_type type_of(const struct job *job, uint64_t element)
+{
+	uint32_t t = job->layout.tensors - 1;
+
+	while (t > 0 && job->layout.place[t].at > element)
+		t--;
+	return (enum esp_type)job->layout.tensor[t].type;
+}
+
+/* A number that the element's type has. */
+static float rounded(const struct job *job, uint64_t element, float value)
+{
+	uint8_t bytes[sizeof(float)];
+
+	math_narrow(type_of(job, element), bytes, &value, 1);
+	math_widen(type_of(job, element), &value, bytes, 1);
+	return value;
+}
+
 static float hashed(const struct job *job, uint64_t a, uint64_t b, uint64_t element)
 {
 	uint64_t state = job->seed ^ (a << 48) ^ (b << 32) ^ element;
@@ -83,34 +111,46 @@ static float hashed(const struct job *job, uint64_t a, uint64_t b, uint64_t elem
 /* Even elements tell which workers are in a sum, as bits; odd ones of which round they all are. */
 static float encoded(uint32_t worker, uint64_t version, uint64_t element)
 {
-	return element % 2 == 0 ? ldexpf(1, (int)worker) : (float)(version + 1);
+	return element % 2 == 0 ? ldexpf(1, (int)worker - INTEGER_SHIFT) : (float)(version + 1);
 }
 
 static float gradient(const struct job *job, uint32_t worker, uint64_t version, uint64_t element)
 {
-	return job->is_integer ? encoded(worker, version, element) : hashed(job, worker + 1, version, element);
+	return rounded(job, element,
+	               job->is_integer ? encoded(worker, version, element) : hashed(job, worker + 1, version, element));
 }
 
-void job_gradient(const struct job *job, uint32_t worker, uint64_t version, uint32_t chunk, float *out)
+void job_gradient(const struct job *job, uint32_t worker, uint64_t version, uint32_t chunk, void *out)
 {
 	const struct layout_chunk *cut = &job->layout.chunk[chunk];
+	float values[JOB_CHUNK_ELEMENTS];
 
 	for (uint32_t i = 0; i < cut->elements; i++)
-		out[i] = gradient(job, worker, version, cut->at + i);
+		values[i] = gradient(job, worker, version, cut->at + i);
+	math_narrow(hub_layout_chunk_type(&job->layout, chunk), out, values, cut->elements);
 }
 
-void job_first(const struct job *job, uint32_t chunk, float *out)
+const float *job_array(const struct job *job, uint32_t chunk, uint32_t array, uint64_t version)
 {
-	const struct layout_chunk *cut = &job->layout.chunk[chunk];
-
-	memcpy(out, job->weights[0] + cut->at, cut->elements * sizeof(float));
+	CHECK(array <= job->states && version <= job->rounds);
+	return job->arrays[array][version] + job->layout.chunk[chunk].at;
 }
 
-bool job_is_version(const struct job *job, uint32_t chunk, uint64_t version, const float *weights)
+void job_first(const struct job *job, uint32_t chunk, void *out)
 {
-	const struct layout_chunk *cut = &job->layout.chunk[chunk];
+	math_narrow(hub_layout_chunk_type(&job->layout, chunk), out, job_array(job, chunk, 0, 0),
+	            job->layout.chunk[chunk].elements);
+}
 
-	return version <= job->rounds && memcmp(weights, job->weights[version] + cut->at, cut->elements * sizeof(float)) == 0;
+bool job_is_version(const struct job *job, uint32_t chunk, uint64_t version, const void *weights)
+{
+	float expected[JOB_CHUNK_ELEMENTS];
+
+	if (version > job->rounds)
+		return false;
+	math_narrow(hub_layout_chunk_type(&job->layout, chunk), expected, job_array(job, chunk, 0, version),
+	            job->layout.chunk[chunk].elements);
+	return memcmp(weights, expected, hub_layout_chunk_bytes(&job->layout, chunk)) == 0;
 }
 
 /* ---- the reference ---- */
@@ -140,29 +180,38 @@ static void reference_round(struct job *job, uint64_t version, uint32_t t)
 	}
 	struct optimizer_step step = {
 		.optimizer = value_at(job, job->layout.tensor[t].group, version),
-		.step = version + 1,
+		.step = job->before + version + 1,
 		.contributors = job->workers,
-		.weights = job->weights[version + 1] + place->at,
+		.weights = job->arrays[0][version + 1] + place->at,
 		.sum = sum,
-		.states = {job->states[0] + place->at, job->states[1] + place->at},
 	};
+	for (uint32_t i = 0; i < job->states; i++)
+		step.states[i] = job->arrays[1 + i][version + 1] + place->at;
 	CHECK(optimizer_run_at(MATH_PORTABLE, &step, elements));
+}
+
+static void make_first(struct job *job)
+{
+	for (uint64_t i = 0; i < job->layout.elements; i++) {
+		job->arrays[0][0][i] = rounded(job, i, hashed(job, 0, 0, i));
+		for (uint32_t state = 1; state <= job->states; state++)
+			job->arrays[state][0][i] = job->before > 0 ? fabsf(hashed(job, 0, state, i)) : 0;
+	}
 }
 
 static void make_reference(struct job *job)
 {
 	uint64_t elements = job->layout.elements;
 
-	for (uint32_t i = 0; i < OPTIMIZER_STATES; i++)
-		job->states[i] = calloc(elements, sizeof(float));
 	for (uint32_t version = 0; version <= job->rounds; version++) {
-		job->weights[version] = calloc(elements, sizeof(float));
-		for (uint64_t i = 0; version == 0 && i < elements; i++)
-			job->weights[0][i] = hashed(job, 0, 0, i);
+		for (uint32_t array = 0; array <= job->states; array++) {
+			job->arrays[array][version] = calloc(elements, sizeof(float));
+			if (version > 0)
+				memcpy(job->arrays[array][version], job->arrays[array][version - 1], elements * sizeof(float));
+		}
 		if (version == 0)
-			continue;
-		memcpy(job->weights[version], job->weights[version - 1], elements * sizeof(float));
-		for (uint32_t t = 0; t < job->layout.tensors; t++)
+			make_first(job);
+		for (uint32_t t = 0; version > 0 && t < job->layout.tensors; t++)
 			reference_round(job, version - 1, t);
 	}
 }
@@ -171,18 +220,13 @@ static void make_reference(struct job *job)
 static void make_model(struct job *job)
 {
 	uint64_t elements = job->layout.elements;
-	uint32_t states = 0;
 
-	for (uint32_t group = 0; group < JOB_GROUPS; group++) {
-		uint32_t needed = optimizer_states(&job->optimizers[group]);
-
-		states = needed > states ? needed : states;
-	}
+	job->model.halves = job->layout.has_halves ? malloc(elements * sizeof(uint16_t)) : NULL;
 	job->model.weights = malloc(elements * sizeof(float));
 	job->model.sums = malloc(elements * sizeof(float));
 	for (uint64_t i = 0; i < elements; i++)
 		job->model.weights[i] = job->model.sums[i] = NAN;
-	for (uint32_t i = 0; i < states; i++)
+	for (uint32_t i = 0; i < job->states; i++)
 		job->model.states[i] = calloc(elements, sizeof(float));
 }
 
@@ -196,18 +240,25 @@ void job_draw(struct job *job, uint64_t seed)
 	job->is_integer = job->workers <= JOB_INTEGER_WORKERS && rng_chance(&rng, 1, 3);
 	draw_layout(job, &rng);
 	draw_optimizers(job, &rng);
+	for (uint32_t group = 0; group < JOB_GROUPS; group++) {
+		uint32_t needed = optimizer_states(&job->optimizers[group]);
+
+		job->states = needed > job->states ? needed : job->states;
+	}
+	job->before = job->states > 0 && rng_chance(&rng, 1, 3) ? (uint32_t)rng_below(&rng, 100) + 1 : 0;
 	make_reference(job);
 	make_model(job);
 }
 
 void job_fini(struct job *job)
 {
-	for (uint32_t version = 0; version <= JOB_ROUNDS; version++)
-		free(job->weights[version]);
-	for (uint32_t i = 0; i < OPTIMIZER_STATES; i++) {
-		free(job->states[i]);
-		free(job->model.states[i]);
+	for (uint32_t array = 0; array <= OPTIMIZER_STATES; array++) {
+		for (uint32_t version = 0; version <= JOB_ROUNDS; version++)
+			free(job->arrays[array][version]);
 	}
+	for (uint32_t i = 0; i < OPTIMIZER_STATES; i++)
+		free(job->model.states[i]);
+	free(job->model.halves);
 	free(job->model.weights);
 	free(job->model.sums);
 	hub_layout_fini(&job->layout);
@@ -219,7 +270,7 @@ void job_fini(struct job *job)
 static void check_sums(const struct job *job, uint64_t at, uint64_t elements)
 {
 	for (uint64_t i = at; i < at + elements; i++) {
-		float once = i % 2 == 0 ? ldexpf(1, (int)job->workers) - 1 : (float)(job->workers * job->rounds);
+		float once = i % 2 == 0 ? ldexpf(ldexpf(1, (int)job->workers) - 1, -INTEGER_SHIFT) : (float)(job->workers * job->rounds);
 
 		CHECK_MSG(job->model.sums[i] == once, "sum %" PRIu64 " is %g, expected %g", i, (double)job->model.sums[i],
 		          (double)once);
@@ -232,9 +283,9 @@ void job_check_end(const struct job *job)
 		uint64_t at = job->layout.place[t].at, elements = job->layout.tensor[t].elements;
 		size_t bytes = elements * sizeof(float);
 
-		CHECK(memcmp(job->model.weights + at, job->weights[job->rounds] + at, bytes) == 0);
-		for (uint32_t i = 0; i < OPTIMIZER_STATES; i++)
-			CHECK(!job->model.states[i] || memcmp(job->model.states[i] + at, job->states[i] + at, bytes) == 0);
+		CHECK(memcmp(job->model.weights + at, job->arrays[0][job->rounds] + at, bytes) == 0);
+		for (uint32_t i = 0; i < job->states; i++)
+			CHECK(memcmp(job->model.states[i] + at, job->arrays[1 + i][job->rounds] + at, bytes) == 0);
 		if (job->is_integer)
 			check_sums(job, at, elements);
 	}

@@ -34,18 +34,22 @@ struct job {
 	struct optimizer optimizers[JOB_GROUPS];
 	struct job_change changes[JOB_GROUPS][JOB_CHANGES];
 	uint32_t change_count[JOB_GROUPS];
-	float *weights[JOB_ROUNDS + 1]; /* reference, by version */
-	float *states[OPTIMIZER_STATES]; /* reference, after the last round */
+	uint32_t before;                 /* rounds of another job, whose states worker 0 writes; 0: states are zeros */
+	uint32_t states;                 /* that the optimizer has */
+	/* Reference, by array (0: master weights, the others: states) and version. */
+	float *arrays[1 + OPTIMIZER_STATES][JOB_ROUNDS + 1];
 };
 
 void job_draw(struct job *job, uint64_t seed);
 void job_fini(struct job *job);
 
-/* Data that a worker sends of a chunk: a gradient, or the first weights. */
-void job_gradient(const struct job *job, uint32_t worker, uint64_t version, uint32_t chunk, float *out);
-void job_first(const struct job *job, uint32_t chunk, float *out);
-/* Are these the weights of the chunk at this version? */
-bool job_is_version(const struct job *job, uint32_t chunk, uint64_t version, const float *weights);
+/* Data that a worker sends of a chunk, in the tensor's type: a gradient, or the first weights. */
+void job_gradient(const struct job *job, uint32_t worker, uint64_t version, uint32_t chunk, void *out);
+void job_first(const struct job *job, uint32_t chunk, void *out);
+/* Are these the weights of the chunk at this version, in the tensor's type? */
+bool job_is_version(const struct job *job, uint32_t chunk, uint64_t version, const void *weights);
+/* The elements of a chunk in an array of the optimizer. */
+const float *job_array(const struct job *job, uint32_t chunk, uint32_t array, uint64_t version);
 /* All rounds are over: model, states and sums of the hub. */
 void job_check_end(const struct job *job);
 

@@ -53,6 +53,11 @@ static void ask_changes(struct pump *pump, struct pump_conn *conn, uint32_t grou
 	}
 }
 
+static bool is_written(const struct pump *pump, uint32_t chunk)
+{
+	return pump->job->before == 0 || pump->written[chunk] == pump->job->states;
+}
+
 static void worker_step(struct pump *pump, struct pump_conn *conn, uint32_t worker, uint32_t lane)
 {
 	const struct hub_layout *layout = &pump->job->layout;
@@ -66,8 +71,12 @@ static void worker_step(struct pump *pump, struct pump_conn *conn, uint32_t work
 		return;
 	if (worker == 0 && state->version == 0 && !pump->is_set[chunk]) {
 		ask(pump, conn, worker, HUB_SET, chunk);
+	} else if (worker == 0 && !is_written(pump, chunk)) {
+		ask(pump, conn, worker, (uint8_t)(HUB_WRITE + 1 + pump->written[chunk]), chunk);
 	} else if (rng_chance(&pump->rng, 1, 6)) {
 		ask(pump, conn, worker, HUB_PULL, chunk);
+	} else if (rng_chance(&pump->rng, 1, 12) && pump->is_set[chunk] && is_written(pump, chunk)) {
+		ask(pump, conn, worker, (uint8_t)(HUB_READ + rng_below(&pump->rng, 1 + pump->job->states)), chunk);
 	} else if (state->version < rounds_of(pump, worker)) {
 		ask_changes(pump, conn, group_of(pump->job, chunk), state->version);
 		ask(pump, conn, worker, rng_chance(&pump->rng, 1, 2) ? HUB_PUSH : HUB_PUSHPULL, chunk);
@@ -94,8 +103,12 @@ static void fill(struct pump *pump, struct pump_conn *conn, uint32_t worker, str
 		fill_hyper(pump, worker, request, conn->data.bytes);
 		message->ack = (uint32_t)pump->job->changes[request->number][request->version].from;
 		message->bytes = OPTIMIZER_BYTES;
-	} else if (request->kind != HUB_PULL) {
+	} else if (hub_kind_is_write(request->kind)) {
+		message->ack = pump->job->before;
 		message->bytes = pump->job->layout.chunk[request->number].elements * 4;
+		memcpy(conn->data.floats, job_array(pump->job, request->number, request->kind - HUB_WRITE, 0), message->bytes);
+	} else if (request->kind != HUB_PULL && !hub_kind_is_read(request->kind)) {
+		message->bytes = hub_layout_chunk_bytes(&pump->job->layout, request->number);
 		if (request->kind == HUB_SET)
 			job_first(pump->job, request->number, conn->data.floats);
 		else
@@ -157,6 +170,19 @@ static void in_step(struct pump *pump, struct pump_conn *conn, uint32_t worker, 
 
 /* ---- answers ---- */
 
+/* An array of the optimizer, of the version that the worker knows: no round goes on without it. */
+static void check_array(const struct pump *pump, struct pump_state *state, const struct pump_answer *answer)
+{
+	const struct transport_message *message = &answer->message;
+	const float *expected = job_array(pump->job, message->call, state->request - HUB_READ, state->version);
+
+	CHECK(message->channel == HUB_ARRAY && message->ack == (uint32_t)state->version);
+	CHECK_U64(message->bytes, pump->job->layout.chunk[message->call].elements * 4);
+	CHECK_MSG(memcmp(answer->data, expected, message->bytes) == 0, "array %u of chunk %u is not that of version %" PRIu64,
+	          state->request - HUB_READ, message->call, state->version);
+	state->request = 0;
+}
+
 /* The worker has it whole. */
 static void answered(struct pump *pump, struct pump_conn *conn, uint32_t worker, uint32_t lane,
                      const struct pump_answer *answer)
@@ -170,8 +196,13 @@ static void answered(struct pump *pump, struct pump_conn *conn, uint32_t worker,
 	struct pump_state *state = state_of(pump, worker, chunk);
 	bool is_push = state->request == HUB_PUSH || state->request == HUB_PUSHPULL;
 	bool has_data = state->request == HUB_PULL || state->request == HUB_PUSHPULL;
+	if (hub_kind_is_read(state->request)) {
+		check_array(pump, state, answer);
+		return;
+	}
 	CHECK(state->request != 0 && message->channel == (has_data ? HUB_WEIGHTS : HUB_DONE));
-	CHECK_U64(message->bytes, has_data ? pump->job->layout.chunk[chunk].elements * 4 : 0);
+	CHECK_U64(message->bytes, has_data ? hub_layout_chunk_bytes(&pump->job->layout, chunk) : 0);
+	pump->written[chunk] += hub_kind_is_write(state->request);
 	state->version += is_push;
 	state->request = 0;
 	CHECK_U64(message->ack, state->version);
@@ -399,12 +430,14 @@ void pump_run(struct pump *pump)
 /* Also after a failure, each chunk is at a version that is whole, and at none before those that workers have seen. */
 static void check_chunk(const struct pump *pump, uint32_t chunk)
 {
+	const struct layout_chunk *cut = &pump->job->layout.chunk[chunk];
+	const float *weights = pump->job->model.weights + cut->at;
 	uint64_t version = pump->seen[chunk];
 
 	if (!pump->is_set[chunk])
 		return;
 	while (version <= pump->job->rounds &&
-	       !job_is_version(pump->job, chunk, version, pump->job->model.weights + pump->job->layout.chunk[chunk].at))
+	       memcmp(weights, job_array(pump->job, chunk, 0, version), cut->elements * sizeof(float)) != 0)
 		version++;
 	CHECK_MSG(version <= pump->job->rounds, "chunk %u is at no version from %" PRIu64 " on", chunk, pump->seen[chunk]);
 }
@@ -432,12 +465,12 @@ static void check_lane(struct pump *pump, uint32_t lane)
 {
 	const struct hub_layout *layout = &pump->job->layout;
 	struct store_lane_stats stats = store_lane_stats(pump->lanes[lane]);
-	uint64_t least, most, elements = 0, chunks = layout->lane_first[lane + 1] - layout->lane_first[lane];
+	uint64_t least, most, bytes = 0, chunks = layout->lane_first[lane + 1] - layout->lane_first[lane];
 
 	for (uint32_t i = layout->lane_first[lane]; i < layout->lane_first[lane + 1]; i++)
-		elements += layout->chunk[layout->lane_chunks[i]].elements;
+		bytes += hub_layout_chunk_bytes(layout, layout->lane_chunks[i]);
 	CHECK_U64(stats.rounds, chunks * pump->job->rounds);
-	CHECK_U64(stats.pushed_bytes, elements * 4 * pump->job->rounds * pump->job->workers);
+	CHECK_U64(stats.pushed_bytes, bytes * pump->job->rounds * pump->job->workers);
 	CHECK(store_lane_versions(pump->lanes[lane], &least, &most) == (chunks > 0));
 	CHECK(chunks == 0 || (least == pump->job->rounds && most == least));
 	CHECK(user->failed(pump->lanes[lane]) == ESP_OK);

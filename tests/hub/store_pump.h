@@ -70,6 +70,7 @@ struct pump {
 	struct pump_conn *conns;     /* by worker and lane */
 	struct pump_state *states;   /* by worker and chunk */
 	bool is_set[PUMP_CHUNKS];    /* the first weights have come */
+	uint32_t written[PUMP_CHUNKS]; /* states that worker 0 has written, and knows it */
 	uint64_t seen[PUMP_CHUNKS];  /* the newest version that a worker has seen */
 	uint32_t troubles[JOB_LANES];
 	enum esp_status trouble;     /* the first one's */

@@ -6,8 +6,23 @@
 
 /* ---- the reference ---- */
 
+static enum esp_type type_of(const struct world *world, uint32_t tensor)
+{
+	return (enum esp_type)world->layout.tensor[tensor].type;
+}
+
+/* A number that the type has. */
+static float rounded(enum esp_type type, float value)
+{
+	uint8_t bytes[sizeof(float)];
+
+	math_narrow(type, bytes, &value, 1);
+	math_widen(type, &value, bytes, 1);
+	return value;
+}
+
 /* Of no particular meaning; with many different exponents, so that the order of addition shows. */
-static float gradient_at(uint32_t worker, uint32_t round, uint64_t element)
+static float any_at(uint32_t worker, uint32_t round, uint64_t element)
 {
 	uint64_t state = (uint64_t)worker << 48 ^ (uint64_t)round << 32 ^ element;
 	const uint64_t bits = rng_splitmix(&state);
@@ -16,20 +31,27 @@ static float gradient_at(uint32_t worker, uint32_t round, uint64_t element)
 	return fraction * (float)(1u << (bits & 15));
 }
 
-static float first_weight_at(uint64_t element)
+static float gradient_at(enum esp_type type, uint32_t worker, uint32_t round, uint64_t element)
 {
-	return gradient_at(99, 99, element);
+	return rounded(type, any_at(worker, round, element));
 }
 
-static void reference_round(const struct world *world, uint32_t round, uint64_t element, uint16_t group, float *states)
+static float first_weight_at(enum esp_type type, uint64_t element)
 {
-	float weight = world->history[round][element], sum = gradient_at(0, round, element);
+	return gradient_at(type, 99, 99, element);
+}
+
+static void reference_round(const struct world *world, uint32_t round, uint64_t element, uint32_t tensor, float *states)
+{
+	enum esp_type type = type_of(world, tensor);
+	float weight = world->history[round][element], sum = gradient_at(type, 0, round, element);
+	uint16_t group = world->layout.tensor[tensor].group;
 	struct optimizer_step step = {.optimizer = &world->optimizers[round][group], .step = round + UINT64_C(1),
 	                              .contributors = world->workers, .weights = &weight, .sum = &sum,
 	                              .states = {&states[0], &states[1]}};
 
 	for (uint32_t worker = 1; worker < world->workers; worker++)
-		sum = sum + gradient_at(worker, round, element);
+		sum = sum + gradient_at(type, worker, round, element);
 	CHECK(optimizer_run_at(MATH_PORTABLE, &step, 1));
 	world->history[round + 1][element] = weight;
 }
@@ -45,9 +67,9 @@ static void make_history(struct world *world)
 			const uint64_t element = world->layout.place[t].at + i;
 			float states[OPTIMIZER_STATES] = {0};
 
-			world->history[0][element] = first_weight_at(element);
+			world->history[0][element] = first_weight_at(type_of(world, t), element);
 			for (uint32_t round = 0; round < world->rounds; round++)
-				reference_round(world, round, element, tensor->group, states);
+				reference_round(world, round, element, t, states);
 		}
 	}
 }
@@ -149,6 +171,7 @@ static void draw_optimizers(struct world *world, uint32_t groups)
 
 static void open_layout(struct world *world)
 {
+	static const enum esp_type types[] = {ESP_F32, ESP_F32, ESP_F16, ESP_BF16};
 	struct layout_tensor tensors[WORLD_TENSORS_MOST];
 	const uint32_t count = 1 + (uint32_t)rng_below(&world->rng, WORLD_TENSORS_MOST);
 	/* Frames of large chunks have zeros before their data (transport_shift()). */
@@ -158,6 +181,7 @@ static void open_layout(struct world *world)
 		tensors[t] = (struct layout_tensor){
 			.name = t + 1,
 			.elements = rng_chance(&world->rng, 1, 8) ? 0 : rng_below(&world->rng, 6 * chunk_bytes / 4),
+			.type = (uint8_t)types[rng_below(&world->rng, sizeof(types) / sizeof(types[0]))],
 			.group = (uint16_t)rng_below(&world->rng, WORLD_GROUPS_MOST),
 		};
 	CHECK(hub_layout_make(tensors, count, chunk_bytes, world->lanes, &world->layout, NULL) == ESP_OK);
@@ -169,6 +193,7 @@ static void open_hub(struct world *world)
 
 	world->model.weights = calloc(elements, sizeof(float));
 	world->model.sums = calloc(elements, sizeof(float));
+	world->model.halves = calloc(elements, sizeof(uint16_t));
 	for (uint32_t i = 0; i < optimizer_states(&world->optimizers[0][0]); i++)
 		world->model.states[i] = calloc(elements, sizeof(float));
 	for (uint32_t lane = 0; lane < world->lanes; lane++) {
@@ -236,9 +261,13 @@ static void start(struct world *world, struct worker *worker, uint8_t kind, uint
 	struct operation *operation = calloc(1, sizeof(*operation));
 
 	operation->gradient = calloc(elements + 1, sizeof(float));
-	for (uint64_t i = 0; i < elements; i++)
-		operation->gradient[i] = kind == HUB_SET ? first_weight_at(at + i)
-		                                         : gradient_at(worker->number, worker->round, at + i);
+	for (uint64_t i = 0; i < elements && !hub_kind_is_write(kind); i++) {
+		enum esp_type type = type_of(world, tensor);
+		float value = kind == HUB_SET ? first_weight_at(type, at + i)
+		                              : gradient_at(type, worker->number, worker->round, at + i);
+
+		math_narrow(type, (uint8_t *)operation->gradient + i * math_type_bytes(type), &value, 1);
+	}
 	const bool is_in_place = rng_chance(&world->rng, 1, 2);
 	operation->weights = is_in_place ? operation->gradient : calloc(elements + 1, sizeof(float));
 	operation->left = world->lanes;
@@ -287,13 +316,19 @@ static void start_round(struct world *world, struct worker *worker)
 	uint32_t order[WORLD_TENSORS_MOST];
 
 	if (worker->number == 0 && !worker->has_set)
-		for (uint32_t t = 0; t < world->layout.tensors; t++)
+		for (uint32_t t = 0; t < world->layout.tensors; t++) {
 			start(world, worker, HUB_SET, t, 0);
+			if (optimizer_states(&world->optimizers[0][0]) > 0) /* zeros, of no former rounds: as it is without */
+				start(world, worker, HUB_WRITE + 1, t, 0);
+		}
 	worker->has_set = true;
 	shuffle(world, order, world->layout.tensors);
 	for (uint32_t i = 0; i < world->layout.tensors; i++)
 		if (rng_chance(&world->rng, 1, 4))
 			start(world, worker, HUB_PULL, order[i], worker->round);
+	for (uint32_t i = 0; worker->round > 0 && i < world->layout.tensors; i++)
+		if (rng_chance(&world->rng, 1, 8))
+			start(world, worker, HUB_READ, order[i], worker->round);
 	tell_values(world, worker);
 	shuffle(world, order, world->layout.tensors);
 	for (uint32_t i = 0; i < world->layout.tensors; i++)
@@ -308,12 +343,19 @@ static void check_weights(const struct world *world, const struct operation *ope
 	const struct client_part *part = &operation->parts[0];
 	const float *expected = world->history[operation->version] + world->layout.place[part->tensor].at;
 
-	if (part->kind != HUB_PULL && part->kind != HUB_PUSHPULL)
+	enum esp_type type = hub_kind_is_read(part->kind) ? ESP_F32 : type_of(world, part->tensor);
+	size_t each = math_type_bytes(type);
+
+	if (part->kind != HUB_PULL && part->kind != HUB_PUSHPULL && !hub_kind_is_read(part->kind))
 		return;
-	for (uint64_t i = 0; i < world->layout.tensor[part->tensor].elements; i++)
-		CHECK_MSG(test_same_bits(&operation->weights[i], &expected[i], sizeof(float)),
-		          "tensor %u, version %u, element %" PRIu64 ": %a, expected %a", part->tensor, operation->version, i,
-		          (double)operation->weights[i], (double)expected[i]);
+	for (uint64_t i = 0; i < world->layout.tensor[part->tensor].elements; i++) {
+		const uint8_t *found = (const uint8_t *)operation->weights + i * each;
+		uint8_t bytes[sizeof(float)];
+
+		math_narrow(type, bytes, &expected[i], 1);
+		CHECK_MSG(memcmp(found, bytes, each) == 0, "tensor %u, version %u, element %" PRIu64 " is not %a", part->tensor,
+		          operation->version, i, (double)expected[i]);
+	}
 }
 
 static void finish_operation(const struct world *world, struct worker *worker, struct operation *operation)
@@ -504,6 +546,7 @@ void world_close(struct world *world)
 		free(world->history[version]);
 	free(world->model.weights);
 	free(world->model.sums);
+	free(world->model.halves);
 	for (uint32_t i = 0; i < OPTIMIZER_STATES; i++)
 		free(world->model.states[i]);
 	hub_layout_fini(&world->layout);

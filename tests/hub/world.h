@@ -30,7 +30,7 @@ struct operation {
 	struct client_part parts[WORLD_LANES_MOST];
 	uint32_t left;          /* parts */
 	uint32_t version;       /* that its weights have to have */
-	float *gradient, *weights;
+	void *gradient, *weights; /* in the tensor's type; of an array of the optimizer, floats */
 	enum esp_status status; /* the first that is not ESP_OK */
 };
 
@@ -56,7 +56,7 @@ struct world {
 	struct hub_layout layout;
 	uint32_t workers, lanes, rounds;
 	struct optimizer optimizers[WORLD_ROUNDS_MOST][WORLD_GROUPS_MOST]; /* by round: what holds */
-	float *history[WORLD_ROUNDS_MOST + 1]; /* by version: all weights of the model */
+	float *history[WORLD_ROUNDS_MOST + 1]; /* by version: all master weights of the model */
 	struct store_model model;
 	struct hub_end hub[WORLD_LANES_MOST];
 	struct worker worker[WORLD_WORKERS_MOST];

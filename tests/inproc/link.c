@@ -228,7 +228,7 @@ static bool fragment_fill(struct fragment *fragment, const struct link *link, co
 /* Sends the next fragment of the stream; false: nothing to send. */
 static bool send_fragment(struct link *link)
 {
-	struct stream_bytes pending[STREAM_STRETCHES];
+	struct stream_bytes pending[STREAM_SPANS];
 	struct inproc_end *from = link->from;
 	unsigned count = stream_pending(&link->writer, from->user, from->context, link->to->node, pending);
 

@@ -12,7 +12,7 @@ Start it with `espalier run -n 4 -- python3 train.py`, torchrun, mpirun or srun.
 with `rank` and `host`.
 """
 
-from . import errors
+from . import errors, hub
 from ._native import lib as _lib
 from .errors import (
     AbortedError,
@@ -71,6 +71,7 @@ __all__ = [
     "UnsupportedError",
     "Work",
     "errors",
+    "hub",
     "init",
     "library_version",
 ]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
-from typing import Any, Optional, Sequence
+from typing import Any, Mapping, Optional, Sequence
 
 from . import _memory, _native
 from ._memory import View
@@ -49,6 +49,12 @@ def nanoseconds(timeout: float | None) -> int:
     if not timeout > 0:
         raise InvalidError("a timeout is a positive number of seconds; None is the job's own (deadline_seconds)")
     return max(1, min(int(timeout * 1e9), 2**62))
+
+
+def setting_lines(settings: Mapping[str, object]) -> ctypes.Array[ctypes.c_char_p]:
+    """NAME=VALUE, and NULL at the end."""
+    lines = [f"{name}={int(value) if isinstance(value, bool) else value}".encode() for name, value in settings.items()]
+    return (ctypes.c_char_p * (len(lines) + 1))(*lines, None)
 
 
 def _views(thing: Any, writable: bool, type: str | None) -> list[View]:

@@ -1,6 +1,6 @@
 """The C library: where it is found, its structs and its functions.
 
-Everything here mirrors include/espalier/espalier.h; tests/test_header.py compares the two.
+Everything here mirrors include/espalier/espalier.h and hub.h; tests/test_header.py compares the two.
 """
 
 from __future__ import annotations
@@ -181,6 +181,51 @@ class Call(Sized):
     ]
 
 
+class HubOptions(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("ticket", c_char_p),
+        ("worker", c_uint32),
+        ("workers", c_uint32),
+        ("settings", POINTER(c_char_p)),
+    ]
+
+
+class HubTensor(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("name", c_char_p),
+        ("count", c_uint64),
+        ("type", c_int),
+        ("group", c_uint32),
+        ("weights", c_void_p),
+    ]
+
+
+class HubCall(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("kind", c_int),
+        ("tensor", c_uint32),
+        ("gradient", c_void_p),
+        ("weights", c_void_p),
+        ("deadline_ns", c_int64),
+        ("state", c_uint32),
+        ("rounds", c_uint32),
+    ]
+
+
+class HubStats(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("calls", c_uint64),
+        ("pushed_bytes", c_uint64),
+        ("pulled_bytes", c_uint64),
+        ("sent_bytes", c_uint64),
+        ("received_bytes", c_uint64),
+    ]
+
+
 OK, PENDING = 0, 1
 EINVAL, EUNSUPPORTED, ESTATE, EFORKED = -1, -2, -3, -4
 ENOMEM, ELIMIT, EIO = -10, -11, -12
@@ -189,6 +234,7 @@ ELINK, ECORRUPT = -20, -21
 EPEER, ETIMEOUT, EMISMATCH, EEXCLUDED, EQUORUM = -30, -31, -32, -33, -34
 EJOB, EABORTED = -40, -41
 
+HUB_PUSH, HUB_PULL, HUB_PUSHPULL, HUB_READ_STATE, HUB_WRITE_STATE = 1, 2, 3, 4, 5
 KEYED = 1
 HOST, CUDA, ROCM = 0, 1, 2
 ANY_RANK = 0xFFFFFFFF
@@ -245,6 +291,15 @@ SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "esp_send_start": (c_int, [c_void_p, c_void_p, c_uint64, c_uint32, c_uint64, c_int64, POINTER(c_void_p)]),
     "esp_recv_start": (c_int, [c_void_p, c_void_p, c_uint64, c_uint32, c_uint64, c_int64, POINTER(c_void_p)]),
     "esp_work_received": (c_int, [c_void_p, POINTER(c_uint64), POINTER(c_uint32)]),
+    "esp_hub_connect": (c_int, [POINTER(HubOptions), POINTER(c_void_p)]),
+    "esp_hub_close": (c_int, [c_void_p]),
+    "esp_hub_init": (c_int, [c_void_p, POINTER(HubTensor), c_uint32]),
+    "esp_hub_start": (c_int, [c_void_p, POINTER(HubCall), POINTER(c_void_p)]),
+    "esp_hub_set": (c_int, [c_void_p, c_uint32, c_char_p, POINTER(c_uint64)]),
+    "esp_hub_optimizer": (c_char_p, [c_void_p, c_uint32]),
+    "esp_hub_worker": (c_uint32, [c_void_p]),
+    "esp_hub_workers": (c_uint32, [c_void_p]),
+    "esp_hub_get_stats": (c_int, [c_void_p, POINTER(HubStats)]),
 }
 
 for _name, (_result, _arguments) in SIGNATURES.items():

@@ -10,10 +10,12 @@ from types import TracebackType
 from typing import Any, Callable, Mapping, Optional
 
 from . import _memory, _native, errors
+from ._calls import setting_lines
+from ._handle import Handle
 from ._native import lib
 from ._types import TYPE_BYTES, type_number
 from .group import Group
-from .work import Flight, Watcher, wait_for_threads
+from .work import Watcher, wait_for_threads
 
 _FORMATS = {
     "f32": "f", "f64": "d", "f16": "B", "bf16": "B", "i8": "b", "u8": "B", "i16": "h", "u16": "H", "i32": "i", "u32": "I", "i64": "q", "u64": "Q",
@@ -35,22 +37,14 @@ def _close_all() -> None:
     wait_for_threads()
 
 
-class Job:
+class Job(Handle):
     """This process's membership in a job; made by `espalier.init()`, left with `close()` or at the end of `with`."""
 
     def __init__(self, handle: int, held: Optional[list[Any]] = None) -> None:
-        # None: the job has been left, or is about to be. Who has entered uses the other, which stays as it is.
-        self._pointer: Optional[int] = handle
-        self._context = handle
+        super().__init__(handle)
         self._held = held or []
-        # Works are collected anywhere, also while this thread has the lock.
-        self._lock = threading.RLock()
-        # Threads that are in the library with something of this job's: leaving waits for them.
-        self._users = 0
-        self._quiet = threading.Condition(self._lock)
         self._left = threading.Event()
         self._leaver: Optional[threading.Thread] = None
-        self._flights: set[Flight] = set()
         # What is shared, by its address: the memory must stay until it is private again.
         self._shared: dict[int, _memory.View] = {}
         self._watch: Optional[Watcher] = None
@@ -59,24 +53,6 @@ class Job:
         _open[self] = None
         self.world = Group(self, lib.esp_world(handle))
         """The group of all ranks."""
-
-    @property
-    def is_open(self) -> bool:
-        return self._pointer is not None
-
-    def _handle(self) -> int:
-        if self._pointer is None:
-            raise errors.StateError("the job has been left")
-        return self._pointer
-
-    def _call(self, function: Any, *arguments: Any) -> Any:
-        """A function of the library on the job, which nobody leaves meanwhile."""
-        if not self._enter():
-            raise errors.StateError("the job has been left")
-        try:
-            return function(self._context, *arguments)
-        finally:
-            self._leave()
 
     def __repr__(self) -> str:
         return f"<espalier.Job rank {self.rank} of {self.size}{'' if self.is_open else ', left'}>"
@@ -126,20 +102,6 @@ class Job:
             _open.pop(self, None)
             self._left.set()
         errors.check(status)
-
-    def _enter(self) -> bool:
-        """This thread is about to call the library; False: the job has been left, and it must not."""
-        with self._lock:
-            if self._pointer is None:
-                return False
-            self._users += 1
-            return True
-
-    def _leave(self) -> None:
-        with self._lock:
-            self._users -= 1
-            if self._users == 0 and self._pointer is None:
-                self._quiet.notify_all()
 
     def _wait_for_users(self) -> None:
         """Nobody can enter any more. Who waits for work looks up soon; who is in a blocking call is ended."""
@@ -240,35 +202,6 @@ class Job:
 
     # ---- work in the background ----
 
-    def _flying(self, flight: Flight) -> Flight:
-        with self._lock:
-            self._flights.add(flight)
-        return flight
-
-    def _landed(self, flight: Flight, keep: bool) -> None:
-        with self._lock:
-            self._flights.discard(flight)
-        if not keep:
-            flight.held = []
-
-    def _dropped(self, flight: Flight) -> None:
-        """Nobody holds the Work any more."""
-        with self._lock:
-            if flight in self._flights:
-                flight.orphan = True
-                return
-        flight.free()
-
-    def _sweep(self) -> None:
-        """Frees what has ended and nobody holds."""
-        if not self._flights:
-            return
-        with self._lock:
-            ended = [one for one in self._flights if one.orphan and lib.esp_test(one.handle) != _native.PENDING]
-            self._flights.difference_update(ended)
-        for flight in ended:
-            flight.free()
-
     def _watcher(self) -> Watcher:
         with self._lock:
             self._handle()
@@ -317,8 +250,7 @@ def init(
     options.leader = leader.encode() if leader is not None else None
     options.job = job.encode() if job is not None else None
     if settings:
-        lines = [f"{name}={_setting(value)}".encode() for name, value in settings.items()]
-        options.settings = (ctypes.c_char_p * (len(lines) + 1))(*lines, None)
+        options.settings = setting_lines(settings)
     if allgather is not None:
         options.allgather = _native.ALLGATHER_FN(_allgather(allgather, size or 0))
         held.append(options.allgather)
@@ -329,12 +261,6 @@ def init(
     handle = ctypes.c_void_p()
     errors.check(lib.esp_init(options, handle))
     return Job(handle.value or 0, held)
-
-
-def _setting(value: object) -> str:
-    if isinstance(value, bool):
-        return "1" if value else "0"
-    return str(value)
 
 
 def _allgather(gather: Callable[[bytes], list[bytes]], size: int) -> Callable[..., int]:

@@ -16,6 +16,10 @@ The backend is compiled once for the torch that is installed (bindings/torch/bui
 
     import espalier.torch
     dist.init_process_group("espalier")                   # joins through the store; all collectives, any group
+
+HubOptimizer is an optimizer that runs in a parameter hub (espalier/hub.py):
+
+    optimizer = espalier.torch.HubOptimizer(model.parameters(), "sgd lr=0.1 momentum=0.9")
 """
 
 from __future__ import annotations
@@ -40,6 +44,7 @@ import torch.distributed as dist
 from . import _native, errors
 from .group import Group
 from .job import Job, init
+from .torch_hub import HubOptimizer as HubOptimizer
 from .work import Work, end_before_python, join_at_exit
 
 _stores = itertools.count()

@@ -14,7 +14,7 @@ from . import _native, errors
 from ._native import lib
 
 if TYPE_CHECKING:
-    from .job import Job
+    from ._handle import Handle
 
 T = TypeVar("T")
 
@@ -32,7 +32,7 @@ class Flight:
 
     __slots__ = ("job", "handle", "held", "orphan", "result")
 
-    def __init__(self, job: Job, handle: int, held: list[Any], result: Any) -> None:
+    def __init__(self, job: Handle, handle: int, held: list[Any], result: Any) -> None:
         self.job = job
         self.handle: Optional[int] = handle
         self.held = held

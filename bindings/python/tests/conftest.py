@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import subprocess
 import sys
 import threading
 from typing import Any, Callable, Iterator
@@ -87,3 +88,63 @@ def last_threads(environment: dict[str, str], tmp_path: pathlib.Path) -> tuple[d
         return [f"{file.name}: {line}" for file in files for line in file.read_text().splitlines()[1:]]
 
     return changed, found
+
+
+class HubServer:
+    """A parameter hub on the loopback, and the jobs that are created there."""
+
+    def __init__(self, command: str, folder: pathlib.Path) -> None:
+        self._command, self._folder = command, folder
+        self._address = f"127.0.0.1:{free_port()}"
+        self._key = str(folder / "hub.key")
+        self._jobs = 0
+        with open(folder / "hub.log", "w") as log:
+            self._process = subprocess.Popen([command, "hub", "--listen", self._address, "--key-file", self._key, "--jobs", "1000"], stderr=log)
+
+    def create(self, workers: int, optimizer: str) -> str:
+        """The ticket of a new job."""
+        self._jobs += 1
+        name, ticket = f"job{self._jobs}", str(self._folder / f"{self._jobs}.ticket")
+        subprocess.run(
+            [self._command, "hub", "create", name, "--hub", self._address, "--key-file", self._key, "--workers", str(workers),
+             "--optimizer", optimizer, "--ticket-file", ticket],
+            check=True, stdout=subprocess.DEVNULL, timeout=60,
+        )  # fmt: skip
+        return ticket
+
+    def run(self, workers: int, optimizer: str, function: Callable[[dict[str, Any]], Any]) -> list[Any]:
+        """Calls function(arguments of connect()) in a thread per worker of a new job; a result that is an exception was raised."""
+        ticket = self.create(workers, optimizer)
+        settings = {"join_seconds": 60, "deadline_seconds": 60}
+        results: list[Any] = [None] * workers
+
+        def one(worker: int) -> None:
+            try:
+                results[worker] = function({"ticket": ticket, "worker": worker, "workers": workers, "settings": settings})
+            except Exception as failure:  # the test looks at it
+                results[worker] = failure
+
+        threads = [threading.Thread(target=one, args=(worker,)) for worker in range(workers)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return results
+
+    def end(self) -> int:
+        self._process.terminate()
+        return self._process.wait(60)
+
+
+@pytest.fixture(scope="session")
+def hub_server(command: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HubServer]:
+    server = HubServer(command, tmp_path_factory.mktemp("hub"))
+    yield server
+    assert server.end() == 0
+
+
+def raise_first(results: list[Any]) -> list[Any]:
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return results

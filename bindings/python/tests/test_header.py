@@ -17,15 +17,16 @@ HEADER = pathlib.Path(__file__).resolve().parents[3] / "include" / "espalier"
 if not HEADER.exists():
     pytest.skip("the C header is not here", allow_module_level=True)
 
-TEXT = (HEADER / "espalier.h").read_text() + (HEADER / "types.h").read_text()
+TEXT = (HEADER / "espalier.h").read_text() + (HEADER / "types.h").read_text() + (HEADER / "hub.h").read_text()
 # Blocking forms of what is mirrored in the background, and those that Python has itself.
 LEFT_OUT = {
     "esp_allreduce", "esp_reduce_scatter", "esp_allgather", "esp_broadcast", "esp_reduce", "esp_gather", "esp_scatter",
-    "esp_alltoall", "esp_barrier", "esp_send", "esp_recv", "esp_wait_any", "esp_work_no_callback",
+    "esp_alltoall", "esp_barrier", "esp_send", "esp_recv", "esp_wait_any", "esp_work_no_callback", "esp_hub_push", "esp_hub_pull", "esp_hub_pushpull",
 }  # fmt: skip
 STRUCTS = {
     "esp_error": _native.Error, "esp_options": _native.Options, "esp_stats": _native.Stats, "esp_call_stats": _native.CallStats,
     "esp_shrink": _native.Shrink, "esp_buffer": _native.Buffer, "esp_call": _native.Call,
+    "esp_hub_options": _native.HubOptions, "esp_hub_tensor": _native.HubTensor, "esp_hub_call": _native.HubCall, "esp_hub_stats": _native.HubStats,
 }  # fmt: skip
 
 
@@ -49,7 +50,7 @@ def test_layouts(tmp_path):
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("there is no C compiler to ask")
-    lines = ["#include <espalier/espalier.h>", "#include <stdio.h>", "int main(void) {"]
+    lines = ["#include <espalier/hub.h>", "#include <stdio.h>", "int main(void) {"]
     for name, mirror in STRUCTS.items():
         lines.append(f'printf("{name} %zu\\n", sizeof(struct {name}));')
         for field, *_ in mirror._fields_:

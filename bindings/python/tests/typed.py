@@ -30,6 +30,13 @@ async def program(job: espalier.Job) -> None:
     assert_type(job.stats(), "dict[str, int]")
 
 
+with espalier.hub.connect(worker=0, workers=2) as hub:
+    hub.init([espalier.hub.Tensor("w", bytearray(8), group=1, type="f32")])
+    assert_type(hub.start_pushpull("w", bytearray(8), bytearray(8), timeout=5), "espalier.Work[None]")
+    assert_type(hub.set(1, "lr=0.5"), int)
+    assert_type(hub.optimizer(), str)
+    assert_type(hub.stats(), "dict[str, int]")
+
 with espalier.init(settings={"lanes": 1}) as joined:
     try:
         joined.world.allreduce([bytearray(4), bytearray(8)], type="f32", timeout=5)

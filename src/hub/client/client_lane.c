@@ -82,17 +82,18 @@ static struct client_part *list_take(struct part_list *list)
 
 static bool kind_is_request(uint8_t kind)
 {
-	return kind == HUB_PUSH || kind == HUB_PULL || kind == HUB_PUSHPULL || kind == HUB_SET;
+	return kind == HUB_PUSH || kind == HUB_PULL || kind == HUB_PUSHPULL || kind == HUB_SET || hub_kind_is_read(kind) ||
+	       hub_kind_is_write(kind);
 }
 
 static bool kind_has_gradient(uint8_t kind)
 {
-	return kind != HUB_PULL;
+	return kind != HUB_PULL && !hub_kind_is_read(kind);
 }
 
 static bool kind_has_weights(uint8_t kind)
 {
-	return kind == HUB_PULL || kind == HUB_PUSHPULL;
+	return kind == HUB_PULL || kind == HUB_PUSHPULL || hub_kind_is_read(kind);
 }
 
 static uint32_t chunk_count(const struct client_lane *lane)
@@ -111,9 +112,19 @@ static uint32_t chunk_number(const struct client_lane *lane, const struct chunk_
 	return lane->layout->lane_chunks[lane->layout->lane_first[lane->lane] + place];
 }
 
+/* Of an element of the chunk in a message of its request. */
+static uint32_t element_bytes(const struct client_lane *lane, const struct chunk_state *chunk)
+{
+	uint8_t kind = chunk->part->kind;
+
+	if (hub_kind_is_read(kind) || hub_kind_is_write(kind))
+		return sizeof(float);
+	return (uint32_t)math_type_bytes(hub_layout_chunk_type(lane->layout, chunk_number(lane, chunk)));
+}
+
 static uint32_t chunk_bytes(const struct client_lane *lane, const struct chunk_state *chunk)
 {
-	return lane->layout->chunk[chunk_number(lane, chunk)].elements * (uint32_t)sizeof(float);
+	return lane->layout->chunk[chunk_number(lane, chunk)].elements * element_bytes(lane, chunk);
 }
 
 /* Where the chunk begins in the memory of its tensor: bytes. */
@@ -121,7 +132,7 @@ static uint64_t chunk_offset(const struct client_lane *lane, const struct chunk_
 {
 	const struct layout_chunk *cut = &lane->layout->chunk[chunk_number(lane, chunk)];
 
-	return (cut->at - lane->layout->place[cut->tensor].at) * sizeof(float);
+	return (cut->at - lane->layout->place[cut->tensor].at) * element_bytes(lane, chunk);
 }
 
 static uint32_t part_chunks(const struct client_lane *lane, uint32_t tensor)
@@ -186,6 +197,21 @@ static void send_hyper(struct client_lane *lane, struct transport_message *out)
 	};
 }
 
+static uint32_t request_version(const struct client_part *part, const struct chunk_state *chunk)
+{
+	if (part->kind == HUB_SET)
+		return 0;
+	return hub_kind_is_write(part->kind) ? part->before : (uint32_t)chunk->version;
+}
+
+/* Of the answer to a request of this kind. */
+static uint16_t answer_kind(uint8_t kind)
+{
+	if (hub_kind_is_read(kind))
+		return HUB_ARRAY;
+	return kind_has_weights(kind) ? HUB_WEIGHTS : HUB_DONE;
+}
+
 static void send_request(struct client_lane *lane, struct chunk_state *chunk, struct transport_message *out)
 {
 	struct client_part *part = lane->waiting.first;
@@ -197,7 +223,7 @@ static void send_request(struct client_lane *lane, struct chunk_state *chunk, st
 	*out = (struct transport_message){
 		.channel = part->kind,
 		.index = lane->index_out++,
-		.ack = part->kind == HUB_SET ? 0 : (uint32_t)chunk->version,
+		.ack = request_version(part, chunk),
 		.call = chunk_number(lane, chunk),
 		.cookie = chunk,
 	};
@@ -251,9 +277,9 @@ static bool answered_version(bool is_async, uint8_t kind, uint64_t known, uint32
 	const uint32_t newer = ack - (uint32_t)known;
 
 	*out = known + newer;
-	if (kind == HUB_PULL || (is_async && kind == HUB_PUSH))
+	if (kind == HUB_PULL || hub_kind_is_read(kind) || (is_async && kind == HUB_PUSH))
 		return newer <= INT32_MAX;
-	if (kind == HUB_SET)
+	if (kind == HUB_SET || hub_kind_is_write(kind))
 		return ack == 0 && known == 0;
 	return newer == 1;
 }
@@ -339,7 +365,7 @@ static enum esp_status user_begin(void *user, uint32_t peer, const struct transp
 		return ESP_ECORRUPT;
 	const struct client_part *part = chunk->part;
 	const bool has_weights = kind_has_weights(part->kind);
-	if (message->channel != (has_weights ? HUB_WEIGHTS : HUB_DONE) ||
+	if (message->channel != answer_kind(part->kind) ||
 	    message->bytes != (has_weights ? chunk_bytes(lane, chunk) : 0) ||
 	    !answered_version(lane->is_async, part->kind, chunk->version, message->ack, &version))
 		return ESP_ECORRUPT;

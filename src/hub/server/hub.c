@@ -3,8 +3,6 @@
 #include <assert.h>
 #include <signal.h>
 #include <sodium.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -16,21 +14,6 @@
 #include "hub/server/hub_port.h"
 #include "hub/server/hub_session.h"
 #include "hub/server/hub_status.h"
-
-#define LINE 512u
-
-void hub_log(struct hub *hub, const char *format, ...)
-{
-	char line[LINE];
-	va_list args;
-
-	if (!hub->config.log)
-		return;
-	va_start(args, format);
-	vsnprintf(line, sizeof(line), format, args);
-	va_end(args);
-	hub->config.log(hub->config.log_context, line);
-}
 
 /* ---- the loop ---- */
 

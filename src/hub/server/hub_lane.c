@@ -223,24 +223,23 @@ static uint64_t moved_bytes(const struct hub_part *part)
 	return stats.pushed_bytes + stats.pulled_bytes;
 }
 
-/* A part that has used up its share waits for the next round of turns. True: it has more to do. */
-static bool take_turn(struct hub_part *part)
+/* A part that has used up its share waits for the next round of turns. */
+static void take_turn(struct hub_part *part)
 {
 	int64_t share = (int64_t)QUANTUM * part->weight;
 
 	if (!part->is_active && !tcp_has_work(part->tcp)) {
 		part->deficit = share;
-		return false;
+		return;
 	}
 	if (part->deficit <= 0)
 		part->deficit += share;
 	if (part->deficit <= 0)
-		return true;
+		return;
 	uint64_t before = moved_bytes(part);
 	part->is_active = tcp_poll(part->tcp, 0) > 0;
 	part->deficit -= (int64_t)(moved_bytes(part) - before);
 	look_for_trouble(part);
-	return part->is_active || tcp_has_work(part->tcp);
 }
 
 /* ---- the thread ---- */
@@ -359,6 +358,16 @@ static void look_for_events(struct hub_lane *lane)
 		publish_all(lane, now);
 }
 
+/* A part whose turn was over may have been told of events in the turn of another one. */
+static bool has_work(const struct hub_lane *lane)
+{
+	for (const struct hub_part *part = lane->parts; part; part = part->next) {
+		if (part->is_active || tcp_has_work(part->tcp))
+			return true;
+	}
+	return false;
+}
+
 static void *lane_main(void *argument)
 {
 	struct hub_lane *lane = argument;
@@ -368,11 +377,9 @@ static void *lane_main(void *argument)
 	snprintf(name, sizeof(name), "esp-hub-%u", lane->number);
 	pthread_setname_np(pthread_self(), name);
 	while (take_mail(lane)) {
-		bool has_more = false;
-
 		for (struct hub_part *part = lane->parts; part; part = part->next)
-			has_more |= take_turn(part);
-		if (!has_more)
+			take_turn(part);
+		if (!has_work(lane))
 			sleep_until_events(lane);
 		else if (++turns % TURNS_PER_LOOK == 0)
 			look_for_events(lane);

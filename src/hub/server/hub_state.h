@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "base/loop.h"
-#include "hub/server/hub.h"
+#include "hub/server/hub_config.h"
 #include "hub/server/hub_lane.h"
 #include "node/control/accept_limit.h"
 #include "wire/hub_msg.h"

@@ -13,7 +13,8 @@ enum esp_status model_memory_take(const struct hub_layout *layout, const struct 
 {
 	uint32_t states = optimizer_states(optimizer);
 	size_t each = (layout->elements * sizeof(float) + ARRAY_ALIGN - 1) / ARRAY_ALIGN * ARRAY_ALIGN;
-	size_t bytes = each * (2 + states);
+	size_t floats = each * (2 + states), halves = layout->has_halves ? layout->elements * sizeof(uint16_t) : 0;
+	size_t bytes = floats + halves;
 	char text[UNITS_TEXT];
 
 	*out = (struct store_model){0};
@@ -30,6 +31,8 @@ enum esp_status model_memory_take(const struct hub_layout *layout, const struct 
 	out->sums = at + each / sizeof(float);
 	for (uint32_t i = 0; i < states; i++)
 		out->states[i] = at + (2 + i) * (each / sizeof(float));
+	if (halves > 0)
+		out->halves = (uint16_t *)(void *)((uint8_t *)memory + floats);
 	*out_memory = memory;
 	*out_bytes = bytes;
 	return ESP_OK;

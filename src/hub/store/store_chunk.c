@@ -2,13 +2,22 @@
  * store_chunk.c - the rounds of a chunk: terms are added in worker order, and the finished sum updates the weights.
  */
 #include <assert.h>
+#include <string.h>
 
 #include "hub/store/store_state.h"
 #include "math/math.h"
 
+#define HALF_BYTES 2u
+#define HALF_BLOCK 512u /* elements that are widened at a time */
+
 static bool is_push(const struct store_request *request)
 {
 	return request->kind == HUB_PUSH || request->kind == HUB_PUSHPULL;
+}
+
+static bool is_pull(const struct store_request *request)
+{
+	return request->kind == HUB_PULL || hub_kind_is_read(request->kind);
 }
 
 /* ---- terms ---- */
@@ -40,6 +49,39 @@ static const void *next_term(struct store_lane *lane, uint32_t number, uint32_t 
 	return store_pool_at(&lane->pool, slot);
 }
 
+/* Worker 0's term of 16 bits lies in the upper half of the sum's memory, and becomes the sum. */
+static void widen_first(struct store_lane *lane, uint32_t number)
+{
+	enum esp_type type = store_type(lane, number);
+	uint32_t elements = store_cut(lane, number)->elements;
+	float *sum = lane->config.model->sums + store_cut(lane, number)->at, wide[HALF_BLOCK];
+	const uint8_t *term = (const uint8_t *)sum + elements * HALF_BYTES;
+
+	for (uint32_t at = 0; at < elements; at += HALF_BLOCK) {
+		uint32_t count = elements - at < HALF_BLOCK ? elements - at : HALF_BLOCK;
+
+		/* 4 (at + count) <= 2 elements + 2 (at + count): the store ends before the first term that is not read yet. */
+		math_widen(type, wide, term + at * HALF_BYTES, count);
+		memcpy(sum + at, wide, count * sizeof(float));
+	}
+}
+
+/* Each in float32, one after the other. */
+static void add_halves(enum esp_type type, float *sum, const void *const *terms, uint32_t count, uint32_t elements)
+{
+	math_fold_fn *add = math_fold(ESP_F32, ESP_SUM);
+	float wide[HALF_BLOCK];
+
+	for (uint32_t at = 0; at < elements; at += HALF_BLOCK) {
+		uint32_t some = elements - at < HALF_BLOCK ? elements - at : HALF_BLOCK;
+
+		for (uint32_t i = 0; i < count; i++) {
+			math_widen(type, wide, (const uint8_t *)terms[i] + at * HALF_BYTES, some);
+			add(sum + at, sum + at, wide, some);
+		}
+	}
+}
+
 /* Adds the terms whose turn it is: ((t0 + t1) + t2) + ... */
 static void add_terms(struct store_lane *lane, uint32_t number)
 {
@@ -55,7 +97,10 @@ static void add_terms(struct store_lane *lane, uint32_t number)
 		sources[count++] = term;
 	if (count == 1)
 		return;
-	math_fold_many(ESP_F32, ESP_SUM, sum, sources, count, cut->elements);
+	if (store_type(lane, number) == ESP_F32)
+		math_fold_many(ESP_F32, ESP_SUM, sum, sources, count, cut->elements);
+	else
+		add_halves(store_type(lane, number), sum, sources + 1, count - 1, cut->elements);
 	free_slots(lane, number, chunk->added, chunk->added + count - 1);
 	chunk->added += count - 1;
 }
@@ -68,7 +113,7 @@ void store_chunk_term(struct store_lane *lane, uint32_t number, uint32_t worker,
 	assert(is_push(request) && request->state == STORE_COMING && !(chunk->terms >> worker & 1));
 	request->state = STORE_WAITING;
 	chunk->terms |= lane->config.is_async ? 0 : UINT64_C(1) << worker;
-	lane->stats.pushed_bytes += store_cut(lane, number)->elements * sizeof(float);
+	lane->stats.pushed_bytes += store_bytes(lane, number);
 	if (lane->config.is_async) {
 		store_async_term(lane, number, worker);
 		return;
@@ -77,6 +122,8 @@ void store_chunk_term(struct store_lane *lane, uint32_t number, uint32_t worker,
 		assert(chunk->added == 0 && chunk->has_weights && request->link == STORE_NO_SLOT);
 		chunk->value = value;
 		chunk->added = 1;
+		if (store_type(lane, number) != ESP_F32)
+			widen_first(lane, number);
 	} else {
 		lane->pool.slots[request->link].value = value;
 		lane->stats.parked += chunk->added != worker;
@@ -90,22 +137,25 @@ void store_chunk_term(struct store_lane *lane, uint32_t number, uint32_t worker,
 
 /* ---- the update ---- */
 
-static void optimize(struct store_lane *lane, uint32_t number)
+void store_chunk_optimize(struct store_lane *lane, uint32_t number, const struct optimizer *optimizer,
+                          uint32_t contributors, const float *sum)
 {
 	const struct store_chunk *chunk = &lane->chunks[number];
 	const struct layout_chunk *cut = store_cut(lane, number);
 	const struct store_model *model = lane->config.model;
 	struct optimizer_step step = {
-		.optimizer = store_values_get(&lane->values, chunk->value),
-		.step = chunk->version + 1,
-		.contributors = lane->config.workers,
+		.optimizer = optimizer,
+		.step = chunk->before + chunk->version + 1,
+		.contributors = contributors,
 		.weights = model->weights + cut->at,
-		.sum = model->sums + cut->at,
+		.sum = sum,
 	};
 
 	for (uint32_t i = 0; i < lane->states; i++)
 		step.states[i] = model->states[i] + cut->at;
 	optimizer_run(&step, cut->elements);
+	if (store_type(lane, number) != ESP_F32)
+		math_narrow(store_type(lane, number), store_weights(lane, number), step.weights, cut->elements);
 }
 
 /* The least version has risen, if this was the last chunk that had it. */
@@ -139,7 +189,8 @@ void store_chunk_try_update(struct store_lane *lane, uint32_t number)
 	if (chunk->added < lane->config.workers || chunk->sending > 0)
 		return;
 	assert(chunk->has_weights && chunk->terms == store_all(lane));
-	optimize(lane, number);
+	store_chunk_optimize(lane, number, store_values_get(&lane->values, chunk->value), lane->config.workers,
+	                     lane->config.model->sums + store_cut(lane, number)->at);
 	store_values_release(&lane->values, chunk->value);
 	chunk->version++;
 	chunk->terms = 0;
@@ -157,17 +208,26 @@ void store_chunk_set(struct store_lane *lane, uint32_t number)
 
 	assert(!chunk->has_weights && chunk->version == 0);
 	chunk->has_weights = true;
+	if (store_type(lane, number) != ESP_F32)
+		math_widen(store_type(lane, number), store_array(lane, number, 0), store_weights(lane, number),
+		           store_cut(lane, number)->elements);
 	store_request(lane, number, 0)->state = STORE_WAITING;
 	store_send_due(lane, number, 0);
 	for (uint32_t worker = 1; worker < lane->config.workers && chunk->pulls > 0; worker++) {
 		const struct store_request *request = store_request(lane, number, worker);
 
-		if (request->kind == HUB_PULL && request->state == STORE_WAITING) {
+		if (is_pull(request) && request->state == STORE_WAITING) {
 			chunk->pulls--;
 			store_send_due(lane, number, worker);
 		}
 	}
 	assert(chunk->pulls == 0);
+}
+
+void store_chunk_written(struct store_lane *lane, uint32_t number)
+{
+	store_request(lane, number, 0)->state = STORE_WAITING;
+	store_send_due(lane, number, 0);
 }
 
 void store_chunk_pull(struct store_lane *lane, uint32_t number, uint32_t worker)

@@ -20,11 +20,11 @@ static uint32_t term_bytes(const struct hub_layout *layout, uint32_t lane)
 	uint32_t most = 0;
 
 	for (uint32_t i = layout->lane_first[lane]; i < layout->lane_first[lane + 1]; i++) {
-		uint32_t elements = layout->chunk[layout->lane_chunks[i]].elements;
+		uint32_t bytes = hub_layout_chunk_bytes(layout, layout->lane_chunks[i]);
 
-		most = elements > most ? elements : most;
+		most = bytes > most ? bytes : most;
 	}
-	return most * (uint32_t)sizeof(float);
+	return most;
 }
 
 /* All terms but those of worker 0 may have to wait; of an asynchronous job all. */
@@ -53,7 +53,9 @@ uint64_t store_lane_async_bytes(const struct hub_layout *layout, uint32_t lane)
 
 uint64_t store_model_bytes(const struct hub_layout *layout, const struct optimizer *optimizer)
 {
-	return layout->elements * sizeof(float) * (2 + optimizer_states(optimizer));
+	uint64_t halves = layout->has_halves ? layout->elements * sizeof(uint16_t) : 0;
+
+	return layout->elements * sizeof(float) * (2 + optimizer_states(optimizer)) + halves;
 }
 
 /* ---- opening ---- */
@@ -92,7 +94,7 @@ static enum esp_status check_config(const struct store_lane_config *config, stru
 		return error_set(err, ESP_EINVAL, "%u workers: expected 1 to %u", config->workers, STORE_WORKERS_MOST);
 	if (config->lane >= config->layout->lanes)
 		return error_set(err, ESP_EINVAL, "lane %u: the layout has %u", config->lane, config->layout->lanes);
-	if (config->layout->elements > 0 && (!model->weights || !model->sums))
+	if (config->layout->elements > 0 && (!model->weights || !model->sums || (config->layout->has_halves && !model->halves)))
 		return error_set(err, ESP_EINVAL, "the model has no memory");
 	return check_optimizers(config, err);
 }

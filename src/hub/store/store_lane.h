@@ -36,8 +36,9 @@
 
 /* The model of a job: arrays of layout->elements floats. Each lane touches its own chunks only. */
 struct store_model {
-	float *weights, *sums;
-	float *states[OPTIMIZER_STATES];
+	float *weights, *sums;            /* weights: the masters of tensors of 16 bits */
+	uint16_t *halves;                 /* the weights of tensors of 16 bits as they are answered; NULL: there are none */
+	float *states[OPTIMIZER_STATES];  /* NULL behind those that the optimizer has */
 };
 
 struct store_lane_config {

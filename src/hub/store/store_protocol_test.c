@@ -34,8 +34,100 @@ static void test_refused(void)
 	check_refused(2, HUB_HYPER, 0, 0, OPTIMIZER_BYTES - 1, "63 bytes where 64");
 	check_refused(2, HUB_WEIGHTS, 0, 0, 256, "worker 2 sent a frame of kind 6");
 	check_refused(2, HUB_DONE, 0, 0, 0, "kind 7");
+	check_refused(2, HUB_ARRAY, 0, 0, 0, "kind 8");
+	check_refused(2, HUB_WRITE + HUB_ARRAYS, 0, 0, 0, "kind 15");
 	check_refused(2, 0, 0, 0, 0, "kind 0");
 	check_refused(2, 255, 0, 0, 0, "kind 255");
+}
+
+/* ---- the optimizer's state ---- */
+
+static const struct optimizer heavy_sgd = {.kind = OPTIMIZER_SGD, .lr = 0.5, .momentum = 0.5};
+
+static void check_array_refused(uint32_t worker, uint8_t kind, uint32_t chunk, uint32_t bytes, const char *words)
+{
+	struct rig rig;
+
+	rig_open(&rig, WORKERS, &heavy_sgd);
+	set_all(&rig, 10);
+	CHECK(begin(&rig, worker, kind, chunk, 0, bytes) == ESP_ECORRUPT);
+	check_trouble(&rig, ESP_ECORRUPT, worker, words);
+	rig_close(&rig);
+}
+
+static void test_arrays_refused(void)
+{
+	check_array_refused(1, HUB_READ + 2, 0, 0, "worker 1 sent a read of array 2 of the optimizer, which has 2");
+	check_array_refused(0, HUB_WRITE + 2, 0, 256, "worker 0 sent a write of array 2");
+	check_array_refused(1, HUB_READ + 1, 0, 256, "worker 1 sent a read of 256 bytes where 0 were expected");
+	check_array_refused(0, HUB_WRITE + 1, 1, 256, "worker 0 sent a write of 256 bytes where 144 were expected");
+	check_array_refused(0, HUB_WRITE + 1, CHUNKS, 256, "worker 0 sent a write of chunk 4, which lane 0 does not have");
+	check_array_refused(1, HUB_WRITE + 1, 0, 256, "worker 1 wrote array 1 of the optimizer's state of chunk 0");
+	check_array_refused(0, HUB_WRITE, 0, 256, "worker 0 wrote array 0");
+}
+
+/* Before the first weights, and after a round. */
+static void test_write_out_of_turn(void)
+{
+	struct rig rig;
+
+	rig_open(&rig, 1, &heavy_sgd);
+	CHECK(begin(&rig, 0, HUB_WRITE + 1, 0, 0, 256) == ESP_ECORRUPT);
+	check_trouble(&rig, ESP_ECORRUPT, 0, "worker 0 wrote array 1");
+	rig_close(&rig);
+	rig_open(&rig, 1, &heavy_sgd);
+	set_all(&rig, 10);
+	send(&rig, 0, HUB_PUSH, 0, 0, 1);
+	answer(&rig, 0, HUB_DONE, 0, 1);
+	CHECK(begin(&rig, 0, HUB_WRITE + 1, 0, 0, 256) == ESP_ECORRUPT);
+	check_trouble(&rig, ESP_ECORRUPT, 0, "at version 1");
+	rig_close(&rig);
+}
+
+/* No worker reads an array while worker 0 writes it. */
+static void test_read_and_write(void)
+{
+	struct rig rig;
+
+	rig_open(&rig, 2, &heavy_sgd);
+	set_all(&rig, 10);
+	CHECK(begin(&rig, 0, HUB_WRITE + 1, 0, 7, 256) == ESP_OK);
+	CHECK(begin(&rig, 1, HUB_READ + 1, 0, 0, 0) == ESP_EMISMATCH);
+	check_trouble(&rig, ESP_EMISMATCH, 1, "read and written by two workers");
+	rig_close(&rig);
+	rig_open(&rig, 2, &heavy_sgd);
+	set_all(&rig, 10);
+	CHECK(begin(&rig, 1, HUB_READ + 1, 0, 0, 0) == ESP_OK);
+	finish(&rig, 1, HUB_READ + 1, NULL, 0);
+	struct transport_message message = answer(&rig, 1, HUB_ARRAY, 0, 0);
+	CHECK(begin(&rig, 0, HUB_WRITE + 1, 0, 7, 256) == ESP_EMISMATCH);
+	check_trouble(&rig, ESP_EMISMATCH, 0, "read and written by two workers");
+	CHECK(((const float *)message.data)[0] == 0);
+	rig_close(&rig);
+}
+
+/* Momentum goes on where it was, and an answer that is under way holds up the update of what it lends. */
+static void test_state(void)
+{
+	struct rig rig;
+
+	rig_open(&rig, 1, &heavy_sgd);
+	set_all(&rig, 10);
+	send(&rig, 0, HUB_WRITE + 1, 0, 3, 8);
+	answer(&rig, 0, HUB_DONE, 0, 0);
+	send(&rig, 0, HUB_PUSHPULL, 0, 0, 2);
+	weights(&rig, 0, 0, 1, 7); /* 10 - (8 / 2 + 2) / 2 */
+	CHECK(begin(&rig, 0, HUB_READ + 1, 0, 1, 0) == ESP_OK);
+	finish(&rig, 0, HUB_READ + 1, NULL, 0);
+	struct transport_message message = answer(&rig, 0, HUB_ARRAY, 0, 1);
+	for (uint32_t i = 0; i < ELEMENTS && i < 64; i++)
+		CHECK(((const float *)message.data)[i] == 6);
+	send(&rig, 0, HUB_PUSHPULL, 0, 1, 2);
+	CHECK(!has_answer(&rig, 0) && ((const float *)message.data)[0] == 6);
+	user->sent(rig.lane, 0, HUB_ARRAY, message.cookie);
+	weights(&rig, 0, 0, 2, 4.5f); /* 7 - (6 / 2 + 2) / 2 */
+	check_calm(&rig);
+	rig_close(&rig);
 }
 
 /* A chunk of another lane. */
@@ -269,7 +361,7 @@ static uint32_t noise_bytes(const struct rig *rig, uint8_t kind, uint32_t call)
 {
 	if (kind == HUB_HYPER)
 		return OPTIMIZER_BYTES;
-	return kind == HUB_PULL || call >= CHUNKS ? 0 : rig->layout.chunk[call].elements * 4;
+	return kind == HUB_PULL || hub_kind_is_read(kind) || call >= CHUNKS ? 0 : rig->layout.chunk[call].elements * 4;
 }
 
 static void noise_data(struct rig *rig, struct rng *rng, uint32_t worker, uint8_t kind, uint32_t bytes)
@@ -289,9 +381,11 @@ static void noise_data(struct rig *rig, struct rng *rng, uint32_t worker, uint8_
 /* False: the connection breaks. */
 static bool noise_request(struct rig *rig, struct rng *rng, struct lent *lent)
 {
-	static const uint8_t kinds[] = {HUB_PUSH, HUB_PULL, HUB_PUSHPULL, HUB_PUSHPULL, HUB_PUSHPULL, HUB_HYPER};
+	static const uint8_t kinds[] = {HUB_PUSH, HUB_PULL, HUB_PUSHPULL, HUB_PUSHPULL, HUB_PUSHPULL, HUB_HYPER,
+	                                HUB_READ, HUB_READ + 1};
 	uint32_t worker = (uint32_t)rng_below(rng, NOISE_WORKERS);
-	uint8_t kind = (uint8_t)noise_or(rng, kinds[rng_below(rng, sizeof(kinds))]);
+	uint8_t usual = rng_chance(rng, 1, 50) ? HUB_WRITE + 1 : kinds[rng_below(rng, sizeof(kinds))];
+	uint8_t kind = (uint8_t)noise_or(rng, usual);
 	uint32_t call = noise_or(rng, (uint32_t)rng_below(rng, kind == HUB_HYPER ? 2 : CHUNKS));
 	uint32_t bytes = noise_or(rng, noise_bytes(rig, kind, call));
 
@@ -301,7 +395,7 @@ static bool noise_request(struct rig *rig, struct rng *rng, struct lent *lent)
 		rig->sent[worker]++;
 	uint32_t version = kind == HUB_HYPER || call >= CHUNKS ? 0 : lent->version[call];
 	enum esp_status status = begin(rig, worker, kind, call, noise_or(rng, version), bytes);
-	CHECK(status == ESP_OK || status == ESP_ECORRUPT || status == ESP_PENDING);
+	CHECK(status == ESP_OK || status == ESP_ECORRUPT || status == ESP_EMISMATCH || status == ESP_PENDING);
 	if (status == ESP_OK && rng_chance(rng, 1, 500)) { /* it does not come whole */
 		user->lost(rig->lane, worker, ESP_ELINK);
 		return false;
@@ -310,7 +404,7 @@ static bool noise_request(struct rig *rig, struct rng *rng, struct lent *lent)
 		noise_data(rig, rng, worker, kind, bytes);
 	if (status == ESP_OK && kind != HUB_HYPER)
 		lent->is_asked[worker][call] = true;
-	return status != ESP_ECORRUPT;
+	return status != ESP_ECORRUPT && status != ESP_EMISMATCH;
 }
 
 /* A lane names one worker at the most, and no assertion fails, for any frames that workers send. */
@@ -323,7 +417,7 @@ static void test_noise(uint64_t seed)
 	uint32_t troubles = 0;
 
 	rng_init(&rng, seed);
-	rig_open(&rig, NOISE_WORKERS, &plain_sgd);
+	rig_open(&rig, NOISE_WORKERS, &heavy_sgd);
 	if (rng_chance(&rng, 15, 16))
 		set_all(&rig, 1);
 	for (int i = 0; i < 200 && troubles == 0; i++) {
@@ -347,6 +441,10 @@ int main(int argc, char **argv)
 	uint64_t seed = test_seed(argc, argv, 1);
 
 	test_refused();
+	test_arrays_refused();
+	test_write_out_of_turn();
+	test_read_and_write();
+	test_state();
 	test_lane();
 	test_second_request();
 	test_index();

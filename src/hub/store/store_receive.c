@@ -13,6 +13,10 @@
 
 static const char *kind_name(uint8_t kind)
 {
+	if (hub_kind_is_read(kind))
+		return "read";
+	if (hub_kind_is_write(kind))
+		return "write";
 	static const char *const names[HUB_FRAME_KINDS] = {
 		[HUB_PUSH] = "push", [HUB_PULL] = "pull", [HUB_PUSHPULL] = "pushpull", [HUB_SET] = "set", [HUB_HYPER] = "hyper",
 	};
@@ -96,11 +100,6 @@ static struct store_request *expect_request(struct store_lane *lane, uint32_t wo
 	return request;
 }
 
-static uint32_t chunk_bytes(const struct store_lane *lane, uint32_t chunk)
-{
-	return store_cut(lane, chunk)->elements * (uint32_t)sizeof(float);
-}
-
 /* The hyper-parameters that belong to the worker's term. */
 static enum esp_status take_value(struct store_lane *lane, uint32_t worker, uint32_t chunk)
 {
@@ -117,11 +116,14 @@ static enum esp_status take_value(struct store_lane *lane, uint32_t worker, uint
 	return store_blame(lane, worker, &why);
 }
 
-/* The term of worker 0 goes straight into the sum, any other one into a slot. */
+/* The term of worker 0 goes straight into the sum, of 16 bits to its end, any other one into a slot. */
 static void place_term(struct store_lane *lane, uint32_t worker, const struct transport_message *message, uint32_t chunk)
 {
 	if (worker == 0 && !lane->config.is_async) {
-		expect_request(lane, worker, message, chunk, lane->config.model->sums + store_cut(lane, chunk)->at);
+		uint32_t before = store_cut(lane, chunk)->elements * (uint32_t)sizeof(float) - store_bytes(lane, chunk);
+
+		expect_request(lane, worker, message, chunk,
+		               (uint8_t *)(lane->config.model->sums + store_cut(lane, chunk)->at) + before);
 		return;
 	}
 	uint32_t slot = store_pool_get(&lane->pool, message->shift % TRANSPORT_SHIFTS);
@@ -136,7 +138,7 @@ static enum esp_status begin_push(struct store_lane *lane, uint32_t worker, cons
 	enum esp_status status = check_chunk(lane, worker, message, &chunk);
 
 	if (status == ESP_OK)
-		status = check_bytes(lane, worker, message, chunk_bytes(lane, chunk));
+		status = check_bytes(lane, worker, message, store_bytes(lane, chunk));
 	if (status == ESP_OK)
 		status = check_version(lane, worker, message, chunk);
 	if (status != ESP_OK)
@@ -172,7 +174,7 @@ static enum esp_status begin_set(struct store_lane *lane, uint32_t worker, const
 	enum esp_status status = check_chunk(lane, worker, message, &chunk);
 
 	if (status == ESP_OK)
-		status = check_bytes(lane, worker, message, chunk_bytes(lane, chunk));
+		status = check_bytes(lane, worker, message, store_bytes(lane, chunk));
 	if (status != ESP_OK)
 		return status;
 	if (worker != 0 || lane->chunks[chunk].has_weights || message->ack != 0) {
@@ -181,9 +183,76 @@ static enum esp_status begin_set(struct store_lane *lane, uint32_t worker, const
 		          lane->chunks[chunk].has_weights ? "has weights" : "has none", lane->chunks[chunk].version);
 		return store_blame(lane, worker, &why);
 	}
-	expect_request(lane, worker, message, chunk, lane->config.model->weights + store_cut(lane, chunk)->at);
+	expect_request(lane, worker, message, chunk, store_weights(lane, chunk));
 	return ESP_OK;
 }
+
+/* ---- arrays of the optimizer ---- */
+
+static enum esp_status check_array(struct store_lane *lane, uint32_t worker, const struct transport_message *message,
+                                   uint32_t array, uint32_t *out)
+{
+	struct error why;
+	enum esp_status status = check_chunk(lane, worker, message, out);
+
+	if (status != ESP_OK || array <= lane->states)
+		return status;
+	error_set(&why, ESP_ECORRUPT, "worker %u sent a %s of array %u of the optimizer, which has %u", worker,
+	          kind_name((uint8_t)message->channel), array, lane->states + 1);
+	return store_blame(lane, worker, &why);
+}
+
+static enum esp_status blame_overlap(struct store_lane *lane, uint32_t worker, uint32_t number)
+{
+	struct error why;
+
+	error_set(&why, ESP_EMISMATCH, "worker %u sent a request for the optimizer's state of chunk %u while the state is "
+	          "read and written by two workers: load it on all workers, then read it", worker, number);
+	return store_blame(lane, worker, &why);
+}
+
+static enum esp_status begin_read(struct store_lane *lane, uint32_t worker, const struct transport_message *message)
+{
+	uint32_t chunk;
+	enum esp_status status = check_array(lane, worker, message, message->channel - HUB_READ, &chunk);
+
+	if (status == ESP_OK)
+		status = check_bytes(lane, worker, message, 0);
+	if (status != ESP_OK)
+		return status;
+	const struct store_request *first = store_request(lane, chunk, 0);
+	if (first->state == STORE_COMING && hub_kind_is_write(first->kind))
+		return blame_overlap(lane, worker, message->call);
+	lane->chunks[chunk].reads++;
+	expect_request(lane, worker, message, chunk, NULL);
+	return ESP_OK;
+}
+
+static enum esp_status begin_write(struct store_lane *lane, uint32_t worker, const struct transport_message *message)
+{
+	uint32_t chunk, array = message->channel - HUB_WRITE;
+	struct error why;
+	enum esp_status status = check_array(lane, worker, message, array, &chunk);
+
+	if (status == ESP_OK)
+		status = check_bytes(lane, worker, message, store_cut(lane, chunk)->elements * (uint32_t)sizeof(float));
+	if (status != ESP_OK)
+		return status;
+	struct store_chunk *to = &lane->chunks[chunk];
+	if (worker != 0 || !to->has_weights || to->version != 0 || (array == 0 && store_type(lane, chunk) == ESP_F32)) {
+		error_set(&why, ESP_ECORRUPT, "worker %u wrote array %u of the optimizer's state of chunk %u at version %" PRIu64
+		          ": worker 0 writes it between the first weights and its first push", worker, array, message->call,
+		          to->version);
+		return store_blame(lane, worker, &why);
+	}
+	if (to->reads > 0)
+		return blame_overlap(lane, worker, message->call);
+	to->before = message->ack;
+	expect_request(lane, worker, message, chunk, store_array(lane, chunk, array));
+	return ESP_OK;
+}
+
+/* ---- hyper-parameters ---- */
 
 /* The version of 64 bits that is nearest to the lane's newest one. */
 static uint64_t whole_version(const struct store_lane *lane, uint32_t version)
@@ -227,6 +296,10 @@ static enum esp_status begin_known(struct store_lane *lane, uint32_t worker, con
 	case HUB_HYPER:
 		return begin_hyper(lane, worker, message);
 	}
+	if (is_round && hub_kind_is_read(message->channel))
+		return begin_read(lane, worker, message);
+	if (is_round && hub_kind_is_write(message->channel))
+		return begin_write(lane, worker, message);
 	struct error why;
 	error_set(&why, ESP_ECORRUPT, "worker %u sent a frame of kind %u, which is no request%s", worker, message->channel,
 	          is_round ? "" : " of an asynchronous job");
@@ -324,7 +397,9 @@ static void receive_ended(void *user, uint32_t worker, uint16_t channel)
 		end_hyper(lane, worker);
 	else if (channel == HUB_SET)
 		store_chunk_set(lane, peer->chunk);
-	else if (channel == HUB_PULL)
+	else if (hub_kind_is_write(channel))
+		store_chunk_written(lane, peer->chunk);
+	else if (channel == HUB_PULL || hub_kind_is_read(channel))
 		store_chunk_pull(lane, peer->chunk, worker);
 	else
 		store_chunk_term(lane, peer->chunk, worker, peer->value);

@@ -44,18 +44,23 @@ static uint64_t content_number(uint32_t number, uint64_t version)
 	return (version << 24 | number) + 1;
 }
 
-/* Lends the weights until they are sent. */
-static void lend(struct store_lane *lane, uint32_t number, struct transport_message *out)
+/* Lends the weights, or an array of the optimizer, until they are sent. */
+static void lend(struct store_lane *lane, uint32_t number, uint8_t kind, struct transport_message *out)
 {
 	struct store_chunk *chunk = &lane->chunks[number];
-	const struct layout_chunk *cut = store_cut(lane, number);
 
 	chunk->sending++;
-	out->channel = HUB_WEIGHTS;
-	out->bytes = cut->elements * (uint32_t)sizeof(float);
-	out->data = lane->config.model->weights + cut->at;
 	out->cookie = chunk;
-	out->content = content_number(lane->numbers[number], chunk->version);
+	if (hub_kind_is_read(kind)) {
+		out->channel = HUB_ARRAY;
+		out->bytes = store_cut(lane, number)->elements * (uint32_t)sizeof(float);
+		out->data = store_array(lane, number, kind - HUB_READ);
+	} else {
+		out->channel = HUB_WEIGHTS;
+		out->bytes = store_bytes(lane, number);
+		out->data = store_weights(lane, number);
+		out->content = content_number(lane->numbers[number], chunk->version);
+	}
 	lane->stats.pulled_bytes += out->bytes;
 }
 
@@ -76,8 +81,8 @@ bool store_send_next(void *user, uint32_t worker, struct transport_message *out)
 	};
 	if (lane->config.is_async && kind == HUB_PULL)
 		store_async_lend(lane, chunk, worker, out);
-	else if (kind == HUB_PULL || kind == HUB_PUSHPULL)
-		lend(lane, chunk, out);
+	else if (kind == HUB_PULL || kind == HUB_PUSHPULL || hub_kind_is_read(kind))
+		lend(lane, chunk, kind, out);
 	return true;
 }
 
@@ -98,7 +103,7 @@ void store_send_sent(void *user, uint32_t worker, uint16_t channel, void *cookie
 	struct store_chunk *chunk = cookie;
 
 	assert(worker < lane->config.workers);
-	if (channel != HUB_WEIGHTS || lane->failure != ESP_OK)
+	if ((channel != HUB_WEIGHTS && channel != HUB_ARRAY) || lane->failure != ESP_OK)
 		return;
 	ptrdiff_t number = chunk - lane->chunks;
 	assert(number >= 0 && number < lane->chunk_count);
@@ -108,5 +113,6 @@ void store_send_sent(void *user, uint32_t worker, uint16_t channel, void *cookie
 	}
 	assert(chunk->sending > 0);
 	chunk->sending--;
+	chunk->reads -= channel == HUB_ARRAY;
 	store_chunk_try_update(lane, (uint32_t)number);
 }

@@ -23,7 +23,9 @@ struct store_chunk {
 	uint64_t terms;   /* workers whose term of this round has come whole */
 	uint32_t added;   /* terms of workers below this one are in the sum */
 	uint32_t value;   /* hyper-parameters of worker 0's term: those of the round; valid once it is added */
-	uint32_t sending; /* answers that borrow the weights */
+	uint32_t sending; /* answers that borrow the weights or an array of the optimizer */
+	uint32_t reads;   /* requests for arrays that are not sent whole */
+	uint32_t before;  /* rounds before version 0, of an optimizer's state that worker 0 has written */
 	uint32_t pulls;   /* requests that wait for the first weights */
 	bool has_weights;
 };
@@ -91,6 +93,34 @@ static inline struct store_request *store_request(const struct store_lane *lane,
 	return &lane->requests[(uint64_t)chunk * lane->config.workers + worker];
 }
 
+/* Array of the optimizer: 0 is the master weights, the others are its states. */
+static inline float *store_array(const struct store_lane *lane, uint32_t chunk, uint32_t array)
+{
+	const struct store_model *model = lane->config.model;
+
+	return (array == 0 ? model->weights : model->states[array - 1]) + store_cut(lane, chunk)->at;
+}
+
+static inline enum esp_type store_type(const struct store_lane *lane, uint32_t chunk)
+{
+	return hub_layout_chunk_type(lane->config.layout, lane->numbers[chunk]);
+}
+
+/* Of a gradient, and of weights as they are answered. */
+static inline uint32_t store_bytes(const struct store_lane *lane, uint32_t chunk)
+{
+	return hub_layout_chunk_bytes(lane->config.layout, lane->numbers[chunk]);
+}
+
+/* Where a chunk's weights lie as they are answered. */
+static inline void *store_weights(const struct store_lane *lane, uint32_t chunk)
+{
+	const struct store_model *model = lane->config.model;
+	uint64_t at = store_cut(lane, chunk)->at;
+
+	return store_type(lane, chunk) == ESP_F32 ? (void *)(model->weights + at) : (void *)(model->halves + at);
+}
+
 static inline uint64_t store_all(const struct store_lane *lane)
 {
 	return UINT64_MAX >> (STORE_WORKERS_MOST - lane->config.workers);
@@ -108,10 +138,16 @@ void store_blame_value(struct store_lane *lane, uint32_t chunk, uint32_t worker,
 void store_chunk_term(struct store_lane *lane, uint32_t chunk, uint32_t worker, uint32_t value);
 /* The first weights have come whole. */
 void store_chunk_set(struct store_lane *lane, uint32_t chunk);
+/* An array of the optimizer has come whole from worker 0. */
+void store_chunk_written(struct store_lane *lane, uint32_t chunk);
+/* Weights are wanted, or an array. */
 void store_chunk_pull(struct store_lane *lane, uint32_t chunk, uint32_t worker);
 /* Updates the chunk if its round is complete and no answer borrows its weights. */
 void store_chunk_try_update(struct store_lane *lane, uint32_t chunk);
 
+/* The step of the optimizer with a finished sum; the version is raised by the caller. */
+void store_chunk_optimize(struct store_lane *lane, uint32_t chunk, const struct optimizer *optimizer,
+                          uint32_t contributors, const float *sum);
 /* Says that a chunk has this version now. */
 void store_chunk_count(struct store_lane *lane, uint64_t version);
 

@@ -58,10 +58,11 @@ extern const char hub_op_kind;
 struct hub_op;
 
 struct hub_op_call {
-	uint8_t kind;         /* HUB_PUSH, HUB_PULL, HUB_PUSHPULL, HUB_SET */
+	uint8_t kind;         /* HUB_PUSH, HUB_PULL, HUB_PUSHPULL, HUB_SET, HUB_READ + a, HUB_WRITE + a */
 	uint32_t tensor;
-	const void *gradient; /* not of HUB_PULL; borrowed until the call has ended */
-	void *weights;        /* HUB_PULL, HUB_PUSHPULL; may be the gradient's memory */
+	uint32_t before;      /* HUB_WRITE: rounds before version 0 */
+	const void *gradient; /* not of HUB_PULL and HUB_READ; borrowed until the call has ended */
+	void *weights;        /* HUB_PULL, HUB_PUSHPULL, HUB_READ; may be the gradient's memory */
 	uint64_t rate;        /* bytes per second that an asynchronous push keeps to; 0: any */
 	uint64_t deadline_ns; /* from now on; after it the link fails with the names of the workers that are missing */
 	/* Called by the link's thread when the call has ended, before any thread that waits is told. NULL: none. */
@@ -81,6 +82,9 @@ uint64_t hub_op_version(const struct hub_op *op);
 enum esp_status hub_op_failure(const struct hub_op *op, struct error *out);
 void hub_op_put(struct hub_op *op);
 
+/* Has this worker started a push of the tensor? */
+bool hub_link_has_pushed(struct hub_link *link, uint32_t tensor);
+
 /*
  * Holds for a parameter group from the next version on that this worker has not pushed for: *out_version. Every worker
  * does the same before it pushes for that version, or the job fails. ESP_EINVAL: no such group; ESP_ENOMEM; ESP_ESTATE.
@@ -93,7 +97,7 @@ ESP_CHECKED enum esp_status hub_link_set_optimizer(struct hub_link *link, uint16
 
 /* 0: the job trains in rounds. */
 uint32_t hub_link_delay_bound(const struct hub_link *link);
-/* Of all weights. */
+/* Of an update of all tensors. */
 uint64_t hub_link_bytes(const struct hub_link *link);
 
 struct hub_update {

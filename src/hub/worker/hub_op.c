@@ -81,10 +81,12 @@ void hub_op_put(struct hub_op *op)
 
 void op_end_locked(struct hub_link *link, struct hub_op *op, enum esp_status status)
 {
-	assert(link->unfinished > 0 && status != ESP_PENDING);
-	link->unfinished--;
-	if (status == ESP_OK && op->call.kind != HUB_HYPER)
-		link->stats.calls++;
+	assert(status != ESP_PENDING);
+	if (op->call.kind != HUB_HYPER) {
+		assert(link->unfinished > 0);
+		link->unfinished--;
+		link->stats.calls += status == ESP_OK;
+	}
 	if (status < 0) {
 		op->failure = link->failure;
 		op->failure.status = status;
@@ -112,7 +114,7 @@ static enum esp_status submit(struct hub_link *link, struct hub_op *op, struct e
 		bool is_empty = link->queue.first == NULL;
 
 		op_list_append(&link->queue, op);
-		link->unfinished++;
+		link->unfinished += op->call.kind != HUB_HYPER;
 		if (op->call.kind == HUB_PUSH || op->call.kind == HUB_PUSHPULL)
 			link->next_version[op->call.tensor]++;
 		pthread_mutex_unlock(&link->lock);
@@ -140,6 +142,15 @@ enum esp_status hub_op_start(struct hub_link *link, const struct hub_op_call *ca
 	}
 	*out = op;
 	return ESP_OK;
+}
+
+bool hub_link_has_pushed(struct hub_link *link, uint32_t tensor)
+{
+	assert(link->is_declared && tensor < link->layout.tensors);
+	pthread_mutex_lock(&link->lock);
+	bool has = link->next_version[tensor] > 0;
+	pthread_mutex_unlock(&link->lock);
+	return has;
 }
 
 /* The next version of the group's tensors that this worker pushes for; false: the group has none. */

@@ -108,7 +108,7 @@ struct hub_link {
 	pthread_mutex_t lock;     /* guards what follows */
 	pthread_cond_t changed;   /* a call has ended */
 	struct hub_op_list queue; /* started, not taken by the thread yet */
-	uint32_t unfinished;      /* calls */
+	uint32_t unfinished;      /* calls; a change of an optimizer needs no answer and is none */
 	uint64_t *next_version;   /* by tensor: that the next push begins from */
 	bool stops;               /* the thread is to end */
 	bool leaves;              /* after it has left the job in order */

@@ -24,9 +24,13 @@ static void end_op(struct hub_link *link, struct hub_op *op, enum esp_status sta
 	hub_op_put(op);
 }
 
+/* Of the call's data, in each direction that has data. */
 static uint64_t tensor_bytes(const struct hub_link *link, const struct hub_op *op)
 {
-	return link->layout.tensor[op->call.tensor].elements * sizeof(float);
+	const struct layout_tensor *tensor = &link->layout.tensor[op->call.tensor];
+	bool is_array = hub_kind_is_read(op->call.kind) || hub_kind_is_write(op->call.kind);
+
+	return tensor->elements * (is_array ? sizeof(float) : math_type_bytes((enum esp_type)tensor->type));
 }
 
 static void count(struct hub_link *link, const struct hub_op *op)
@@ -43,8 +47,9 @@ static void count(struct hub_link *link, const struct hub_op *op)
 	pthread_mutex_lock(&link->lock);
 	link->stats.sent_bytes = sent;
 	link->stats.received_bytes = received;
-	link->stats.pushed_bytes += op->call.kind == HUB_PULL ? 0 : bytes;
-	link->stats.pulled_bytes += op->call.kind == HUB_PULL || op->call.kind == HUB_PUSHPULL ? bytes : 0;
+	bool only_pulls = op->call.kind == HUB_PULL || hub_kind_is_read(op->call.kind);
+	link->stats.pushed_bytes += only_pulls ? 0 : bytes;
+	link->stats.pulled_bytes += only_pulls || op->call.kind == HUB_PUSHPULL ? bytes : 0;
 	pthread_mutex_unlock(&link->lock);
 }
 
@@ -158,6 +163,7 @@ static void begin_op(struct hub_link *link, struct hub_op *op)
 		op->parts[i] = (struct client_part){
 			.kind = op->call.kind,
 			.tensor = op->call.tensor,
+			.before = op->call.before,
 			.gradient = op->call.gradient,
 			.weights = op->call.weights,
 			.cookie = op,

@@ -6,8 +6,9 @@
 #include "rank/comm/work.h"
 
 /*
- * How long until queues are looked at again, for gates and small calls that nobody waits for: an eighth of the time since
- * something was put there. So a call that the others make too is soon over, and one that waits for a late rank costs little.
+ * Time until the queues are checked again for gates and small calls that no caller waits for: an eighth of the time
+ * since an entry was queued. So a call that the others make too is soon over, and one that waits for a late rank costs
+ * little.
  */
 #define LOOK_SOON (20 * NS_PER_US)
 #define LOOK_LATER (500 * NS_PER_US)
@@ -36,7 +37,7 @@ static void run_all(struct rank *context)
 	}
 }
 
-/* Nobody waits for what is in its queues. */
+/* No caller waits for the calls in its queues. */
 static void note_miss(struct rank *context, struct comm *group)
 {
 	if (group->small.expected_ns == 0)
@@ -82,7 +83,8 @@ static uint64_t look_at_queues(struct rank *context)
 	if (!context->comms.has_queues)
 		return UINT64_MAX;
 	/* Others may have put something there while the lock was not held. */
-	return is_left_any || atomic_load(&context->comms.has_news) ? when_to_look(context) : clock_now_ns() + WAIT_HINT_LOOK_EVERY;
+	return is_left_any || atomic_load(&context->comms.has_news) ? when_to_look(context)
+	                                                            : clock_now_ns() + WAIT_HINT_LOOK_EVERY;
 }
 
 uint64_t background_run(void *argument)

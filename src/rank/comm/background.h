@@ -1,6 +1,6 @@
 /*
- * background.h - what lane 0's thread does beside driving: it runs callbacks, and looks at closed gates and small calls without
- * a waiter.
+ * background.h - work of lane 0's thread beside driving: it runs callbacks, and checks closed gates and small calls
+ * without a waiter.
  *
  * Callbacks run here and nowhere else, so that their thread is known.
  */

@@ -115,16 +115,20 @@ static enum esp_status check_parts(const struct call *call, const struct memory_
 
 	for (uint32_t i = 0; i < count; i++) {
 		if (parts[i].bytes > 0 && !parts[i].data)
-			return failure_set(failure, ESP_EINVAL, -1, "buffer %u of %s is NULL and has %" PRIu64 " bytes", i, which, parts[i].bytes);
+			return failure_set(failure, ESP_EINVAL, -1, "buffer %u of %s is NULL and has %" PRIu64 " bytes", i, which,
+			                   parts[i].bytes);
 		if (parts[i].bytes % call->element_bytes != 0)
-			return failure_set(failure, ESP_EINVAL, -1, "buffer %u of %s has %" PRIu64 " bytes, which are no whole elements "
-			                   "of %u bytes", i, which, parts[i].bytes, call->element_bytes);
+			return failure_set(failure, ESP_EINVAL, -1,
+			                   "buffer %u of %s has %" PRIu64 " bytes, which are no whole elements "
+			                   "of %u bytes",
+			                   i, which, parts[i].bytes, call->element_bytes);
 		if (__builtin_add_overflow(sum, parts[i].bytes, &sum))
 			return failure_set(failure, ESP_EINVAL, -1, "the buffers of %s are larger than memory can be", which);
 	}
 	if (sum != wanted)
-		return failure_set(failure, ESP_EINVAL, -1, "the buffers of %s have %" PRIu64 " bytes together, and count and type say %" PRIu64,
-		                   which, sum, wanted);
+		return failure_set(failure, ESP_EINVAL, -1,
+		                   "the buffers of %s have %" PRIu64 " bytes together, and count and type say %" PRIu64, which,
+		                   sum, wanted);
 	return ESP_OK;
 }
 
@@ -148,7 +152,7 @@ static int compare_pieces(const void *a, const void *b)
 	return x->begin < y->begin ? -1 : x->begin > y->begin;
 }
 
-/* Those that hold something, in the order in which they are given. whole: if there are no parts. */
+/* The parts that are not empty, in the order in which they are given. whole: the memory if there are no parts. */
 static uint32_t list_pieces(const struct memory_part *parts, uint32_t count, const void *whole, uint64_t bytes,
                             struct piece *out)
 {
@@ -231,7 +235,8 @@ static enum esp_status check_pieces(struct call *call, uint32_t rank, const stru
 		qsort(outs, out_count, sizeof(*outs), compare_pieces);
 	for (uint32_t i = 1; i < out_count; i++) {
 		if (outs[i].begin < outs[i - 1].end)
-			return failure_set(failure, ESP_EINVAL, -1, "two buffers of out overlap: each result needs a place of its own");
+			return failure_set(failure, ESP_EINVAL, -1,
+			                   "two buffers of out overlap: each result needs a place of its own");
 	}
 	for (uint32_t i = 0; i < in_count; i++) {
 		for (uint32_t k = find_piece(outs, out_count, ins[i].begin); k < out_count && outs[k].begin < ins[i].end; k++) {
@@ -290,19 +295,23 @@ static enum esp_status check_buffers(struct call *call, uint32_t rank, struct fa
 {
 	enum esp_status status = ESP_OK;
 
-	/* What a rank's role leaves unused is not looked at, but for how it is cut. */
+	/* Buffers that a rank's role leaves unused are not checked, except for how they are cut into parts. */
 	if (call->in_parts && call->in_bytes > 0)
 		status = check_parts(call, call->in_parts, call->in_part_count, call->in_bytes, "in", failure);
 	else if (!call->in_parts && call->in_bytes > 0 && !call->in)
-		status = failure_set(failure, ESP_EINVAL, -1, "in is NULL, and this rank gives %" PRIu64 " bytes", call->in_bytes);
+		status =
+			failure_set(failure, ESP_EINVAL, -1, "in is NULL, and this rank gives %" PRIu64 " bytes", call->in_bytes);
 	if (status == ESP_OK && call->out_parts && call->out_bytes > 0)
 		status = check_parts(call, call->out_parts, call->out_part_count, call->out_bytes, "out", failure);
 	else if (status == ESP_OK && !call->out_parts && call->out_bytes > 0 && !call->out)
-		status = failure_set(failure, ESP_EINVAL, -1, "out is NULL, and this rank gets %" PRIu64 " bytes", call->out_bytes);
+		status =
+			failure_set(failure, ESP_EINVAL, -1, "out is NULL, and this rank gets %" PRIu64 " bytes", call->out_bytes);
 	if (status == ESP_OK)
 		status = check_overlap(call, rank, failure);
 	if (status == ESP_OK && is_vector(call) && !cut_alike(call))
-		status = failure_set(failure, ESP_EINVAL, -1, "the buffers of in and out are not cut alike: give both the same number, of the same sizes");
+		status =
+			failure_set(failure, ESP_EINVAL, -1,
+		                "the buffers of in and out are not cut alike: give both the same number, of the same sizes");
 	return status;
 }
 
@@ -323,8 +332,9 @@ enum esp_status call_check(struct call *call, uint32_t rank, uint32_t size, stru
 		return failure_set(failure, ESP_EUNSUPPORTED, -1, "%s is not defined for %s", math_op_name(call->op),
 		                   math_type_name(call->type));
 	if (reduces && !math_finish_valid(call->type, call->op, call->factor, size))
-		return failure_set(failure, ESP_EINVAL, -1, "%g is no factor for %s: it must be finite, and whole for whole numbers",
-		                   call->factor, math_type_name(call->type));
+		return failure_set(failure, ESP_EINVAL, -1,
+		                   "%g is no factor for %s: it must be finite, and whole for whole numbers", call->factor,
+		                   math_type_name(call->type));
 	if (!reduces)
 		call->op = ESP_SUM;
 	if (!reduces || call->op != ESP_SCALED)
@@ -332,20 +342,25 @@ enum esp_status call_check(struct call *call, uint32_t rank, uint32_t size, stru
 	if (!plan_collective_has_root(call->collective))
 		call->root = 0;
 	else if (call->root >= size)
-		return failure_set(failure, ESP_EINVAL, -1, "root is %u, and the last rank of the group is %u", call->root, size - 1);
+		return failure_set(failure, ESP_EINVAL, -1, "root is %u, and the last rank of the group is %u", call->root,
+		                   size - 1);
 	if (call->counts && !(call->collective == PLAN_REDUCE_SCATTER || call->collective == PLAN_ALLGATHER ||
 	                      call->collective == PLAN_GATHER || call->collective == PLAN_SCATTER ||
 	                      call->collective == PLAN_ALLTOALL))
-		return failure_set(failure, ESP_EINVAL, -1, "%s has no blocks that could have different counts: leave counts NULL and "
-		                   "set count", plan_collective_name(call->collective));
+		return failure_set(failure, ESP_EINVAL, -1,
+		                   "%s has no blocks that could have different counts: leave counts NULL and "
+		                   "set count",
+		                   plan_collective_name(call->collective));
 	if (call->counts)
 		call->count = 0; /* it says nothing then */
 	call->element_bytes = (uint32_t)math_type_bytes(call->type);
 	if (!work_out_sizes(call, rank, size) && call->counts)
 		return failure_set(failure, ESP_EINVAL, -1, "the counts are more than memory can hold");
 	if (!work_out_sizes(call, rank, size))
-		return failure_set(failure, ESP_EINVAL, -1, "count is %" PRIu64 ", and elements have %u bytes: the buffers would be larger "
-		                   "than memory can be", call->count, call->element_bytes);
+		return failure_set(failure, ESP_EINVAL, -1,
+		                   "count is %" PRIu64 ", and elements have %u bytes: the buffers would be larger "
+		                   "than memory can be",
+		                   call->count, call->element_bytes);
 	return check_buffers(call, rank, failure);
 }
 

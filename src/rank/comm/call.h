@@ -1,8 +1,8 @@
 /*
- * call.h - one collective call as its caller describes it: checked, put into words, compared.
+ * call.h - one collective call as its caller describes it: checked, described, compared.
  *
- * Pure. What must be alike on all ranks is the call's note (wire/control_msg.h); its digest goes
- * with every message, and ranks that find two digests for one call show each other their notes.
+ * Pure. The properties that must be alike on all ranks are the call's note (wire/control_msg.h); its digest goes with
+ * every message, and ranks that find two digests for one call show each other their notes.
  */
 #ifndef RANK_COMM_CALL_H
 #define RANK_COMM_CALL_H
@@ -36,7 +36,7 @@ struct call {
 	const struct planner *planner; /* NULL: to be chosen                               */
 	uint64_t key;
 
-	/* What call_check() works out. */
+	/* Worked out by call_check(). */
 	uint32_t element_bytes;
 	uint64_t block_bytes;      /* of one equal block                                   */
 	uint64_t in_bytes, out_bytes; /* of this rank's buffers; 0 where they are not looked at */

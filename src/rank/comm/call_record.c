@@ -30,7 +30,8 @@ static const char *shm_small_plan(unsigned rounds)
 	return rounds == 2 ? "flat" : "exchange";
 }
 
-void call_record_describe(const struct comm *group, const struct call *call, const struct call_note *note, struct record *out)
+void call_record_describe(const struct comm *group, const struct call *call, const struct call_note *note,
+                          struct record *out)
 {
 	*out = (struct record){
 		.note = *note,
@@ -76,7 +77,7 @@ void call_record_work(const struct work *work, struct record *out)
 
 /* ---- the end of a call ---- */
 
-/* Who finds others missing waits for the last of them until the end; what it then has to add is little. */
+/* A rank that finds others missing waits for the last of them until the end; its own part after that is little. */
 static uint64_t shm_small_waited(bool waited, uint64_t started_ns, uint64_t ended_ns)
 {
 	return waited ? ended_ns - started_ns : 0;
@@ -93,7 +94,8 @@ static void add_failed(const struct comm *group, const struct shm_small_call *op
 	recorder_add(group->context->mod.recorder, group->context->mod.tracer, &record);
 }
 
-void call_record_add_small(const struct comm *group, const struct shm_small_call *op, enum esp_status status, bool waited)
+void call_record_add_small(const struct comm *group, const struct shm_small_call *op, enum esp_status status,
+                           bool waited)
 {
 	struct recorder_queue *queue = group->small.records;
 	uint64_t added = atomic_load_explicit(&queue->added, memory_order_relaxed);

@@ -1,7 +1,8 @@
 /*
- * callbacks.h - what is left for lane 0's thread beside driving: callbacks of ended work, and queues that no caller looks after.
+ * callbacks.h - requests to lane 0's thread beside driving: callbacks of ended work, and queues that no caller looks
+ * after.
  *
- * Any thread leaves something here; background.h is the other end.
+ * Any thread posts requests here; background.h is the other end.
  */
 #ifndef RANK_COMM_CALLBACKS_H
 #define RANK_COMM_CALLBACKS_H
@@ -20,7 +21,7 @@ bool callbacks_pending(void *rank); /* for struct progress_events */
 void callbacks_call_back(struct rank *context, struct work *work);
 /* A group has work in its queue that is not under way: it is looked at until it has none. With context->lock held. */
 void callbacks_look_after_queues(struct rank *context);
-/* The same, of this group, if nobody comes soon who waits for it. */
+/* The same, of this group, if no waiter comes soon. */
 void callbacks_expect_waiter(struct rank *context, struct comm *group);
 
 #endif

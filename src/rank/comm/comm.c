@@ -12,12 +12,14 @@
 #include "rank/observe/dump.h"
 #include "rank/observe/recorder.h"
 
-#define LOOK_AGAIN (500 * NS_PER_US) /* at a gate, or at a small that somebody else has */
+#define LOOK_AGAIN (500 * NS_PER_US) /* at a gate, or at the small path while another thread holds it */
 #define NAP (50 * NS_PER_MS)         /* failures are noticed when it ends */
 
 bool comm_is_busy(struct comm *group)
 {
-	/* Both under the group's lock: a call that was let in before the group failed is counted when that is given back. */
+	/*
+	 * Both under the group's lock: a call that was let in before the group failed is counted when that is given back.
+	 */
 	pthread_mutex_lock(&group->lock);
 	bool is_at_small = atomic_load_explicit(&group->small.is_held, memory_order_acquire);
 	pthread_mutex_lock(&group->context->lock);
@@ -46,11 +48,12 @@ enum esp_status comm_check(struct comm *group, const struct call *call, struct f
 	enum esp_status status = (enum esp_status)atomic_load_explicit(&group->fail.status, memory_order_acquire);
 	if (status == ESP_OK)
 		return ESP_OK;
-	if (call) /* it is refused, but may tell who has made another one */
+	if (call) /* it is refused, but its note may tell which rank has made another one */
 		call_note(call, group->size, call->keyed || group->is_aside ? 0 : group->calls + 1, &note);
 	pthread_mutex_lock(&context->lock);
 	group->fail.is_told = true;
-	failure_set(failure, status, comm_culprit(group, &note), "the group has failed before: %s", group->fail.reason.failed.text);
+	failure_set(failure, status, comm_culprit(group, &note), "the group has failed before: %s",
+	            group->fail.reason.failed.text);
 	pthread_mutex_unlock(&context->lock);
 	if (call) {
 		failure->operation = call_operation(&note);
@@ -65,7 +68,7 @@ unsigned comm_small_rounds(const struct comm *group, const struct call *call)
 	struct shm_small_limits limits = {.bytes = group->small.bytes, .redundant_bytes = conf->small_bytes};
 	unsigned rounds = group->small.shm && !call->keyed ? shm_small_rounds(call, group->size, &limits) : 0;
 
-	/* A plan that is asked for is that which the small stands for, or made as any other. */
+	/* A plan that is asked for is the plan that the small path stands for, or made as any other. */
 	if (rounds > 0 && call->planner && call->planner != (rounds == 2 ? &planner_flat : &planner_exchange))
 		return 0;
 	return rounds;
@@ -119,7 +122,10 @@ static void go(struct comm *group, struct work *work, enum drive_by help)
 		work_end(work, status);
 }
 
-/* Who waits for one that had to stand in the queue may sleep by now, and who was expected to wait has something else to do. */
+/*
+ * The caller of a call that had to stand in the queue may be asleep by now, and the predicted waiter may be busy
+ * elsewhere: such a call goes to the lane thread.
+ */
 static void go_from_queue(struct comm *group)
 {
 	struct work *work = queue_pop(group, &group->lane_queue);
@@ -136,7 +142,7 @@ static void lanes_turn(struct comm *group)
 		work_end(queue_pop(group, &group->lane_queue), failed_status(group));
 }
 
-/* Acquires what whoever had it before has done on the small. */
+/* Acquires all that the previous holder of the small path has written. */
 static bool shm_small_is_free(const struct comm *group)
 {
 	return !atomic_load_explicit(&group->small.is_held, memory_order_acquire);
@@ -177,7 +183,7 @@ static void shm_small_mismatch(struct comm *group, uint32_t member, const struct
 	comm_mismatch(group, group->context->rank, mine, group->ranks[member], theirs);
 }
 
-/* Goes on with the calls on the small as far as they go, unless somebody has it. */
+/* Goes on with the calls on the small path as far as they go, unless another thread holds it. */
 static void shm_small_turn(struct comm *group)
 {
 	struct call_note mine, theirs;
@@ -205,7 +211,10 @@ static void shm_small_turn(struct comm *group)
 	}
 }
 
-/* Is there something in the queues that nobody looks after? Whoever waits for the small goes on with it, but does not see gates open. */
+/*
+ * Do the queues have calls that no thread looks after? A thread that waits at the small path goes on with it, but does
+ * not see gates open.
+ */
 static bool is_left_alone(const struct comm *group)
 {
 	if (atomic_load(&group->queued) == 0)
@@ -221,7 +230,7 @@ static void look_after_queues(struct comm *group)
 	pthread_mutex_unlock(&group->context->lock);
 }
 
-/* A call has been pinned, and who started it waits for it at once, or is expected to. */
+/* A call has been pinned, and its caller waits for it at once, or is expected to. */
 static void await_waiter(struct comm *group, enum drive_by help)
 {
 	if (help != BY_CALLER_SOON)
@@ -234,7 +243,7 @@ static void await_waiter(struct comm *group, enum drive_by help)
 void comm_queue(struct comm *group, struct work *work, enum drive_by help)
 {
 	work->help = help;
-	/* Mostly nobody is before it. */
+	/* Mostly no call is queued before it. */
 	if (work->shm_small_rounds == 0 && atomic_load(&group->queued) == 0 && may_go(group, work)) {
 		go(group, work, help);
 		return;
@@ -244,7 +253,8 @@ void comm_queue(struct comm *group, struct work *work, enum drive_by help)
 	shm_small_turn(group);
 	if (atomic_load(&group->queued) == 0)
 		return;
-	if (help != BY_LANE_THREAD && !group->lane_queue.first && group->small.queue.first == work && group->small.has_begun)
+	if (help != BY_LANE_THREAD && !group->lane_queue.first && group->small.queue.first == work &&
+	    group->small.has_begun)
 		await_waiter(group, help);
 	else
 		look_after_queues(group);
@@ -264,9 +274,9 @@ bool comm_turn(struct comm *group)
 	return is_left;
 }
 
-/* ---- waiting for the small ---- */
+/* ---- waiting for the small path ---- */
 
-/* Somebody who sleeps over a small call: what nobody else looks after. */
+/* State of a thread that sleeps over a small call: checks that no other thread makes. */
 struct vigil {
 	int64_t patience_ns; /* work_options.deadline_ns */
 	uint64_t began_ns, asked_ns;
@@ -289,7 +299,8 @@ static void remember_small(struct comm *group)
 	shm_small_notes(group->small.shm, notes);
 	pthread_mutex_lock(&group->context->lock);
 	for (unsigned i = 0; i < 2; i++) {
-		if (notes[i].sequence > group->fail.notes[notes[i].sequence % NOTES_KEPT].sequence) /* calls on lanes may have come since */
+		/* calls on lanes may have come since */
+		if (notes[i].sequence > group->fail.notes[notes[i].sequence % NOTES_KEPT].sequence)
 			comm_remember(group, &notes[i]);
 	}
 	pthread_mutex_unlock(&group->context->lock);
@@ -322,9 +333,12 @@ static void ask_now_and_then(struct comm *group, const struct shm_small_call *op
 	comm_ask(group, group->ranks[op->waits_for], vigil->asks++, &op->note);
 }
 
-/* A nap of whoever has the small, over a call that waits for a member. Fails the group if it is late. */
-static void shm_small_nap(struct comm *group, struct shm_small_call *op, struct vigil *vigil, uint64_t now, uint64_t deadline_ns,
-                      uint64_t until_ns)
+/*
+ * One sleep of the thread that holds the small path, over a call that waits for a member. Fails the group if it is
+ * late.
+ */
+static void shm_small_nap(struct comm *group, struct shm_small_call *op, struct vigil *vigil, uint64_t now,
+                          uint64_t deadline_ns, uint64_t until_ns)
 {
 	char who[RANK_TEXT], why[CONTROL_TEXT], limit[DEADLINE_TEXT];
 	uint64_t until = deadline_ns < until_ns ? deadline_ns : until_ns;
@@ -332,7 +346,8 @@ static void shm_small_nap(struct comm *group, struct shm_small_call *op, struct 
 	if (now >= deadline_ns) {
 		uint32_t rank = group->ranks[op->waits_for];
 
-		snprintf(why, sizeof(why), "the deadline of rank %u (%s) passed while %s was waited for: is it computing, or stopped?",
+		snprintf(why, sizeof(why),
+		         "the deadline of rank %u (%s) passed while %s was waited for: is it computing, or stopped?",
 		         group->context->rank, work_deadline_text(group->context, vigil->patience_ns, limit),
 		         rank_text(group->context, rank, who));
 		comm_fail(group, ESP_ETIMEOUT, (int32_t)rank, why, true);
@@ -353,8 +368,8 @@ static void shm_small_nap(struct comm *group, struct shm_small_call *op, struct 
 }
 
 /*
- * Once its work has ended the group may be freed by whoever saw that first, so it is visited while it cannot have been. False: the work has ended, and the
- * group is not touched.
+ * Once its work has ended the group may be freed by the first thread that saw that, so it is visited while it cannot
+ * have been. False: the work has ended, and the group is not touched.
  */
 static bool enter(struct work *work)
 {
@@ -396,7 +411,7 @@ void comm_small_wait(struct work *work, uint64_t until_ns)
 		pthread_mutex_lock(&group->lock);
 		lanes_turn(group);
 		shm_small_turn(group);
-		/* Not ours: somebody else waits there, or the next call's gate is closed. */
+		/* Not ours: another thread waits there, or the next call's gate is closed. */
 		bool is_ours = group->small.has_begun && shm_small_is_free(group);
 		if (is_ours)
 			shm_small_hold(group);
@@ -405,13 +420,14 @@ void comm_small_wait(struct work *work, uint64_t until_ns)
 		if (now != 0 && is_ours)
 			shm_small_nap(group, &group->small.call, &vigil, now, work->time.deadline_ns, until_ns);
 		else if (now != 0) /* lane 0's thread looks too, and esp_poke() wakes that */
-			progress_wait(&group->context->progress, work_is_done, work, now + LOOK_AGAIN < until_ns ? now + LOOK_AGAIN : until_ns);
+			progress_wait(&group->context->progress, work_is_done, work,
+			              now + LOOK_AGAIN < until_ns ? now + LOOK_AGAIN : until_ns);
 		if (is_ours)
 			shm_small_give_back(group);
 	}
 	if (vigil.began_ns != 0)
 		end_vigil(group, NULL);
-	/* What is left is nobody's. */
+	/* No thread looks after the calls that are left. */
 	if (atomic_fetch_sub(&group->small.waiters, 1) == 1 && atomic_load(&group->queued) > 0)
 		look_after_queues(group);
 	pthread_mutex_lock(&work->context->lock);
@@ -421,7 +437,7 @@ void comm_small_wait(struct work *work, uint64_t until_ns)
 
 /* ---- blocking calls ---- */
 
-/* A small call that nobody is before: no work is made of it. This thread has the small. */
+/* A small call with no call queued before it: no work is made of it. This thread holds the small path. */
 static enum esp_status run_on_small(struct comm *group, struct shm_small_call *op, const struct work_options *options,
                                     struct failure *failure)
 {
@@ -469,8 +485,9 @@ static enum esp_status run_on_small(struct comm *group, struct shm_small_call *o
 	return status;
 }
 
-/* Takes the small and the next number, if nobody is before this call: ESP_PENDING: somebody is. */
-static enum esp_status take_small(struct comm *group, const struct call *call, uint64_t *out_number, struct failure *failure)
+/* Takes the small path and the next number, if no call is queued before this one. ESP_PENDING: one is. */
+static enum esp_status take_small(struct comm *group, const struct call *call, uint64_t *out_number,
+                                  struct failure *failure)
 {
 	enum esp_status status = ESP_PENDING;
 
@@ -486,7 +503,10 @@ static enum esp_status take_small(struct comm *group, const struct call *call, u
 	return status;
 }
 
-/* Lets those go on who came meanwhile; whom we overlook, lane 0's thread finds. The group may be freed right after. */
+/*
+ * Lets calls go on that came meanwhile; lane 0's thread finds any that are missed here. The group may be freed right
+ * after.
+ */
 static void leave_small(struct comm *group)
 {
 	if (atomic_load_explicit(&group->queued, memory_order_relaxed) == 0) {
@@ -500,11 +520,12 @@ static void leave_small(struct comm *group)
 	pthread_mutex_unlock(&group->lock);
 }
 
-static enum esp_status run_as_work(struct comm *group, const struct call *call, const struct work_options *options, bool is_plain,
-                                   struct failure *failure)
+static enum esp_status run_as_work(struct comm *group, const struct call *call, const struct work_options *options,
+                                   bool is_plain, struct failure *failure)
 {
 	struct work *work;
-	enum esp_status status = is_plain ? work_make_plain(group, call, options, &work, failure) : work_make(group, call, options, &work, failure);
+	enum esp_status status = is_plain ? work_make_plain(group, call, options, &work, failure)
+	                                  : work_make(group, call, options, &work, failure);
 
 	if (status != ESP_OK)
 		return status;

@@ -1,27 +1,32 @@
 /*
- * comm.h - some ranks of the job in some order: a stream on each lane, a small, a count of calls.
+ * comm.h - a communicator: some ranks of the job in some order, with a stream on each lane, a small path, a count of
+ * calls.
  *
- * Calls of a group are numbered in the order in which they are made. Each then waits in one of
- * two queues until it is its turn: that of the lanes, where a call waits only for its gate and for
- * those before it, and that of the small, where one call at a time is under way.
+ * Calls of a group are numbered in the order in which they are made. Each then waits in one of two queues until it is
+ * its turn: that of the lanes, where a call waits only for its gate and for those before it, and that of the small
+ * path, where one call at a time is under way.
  *
- * The lock is held for moments, never while a peer is waited for. Who waits at the small has the small instead, by
- * shm_small_held, which is set under the lock: others leave their small calls in the queue then, and go on with all else.
+ * The lock is held for moments, never while a peer is waited for. A thread that waits at the small path holds the small
+ * path instead, by small.is_held, which is set under the lock: other threads leave their small calls in the queue
+ * then, and go on with all else.
  */
 #ifndef RANK_COMM_COMM_H
 #define RANK_COMM_COMM_H
 
 #include "rank/comm/comm_state.h"
 
-/* Made while the context is opened, or by the functions below; its streams are open then, its small is not. */
+/* Made while the context is opened, or by the functions below; its streams are open then, its small path is not. */
 ESP_CHECKED enum esp_status comm_open(struct rank *context, uint16_t channel, const uint32_t *ranks, uint32_t size,
                                        struct comm **out, struct failure *failure);
 /*
- * The small, if the members share this host and their memory is known: small_shm_bytes is then as much as this rank has room for,
- * to be agreed upon with the others. ESP_ENOMEM.
+ * The small path, if the members share this host and their memory is known: small_shm_bytes is then as much as this
+ * rank has room for, to be agreed upon with the others. ESP_ENOMEM.
  */
 ESP_CHECKED enum esp_status comm_open_small(struct comm *group);
-/* Plans follow the topology of the context from now on, which all members have, or do without if it has none. No call is under way. False: no memory. */
+/*
+ * Plans follow the topology of the context from now on, which all members have, or do without if it has none. No call
+ * is under way. False: no memory.
+ */
 bool comm_use_site(struct comm *group);
 /* Collective calls on the parent. *out is NULL if we are not in it. */
 ESP_CHECKED enum esp_status comm_split(struct comm *parent, int64_t color, int64_t key, struct comm **out,
@@ -32,16 +37,22 @@ ESP_CHECKED enum esp_status comm_create(struct comm *parent, const uint32_t *pla
 ESP_CHECKED enum esp_status comm_free(struct comm *group, struct failure *failure);
 /* Alone: its streams are closed, and it goes. No call is under way. */
 void comm_retire(struct comm *group);
-/* A channel from this one on that no group here has, or COMM_NO_CHANNEL. keeper: what is kept for this group it may have; NULL: for none. */
+/*
+ * A channel from this one on that no group here has, or COMM_NO_CHANNEL. keeper: what is kept for this group it may
+ * have; NULL: for none.
+ */
 uint32_t comm_propose_channel(struct rank *context, const struct comm *keeper, uint32_t from);
-/* One is kept for those who may be left of this group, until it is released. False: there is none, as the rank has all groups that there can be. */
+/*
+ * Keeps a channel for members that may be left of this group, until it is released. False: there is none, as the rank
+ * has all groups that there can be.
+ */
 bool comm_keep_channel(struct comm *group);
 void comm_release_channel(struct comm *group);
-/* Has none this one? */
+/* Does no group here have this channel? */
 bool comm_channel_is_free(struct rank *context, uint32_t channel);
 /*
- * For a new group that all members have opened: they agree on the size of its small, and open that, and on the topology, which
- * some of them may lack if somebody died at a bad moment.
+ * For a new group that all members have opened: they agree on the size of its small path, and open that, and on the
+ * topology, which some of them may lack if a rank died at a bad moment.
  */
 enum esp_status comm_settle(struct comm *group, struct failure *failure);
 /* Frees what calls have left behind. No call is under way. */
@@ -50,7 +61,7 @@ void comm_drop_left(struct comm *group);
 void comm_destroy(struct comm *group);
 
 bool comm_has(const struct comm *group, uint32_t rank);
-/* With context->lock held: it is not freed while somebody visits it. */
+/* With context->lock held: it is not freed while it has visitors. */
 static inline void comm_visit(struct comm *group)
 {
 	group->visitors++;
@@ -82,8 +93,8 @@ static inline uint32_t comm_digest(const struct comm *group, const struct call_n
 /* How many were started here. */
 uint64_t comm_calls(struct comm *group);
 /*
- * For calls of the library itself before the first one of the program, by all members, between two of these: they all have number 0, and the
- * program's are counted from 1 all the same. No call is under way at either.
+ * For calls of the library itself before the first one of the program, by all members, between two of these: they all
+ * have number 0, and the program's are counted from 1 all the same. No call is under way at either.
  */
 void comm_begin_aside(struct comm *group);
 void comm_end_aside(struct comm *group);
@@ -92,24 +103,30 @@ enum esp_status comm_check(struct comm *group, const struct call *call, struct f
 /* Runs a checked call and waits for it: what the collective functions do. */
 enum esp_status comm_run(struct comm *group, const struct call *call, const struct work_options *options,
                           struct failure *failure);
-/* Does somebody wait in a call of this group, or has one that has not ended? */
+/* Does a caller wait in a call of this group, or has a call not ended? */
 bool comm_is_busy(struct comm *group);
-/* Rounds that this call takes on the small, the same on all ranks; 0: it does not go there. */
+/* Rounds that this call takes on the small path, the same on all ranks; 0: it does not go there. */
 unsigned comm_small_rounds(const struct comm *group, const struct call *call);
 /* Under the group's lock: the work is the next of its kind. */
 void comm_queue(struct comm *group, struct work *work, enum drive_by help);
-/* Looks whether queues can go on, unless somebody does so already. True: there is something left that nobody waits for. */
+/*
+ * Lets the queues go on if they can, unless another thread does so already. True: calls are left that no caller waits
+ * for.
+ */
 bool comm_turn(struct comm *group);
-/* For work on the small: comm_turn(), unless it has ended. */
+/* For work on the small path: comm_turn(), unless it has ended. */
 void comm_small_turn(struct work *work);
-/* Goes on with the small until the work is done or it is time. */
+/* Goes on with the small path until the work is done or it is time. */
 void comm_small_wait(struct work *work, uint64_t until_ns);
 
 /* ---- failure ---- */
 
 /* With context->lock held: a call has ended badly. */
 void comm_note_failed(struct comm *group, const struct call_note *note);
-/* Without the lock, when no call is under way: calls up to *out_all have ended well here, and none beyond *out_some has. */
+/*
+ * Without the lock, when no call is under way: calls up to *out_all have ended well here, and none beyond *out_some
+ * has.
+ */
 void comm_count_done(struct comm *group, uint64_t *out_all, uint64_t *out_some);
 
 /* Ends all its calls, now and from now on; the first reason counts. tell: the other members must be told. */
@@ -117,8 +134,9 @@ void comm_fail(struct comm *group, enum esp_status status, int32_t culprit, cons
 /* The same, with everything that CONTROL_FAILED says: as it came from another member. */
 void comm_fail_as(struct comm *group, const struct control_msg *reason, bool tell);
 /*
- * With context->lock held: whose fault it is that the group has failed; -1: nobody's. If calls do not fit it is, of the two ranks
- * that were compared, the one whose call is not as this rank's own: note, if it is that one, else what is remembered.
+ * With context->lock held: the rank at fault for the group's failure; -1: none. If calls do not fit it is, of the two
+ * ranks that were compared, the one whose call is not as this rank's own: note, if it is that one, else the remembered
+ * one.
  */
 int32_t comm_culprit(const struct comm *group, const struct call_note *note);
 /* A rank has left that calls of the group wait for. */
@@ -145,11 +163,11 @@ static inline enum esp_status comm_status(const struct comm *group, enum esp_sta
 	return status != ESP_OK && failed != ESP_OK ? failed : status;
 }
 /*
- * A member shrinks it, which is told by all who have failed it for that: whoever has not must know why it has failed, and that is
- * under way to us too.
+ * A member shrinks it, which is told by all that have failed it for that: a member that has not knows the cause of the
+ * failure, and that news is under way to us too.
  */
 void comm_shrinks(struct comm *group, uint32_t rank);
-/* If nothing more was heard in time, it fails for what was. Returns when to look again. The control's thread alone. */
+/* If nothing more was heard in time, it fails for what was. Returns when to look again. The control thread alone. */
 uint64_t comm_look_for_verdict(struct comm *group, uint64_t now_ns);
 /* Nothing more was heard. */
 void comm_pass_verdict(struct comm *group);
@@ -166,10 +184,13 @@ void comm_asked(struct rank *context, uint32_t from, const struct control_msg *m
 void comm_last_call(struct comm *group, struct call_note *out);
 /* The same of another rank, which has left: if it is another one than ours of that number, the group has failed. */
 void comm_heard_last_call(struct comm *group, uint32_t rank, const struct call_note *note);
-/* CONTROL_ABSENT. The same words to all who ask within a second, so that they are passed on once. */
+/* CONTROL_ABSENT. The same message to all that ask within a second, so that it is passed on once. */
 void comm_say_absent(struct comm *group, uint32_t absent, const struct call_note *note);
 void comm_heard_absent(struct rank *context, const struct control_msg *msg);
-/* Another member that was heard not to have made this call, or one before it that has not ended here, a moment ago; NO_RANK: none. context->lock is held. */
+/*
+ * Another member that was heard not to have made this call, or one before it that has not ended here, a moment ago;
+ * NO_RANK: none. context->lock is held.
+ */
 uint32_t comm_absent(const struct comm *group, const struct call_note *note, uint64_t now);
 /* The call has ended well, so all had made it. context->lock is held. */
 static inline void comm_forget_absence(struct comm *group, const struct call_note *note)
@@ -180,8 +201,8 @@ static inline void comm_forget_absence(struct comm *group, const struct call_not
 /* Asks the member that is waited for (NO_RANK: not known), and one of the others: the one whose turn it is. */
 void comm_ask(struct comm *group, uint32_t waits_for, uint32_t turn, const struct call_note *note);
 /*
- * How long a call waits before members are asked: those who wait notice at last that others, who do not, have made
- * another call. Early enough for calls that have little time.
+ * How long a call waits before members are asked: waiting ranks notice at last that others, which do not wait, have
+ * made another call. Early enough for calls that have little time.
  */
 static inline uint64_t comm_ask_after(const struct comm *group, uint64_t patience_ns)
 {

@@ -1,10 +1,10 @@
 /*
- * comm_create.c - how groups come about and go.
+ * comm_create.c - how groups are created and freed.
  *
- * A new group needs a channel that is free on all its members. Each says which it has free, all take
- * the highest of these, open their streams, and find out whether all could; if two groups were made at once
- * somebody cannot, and they try again with higher numbers. When a group is freed its members meet once
- * more, by messages and not over the small, so that nobody clears a small that others still read.
+ * A new group needs a channel that is free on all its members. Each says which it has free, all take the highest of
+ * these, open their streams, and find out whether all could; if two groups were made at once a member cannot, and they
+ * try again with higher numbers. When a group is freed its members meet once more, by messages and not over the small
+ * path, so that no rank clears memory that others still read.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +18,7 @@
 #include "rank/comm/retune.h"
 #include "rank/comm/work.h"
 #include "rank/member/membership.h"
+#include "rank/member/past_verdict.h"
 #include "rank/member/shrink.h"
 #include "rank/observe/recorder.h"
 #include "rank/placement.h"
@@ -78,7 +79,8 @@ static int compare_cores(const void *a, const void *b, void *context)
 {
 	const struct comm *group = context;
 	const struct roster *roster = &group->context->roster;
-	uint32_t one = *(const uint32_t *)a, other = *(const uint32_t *)b, rank = group->ranks[one], other_rank = group->ranks[other];
+	uint32_t one = *(const uint32_t *)a, other = *(const uint32_t *)b, rank = group->ranks[one],
+	         other_rank = group->ranks[other];
 	uint64_t set = roster->nodes[rank].core_set, other_set = roster->nodes[other_rank].core_set;
 	uint32_t turn = turn_of(roster, rank), other_turn = turn_of(roster, other_rank);
 
@@ -87,7 +89,10 @@ static int compare_cores(const void *a, const void *b, void *context)
 	return turn != other_turn ? (turn > other_turn) - (turn < other_turn) : (one > other) - (one < other);
 }
 
-/* Where ranks of one machine share cores and talk through sockets. All of them come to the same order. False: no memory. */
+/*
+ * Where ranks of one machine share cores and talk through sockets. All of them come to the same order. False: no
+ * memory.
+ */
 static bool order_by_cores(struct comm *group)
 {
 	uint32_t *order = calloc(group->size, sizeof(*order)), moved = 0;
@@ -115,7 +120,8 @@ static bool find_hosts(struct comm *group)
 	bool apart = context->conf.transport == CONF_TRANSPORT_TCP;
 	uint32_t hosts = 0;
 	bool one_machine = true;
-	uint32_t *numbers = calloc(roster->hosts, sizeof(*numbers)); /* by host of the job: 1 and its number here; 0: none yet */
+	/* by host of the job: 1 and its number here; 0: none yet */
+	uint32_t *numbers = calloc(roster->hosts, sizeof(*numbers));
 
 	if (!numbers)
 		return false;
@@ -142,7 +148,8 @@ static bool find_hosts(struct comm *group)
 		.lanes = context->mod.bandwidth->lanes,
 		.lane_weights = context->rails.count > 1 ? context->mod.bandwidth->lane_weights : NULL,
 	};
-	if (!group->net.layout.chunk_is_set) /* messages between two ranks count with it: even one neighbour's must find room */
+	/* messages between two ranks count with it: even a neighbour's must find room */
+	if (!group->net.layout.chunk_is_set)
 		group->net.layout.chunk_bytes = plan_cache_fair_chunk(&group->net.layout, 1);
 	return !(apart && one_machine) || group->net.layout.has_cores || order_by_cores(group);
 }
@@ -150,7 +157,8 @@ static bool find_hosts(struct comm *group)
 static bool can_have_small(const struct comm *group)
 {
 	const struct rank *context = group->context;
-	bool can = group->net.layout.hosts == 1 && group->size > 1 && context->near.segment && context->conf.small_shm_bytes > 0;
+	bool can =
+		group->net.layout.hosts == 1 && group->size > 1 && context->near.segment && context->conf.small_shm_bytes > 0;
 
 	for (uint32_t i = 0; i < group->size; i++)
 		can = can && context->near.local_of[group->ranks[i]] != NO_RANK;
@@ -163,7 +171,7 @@ static uint64_t shm_small_memory(uint64_t bytes)
 }
 
 /*
- * Boards are memory that is there even if nobody calls, so a thousand groups cannot all have one of full size: the first
+ * Small-path memory is there even if no calls are made, so a thousand groups cannot all have the full size: the first
  * get that, until they have an eighth of buffer_bytes together; then come small ones, up to a quarter; then none.
  */
 static void allot_small(struct comm *group)
@@ -197,9 +205,10 @@ static enum esp_status open_small(struct comm *group)
 	for (uint32_t i = 0; i < group->size; i++)
 		views[i] = context->near.views[context->near.local_of[group->ranks[i]]];
 	struct recorder_queue *queue = aligned_alloc(_Alignof(struct recorder_queue), sizeof(*queue));
-	enum esp_status status = queue ? shm_small_open(context->near.segment, group->channel, group->mark, group->small.bytes, group->rank, group->size,
-	                                            views, &group->small.shm)
-	                               : ESP_ENOMEM;
+	enum esp_status status =
+		queue ? shm_small_open(context->near.segment, group->channel, group->mark, group->small.bytes, group->rank,
+	                           group->size, views, &group->small.shm)
+		      : ESP_ENOMEM;
 	free(views);
 	if (status != ESP_OK) {
 		free(queue);
@@ -334,8 +343,9 @@ enum esp_status comm_open(struct rank *context, uint16_t channel, const uint32_t
 	group->tuner = is_placed && retune_can(group) ? &retune_tuner : NULL;
 	group->keyed_ops = &keyed_ops;
 	group->net.lane_order = context->mod.bandwidth->lane_order;
-	enum esp_status status = is_placed ? open_streams(group, failure)
-	                                           : failure_set(failure, ESP_ENOMEM, -1, "no memory for a group of %u ranks", size);
+	enum esp_status status = is_placed
+	                             ? open_streams(group, failure)
+	                             : failure_set(failure, ESP_ENOMEM, -1, "no memory for a group of %u ranks", size);
 	/* A group that has lost a member before it was opened has failed, and needs no streams. */
 	bool is_lost = status == ESP_EPEER;
 	if (status != ESP_OK && !is_lost) {
@@ -345,8 +355,8 @@ enum esp_status comm_open(struct rank *context, uint16_t channel, const uint32_t
 	pthread_mutex_lock(&context->lock);
 	group->next = context->comms.list;
 	context->comms.list = group;
-	shrink_forget_name(context, channel, ranks[0]);
-	/* Who died before, or while it was opened, does not come back. */
+	past_verdict_forget(context, channel, ranks[0]);
+	/* A rank that died before, or while it was opened, does not come back. */
 	uint32_t dead = NO_RANK;
 	for (uint32_t i = 0; i < size; i++)
 		dead = context->fates.of[ranks[i]] == FATE_DEAD ? ranks[i] : dead;
@@ -363,7 +373,7 @@ enum esp_status comm_open(struct rank *context, uint16_t channel, const uint32_t
 	return ESP_OK;
 }
 
-/* Takes it off the context's list, once nobody looks at it. */
+/* Takes it off the context's list, once no thread visits it. */
 static void unlink_group(struct comm *group)
 {
 	struct rank *context = group->context;
@@ -388,7 +398,7 @@ void comm_destroy(struct comm *group)
 	comm_release(group);
 }
 
-/* Nobody finds it any more; then mail about it is opened and its streams are closed; then it goes. */
+/* No thread finds it any more; then messages about it are handled and its streams are closed; then it is freed. */
 void comm_retire(struct comm *group)
 {
 	unlink_group(group);
@@ -399,14 +409,14 @@ void comm_retire(struct comm *group)
 
 /* ---- agreement ---- */
 
-/* What members of the parent tell each other. */
+/* The proposal of a member, to the others of the parent. */
 struct proposal {
 	int64_t color, key;
 	uint64_t digest;  /* of the list that comm_create() was given */
 	uint64_t channel; /* that is free here, from this one on       */
 };
 
-/* With the lock held: no two groups of a context have the same. What is kept for `keeper` is not taken. */
+/* With the lock held: no two groups of a context have the same. The channel that is kept for `keeper` is not taken. */
 static bool are_all_taken(const struct rank *context, const struct comm *keeper)
 {
 	uint32_t count = 0;
@@ -451,7 +461,7 @@ bool comm_channel_is_free(struct rank *context, uint32_t channel)
 	return is_free;
 }
 
-/* A channel that nobody has here; the next proposal, of another group perhaps, is another one. */
+/* A channel that no group has here; the next proposal, of another group perhaps, is another one. */
 uint32_t comm_propose_channel(struct rank *context, const struct comm *keeper, uint32_t from)
 {
 	uint32_t found = COMM_NO_CHANNEL;
@@ -459,7 +469,8 @@ uint32_t comm_propose_channel(struct rank *context, const struct comm *keeper, u
 	pthread_mutex_lock(&context->lock);
 	uint32_t channel = from > context->comms.next_channel ? from : context->comms.next_channel;
 	channel = channel / COMM_CHANNELS * COMM_CHANNELS;
-	for (uint32_t i = are_all_taken(context, keeper) ? COMMS_MOST : 0; i < COMMS_MOST && found == COMM_NO_CHANNEL; i++, channel += COMM_CHANNELS) {
+	for (uint32_t i = are_all_taken(context, keeper) ? COMMS_MOST : 0; i < COMMS_MOST && found == COMM_NO_CHANNEL;
+	     i++, channel += COMM_CHANNELS) {
 		if (channel + COMM_CHANNELS > CHANNELS)
 			channel = 0;
 		if (!is_taken(context, channel))
@@ -497,9 +508,9 @@ static int compare_seats(const void *a, const void *b)
 }
 
 /* The ranks that have our color, in order; the highest channel that one of all the parent's has proposed. */
-static enum esp_status read_proposals(const struct comm *parent, const struct proposal *all, const struct proposal *mine,
-                                      uint32_t *ranks, uint32_t *out_count, uint32_t *out_channel,
-                                      struct failure *failure)
+static enum esp_status read_proposals(const struct comm *parent, const struct proposal *all,
+                                      const struct proposal *mine, uint32_t *ranks, uint32_t *out_count,
+                                      uint32_t *out_channel, struct failure *failure)
 {
 	struct seat *seats = calloc(parent->size, sizeof(*seats));
 	uint32_t count = 0;
@@ -526,7 +537,7 @@ static enum esp_status read_proposals(const struct comm *parent, const struct pr
 	return ESP_OK;
 }
 
-/* What one of all members has room for; those who have none have no small. */
+/* The least size that a member has room for; if that is 0 the group has no small path. */
 static void settle_small(struct comm *group, uint32_t bytes)
 {
 	group->small.bytes = bytes;
@@ -539,7 +550,10 @@ static void settle_small(struct comm *group, uint32_t bytes)
 	pthread_mutex_unlock(&group->context->lock);
 }
 
-/* By messages, as there is no small yet; it is call number 0. Its plan knows no topology, as members may have different ones. */
+/*
+ * By messages, as there is no small path yet; it is call number 0. Its plan knows no topology, as members may have
+ * different ones.
+ */
 enum esp_status comm_settle(struct comm *group, struct failure *failure)
 {
 	struct rank *context = group->context;
@@ -558,7 +572,7 @@ enum esp_status comm_settle(struct comm *group, struct failure *failure)
 	if (status != ESP_OK)
 		return status;
 	settle_small(group, (uint32_t)all[0]);
-	const char *lacks = can && open_small(group) != ESP_OK ? "no memory for a board" : NULL;
+	const char *lacks = can && open_small(group) != ESP_OK ? "no memory for the small path" : NULL;
 	if (!lacks && !placement_settle(group, (struct placement_word){all[1], all[2]}))
 		lacks = "no memory for the hosts of its ranks";
 	if (!lacks)
@@ -573,7 +587,7 @@ static enum esp_status try_channel(struct comm *parent, uint32_t channel, const 
 {
 	struct rank *context = parent->context;
 	struct comm *group = NULL;
-	/* 0: the channel is taken; -1: no memory; else one more than the bytes that there is room for on a small. */
+	/* 0: the channel is taken; -1: no memory; else one more than the bytes that there is room for on the small path. */
 	int32_t mine = 1 + (int32_t)context->conf.small_shm_bytes, all = 0;
 
 	pthread_mutex_lock(&context->lock);
@@ -584,7 +598,8 @@ static enum esp_status try_channel(struct comm *parent, uint32_t channel, const 
 	if (taken)
 		mine = 0;
 	else if ((count > 0 && comm_open(context, (uint16_t)channel, ranks, count, &group, failure) != ESP_OK) ||
-	         (group && comm_open_small(group) != ESP_OK) || (group && parent->net.layout.topology && !comm_use_site(group)))
+	         (group && comm_open_small(group) != ESP_OK) ||
+	         (group && parent->net.layout.topology && !comm_use_site(group)))
 		mine = -1; /* trying again does not help */
 	else if (group)
 		mine = 1 + (int32_t)group->small.bytes;
@@ -643,7 +658,8 @@ enum esp_status comm_create(struct comm *parent, const uint32_t *places, uint32_
 	struct proposal mine = {.color = -1};
 
 	if (count == 0 || !places)
-		return failure_set(failure, ESP_EINVAL, -1, "%s: a group needs at least one rank", places ? "count is 0" : "ranks is NULL");
+		return failure_set(failure, ESP_EINVAL, -1, "%s: a group needs at least one rank",
+		                   places ? "count is 0" : "ranks is NULL");
 	mine.digest = 1 + (uint64_t)crc32c(count, places, count * sizeof(*places));
 	for (uint32_t i = 0; i < count; i++) {
 		if (places[i] >= parent->size)
@@ -675,7 +691,7 @@ enum esp_status comm_free(struct comm *group, struct failure *failure)
 		return failure_set(failure, ESP_ESTATE, -1, "the group has calls that have not ended: wait for them first");
 	retune_settle(group);
 	status = call_check(&meet, group->rank, group->size, failure);
-	/* By messages: see above. If it fails, so has the group, and nobody reads its small any more. */
+	/* By messages: see above. If it fails, so has the group, and no rank reads its small-path memory any more. */
 	if (status == ESP_OK)
 		(void)comm_run(group, &meet, &(struct work_options){0}, failure);
 	comm_retire(group);

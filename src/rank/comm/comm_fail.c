@@ -82,8 +82,8 @@ void comm_fail(struct comm *group, enum esp_status status, int32_t culprit, cons
 }
 
 /*
- * Whoever started us sees which process ends first, not which rank has failed which. So it is told before anybody here can
- * hear of the failure and end. Of calls that do not fit nobody can tell whose fault that is.
+ * The launcher sees which process ends first, not which rank has failed which. So it is told before a caller here can
+ * hear of the failure and end. Of calls that do not fit no rank can tell which is at fault.
  */
 static void blame(struct comm *group, const struct control_msg *reason)
 {
@@ -94,7 +94,8 @@ static void blame(struct comm *group, const struct control_msg *reason)
 	if (!is_news || culprit >= context->size || culprit == context->rank || reason->failed.status == ESP_EMISMATCH)
 		return;
 	launcher_blame(context->join.launch.launcher, context->rank, culprit);
-	atomic_store(&context->member.blamed, culprit + 1); /* only now: somebody else who fails the group just now may not overtake it */
+	/* only now: another thread that fails the group just now may not overtake it */
+	atomic_store(&context->member.blamed, culprit + 1);
 }
 
 void comm_fail_as(struct comm *group, const struct control_msg *reason, bool tell)
@@ -127,10 +128,11 @@ void comm_fail_as(struct comm *group, const struct control_msg *reason, bool tel
 	if (!is_first)
 		return;
 	tracer_mark(context->mod.tracer, "group %u failed: %s", group->channel, reason->failed.text);
-	log_write(&context->log, LOG_LEVEL_INFO, LOG_CALL, "group %u of %u ranks has failed: %s", group->channel, group->size, reason->failed.text);
+	log_write(&context->log, LOG_LEVEL_INFO, LOG_CALL, "group %u of %u ranks has failed: %s", group->channel,
+	          group->size, reason->failed.text);
 	if (tell)
 		control_send_all(context->control, reason);
-	if (status != ESP_EABORTED) { /* nobody wonders about that */
+	if (status != ESP_EABORTED) { /* that needs no explanation */
 		atomic_fetch_add(&context->mod.recorder->failures, 1);
 		dump_failures(context);
 	}
@@ -177,7 +179,8 @@ void comm_note_failed(struct comm *group, const struct call_note *note)
 {
 	uint64_t first = group->fail.first_call, number = note->sequence;
 
-	group->fail.is_told = group->fail.is_told || atomic_load(&group->fail.status) != ESP_OK; /* a receive can fail alone */
+	/* a receive can fail alone */
+	group->fail.is_told = group->fail.is_told || atomic_load(&group->fail.status) != ESP_OK;
 	if (number == 0 || note->flags != 0)
 		return;
 	if (first == 0 || number < first) {
@@ -220,7 +223,7 @@ static void ask(struct comm *group, uint32_t member_rank, const struct call_note
 		control_send(group->context->control, member_rank, &msg);
 }
 
-/* For whom it is an answer to "why": "rank 3 on node7 has died: its connection was closed". */
+/* An answer to "why": "rank 3 on node7 has died: its connection was closed". */
 static void name_loss(struct rank *context, uint32_t rank, enum esp_status status, char why[CONTROL_TEXT])
 {
 	char who[RANK_TEXT];
@@ -287,13 +290,14 @@ void comm_pass_verdict(struct comm *group)
 	}
 	if (why.status == ESP_EABORTED)
 		snprintf(text, sizeof(text), "%s shrinks the group", rank_text(context, why.node, who));
-	else if (why.status == ESP_EMISMATCH) /* so long ago that nobody knows it any more */
-		snprintf(text, sizeof(text), "calls do not fit: rank %u sent rank %u something of another call", why.node, context->rank);
+	else if (why.status == ESP_EMISMATCH) /* so long ago that its note is no longer kept */
+		snprintf(text, sizeof(text), "calls do not fit: rank %u sent rank %u something of another call", why.node,
+		         context->rank);
 	else if (is_here && is_unreached)
 		unreachable_text(&unreached, rank_text(context, context->rank, self), rank_text(context, why.node, who), text);
 	else if (is_here)
-		snprintf(text, sizeof(text), "the connection for data between rank %u and %s broke, although both are there", context->rank,
-		         rank_text(context, why.node, who));
+		snprintf(text, sizeof(text), "the connection for data between rank %u and %s broke, although both are there",
+		         context->rank, rank_text(context, why.node, who));
 	else
 		name_loss(context, why.node, why.status, text);
 	comm_fail(group, why.status, (int32_t)why.node, text, true);
@@ -315,7 +319,8 @@ uint64_t comm_look_for_verdict(struct comm *group, uint64_t now)
 	struct rank *context = group->context;
 
 	pthread_mutex_lock(&context->lock);
-	uint64_t due = atomic_load(&group->fail.status) == ESP_OK && group->fail.verdict_ns != 0 ? group->fail.verdict_ns : UINT64_MAX;
+	uint64_t due =
+		atomic_load(&group->fail.status) == ESP_OK && group->fail.verdict_ns != 0 ? group->fail.verdict_ns : UINT64_MAX;
 	pthread_mutex_unlock(&context->lock);
 	if (due > now)
 		return due;
@@ -348,7 +353,8 @@ void comm_stream_failed(struct rank *context, const struct lane_failure *failure
 	struct comm *group;
 
 	pthread_mutex_lock(&context->lock);
-	for (group = context->comms.list; group && group->channel != failure->channel / COMM_CHANNELS * COMM_CHANNELS; group = group->next)
+	for (group = context->comms.list; group && group->channel != failure->channel / COMM_CHANNELS * COMM_CHANNELS;
+	     group = group->next)
 		;
 	if (group && !group->fail.waited && why->waited) {
 		group->fail.waited = true;
@@ -400,7 +406,8 @@ int32_t comm_culprit(const struct comm *group, const struct call_note *note)
 		return (int32_t)reason->about;
 	if (!belong_together(note, &reason->failed.note))
 		note = &group->fail.notes[reason->failed.note.sequence % NOTES_KEPT];
-	bool is_as_ours = belong_together(note, &reason->failed.note) && call_note_digest(note) == call_note_digest(&reason->failed.note);
+	bool is_as_ours =
+		belong_together(note, &reason->failed.note) && call_note_digest(note) == call_note_digest(&reason->failed.note);
 	return (int32_t)(reason->about == context->rank || is_as_ours ? reason->failed.other : reason->about);
 }
 
@@ -439,7 +446,8 @@ void comm_explain(struct comm *group, const struct call_note *note, enum esp_sta
 	/* A sentence about this very call says which it is. */
 	if (!is_in_reason(&group->fail.reason, note))
 		snprintf(which, sizeof(which), "%s%s: ", number, call_describe(note, call));
-	clip(out->text, sizeof(out->text), "%s%s%s", which, group->fail.reason.failed.text[0] ? group->fail.reason.failed.text : "failed", wait);
+	clip(out->text, sizeof(out->text), "%s%s%s", which,
+	     group->fail.reason.failed.text[0] ? group->fail.reason.failed.text : "failed", wait);
 }
 
 /* ---- calls that do not fit ---- */
@@ -468,7 +476,8 @@ void comm_mismatch(struct comm *group, uint32_t one, const struct call_note *one
 	/* One number for both, unless one of them has made another kind of call before. */
 	describe_made(a, sizeof(a), one, ones, ones->sequence > 0);
 	describe_made(b, sizeof(b), other, others, others->sequence != ones->sequence);
-	snprintf(why, sizeof(why), "calls do not fit: %s, but %s%s", a, b, is_cut ? ", cut in another way" : ""); /* new_reason() clips it */
+	/* new_reason() clips it */
+	snprintf(why, sizeof(why), "calls do not fit: %s, but %s%s", a, b, is_cut ? ", cut in another way" : "");
 	struct control_msg reason = new_reason(group, ESP_EMISMATCH, (int32_t)other, why);
 	reason.failed.other = one;
 	reason.failed.other_sequence = ones->sequence;
@@ -491,7 +500,7 @@ bool comm_awaits_verdict(struct comm *group, struct work *work)
 
 void comm_ask(struct comm *group, uint32_t waits_for, uint32_t turn, const struct call_note *note)
 {
-	if (note->flags & CALL_KEYED) { /* the first rank knows who has made it */
+	if (note->flags & CALL_KEYED) { /* the first rank knows which ranks have made it */
 		if (group->rank == 0)
 			keyed_asked(group, note->key);
 		else
@@ -518,8 +527,10 @@ void comm_say_absent(struct comm *group, uint32_t absent, const struct call_note
 		.about = absent,
 		.channel = group->channel,
 		.first = group->ranks[0],
-		.absent = {
-			.sequence = note->sequence, .is_keyed = note->flags & CALL_KEYED, .key = note->key, .second = clock_now_ns() / NS_PER_S},
+		.absent = {.sequence = note->sequence,
+	               .is_keyed = note->flags & CALL_KEYED,
+	               .key = note->key,
+	               .second = clock_now_ns() / NS_PER_S},
 	};
 
 	comm_heard_absent(group->context, &msg);
@@ -543,20 +554,22 @@ static uint64_t find_oldest(const struct comm *group, uint64_t sequence)
 	return sequence;
 }
 
-/* Does it tell something of a call with this number? Of one that has ended here it tells who was late then. */
+/* Does it tell about a call with this number? Of one that has ended here it tells which rank was late then. */
 static bool absence_counts(const struct comm *group, uint64_t sequence)
 {
 	const struct absence *absent = &group->fail.absent;
 
-	return absent->sequence > 0 && absent->rank != group->context->rank && absent->sequence <= sequence && absent->sequence >= find_oldest(group, sequence);
+	return absent->sequence > 0 && absent->rank != group->context->rank && absent->sequence <= sequence &&
+	       absent->sequence >= find_oldest(group, sequence);
 }
 
-/* Who has not made a call has not made those after it, so the earliest says most. */
+/* A rank that has not made a call has not made those after it, so the earliest says most. */
 static bool is_better_absence(const struct comm *group, const struct control_msg *msg)
 {
 	const struct absence *absent = &group->fail.absent;
 
-	return !absence_counts(group, msg->absent.sequence) || msg->about == absent->rank || msg->absent.sequence <= absent->sequence || clock_now_ns() >= absent->heard_ns + absence_holds_ns(group);
+	return !absence_counts(group, msg->absent.sequence) || msg->about == absent->rank ||
+	       msg->absent.sequence <= absent->sequence || clock_now_ns() >= absent->heard_ns + absence_holds_ns(group);
 }
 
 void comm_heard_absent(struct rank *context, const struct control_msg *msg)
@@ -568,7 +581,8 @@ void comm_heard_absent(struct rank *context, const struct control_msg *msg)
 		group->keyed.missing_key = msg->absent.key;
 		group->keyed.missing_ns = clock_now_ns();
 	} else if (group && comm_has(group, msg->about) && is_better_absence(group, msg))
-		group->fail.absent = (struct absence){.rank = msg->about, .sequence = msg->absent.sequence, .heard_ns = clock_now_ns()};
+		group->fail.absent =
+			(struct absence){.rank = msg->about, .sequence = msg->absent.sequence, .heard_ns = clock_now_ns()};
 	pthread_mutex_unlock(&context->lock);
 }
 
@@ -584,11 +598,15 @@ uint32_t comm_absent(const struct comm *group, const struct call_note *note, uin
 	return absence_counts(group, sequence) && now < absent->heard_ns + holds ? absent->rank : NO_RANK;
 }
 
-/* With the lock held: have we made another call of that number? A call that we have not made yet, or long ago, says nothing. */
+/*
+ * With the lock held: have we made another call of that number? A call that we have not made yet, or long ago, says
+ * nothing.
+ */
 static bool made_another(const struct comm *group, const struct call_note *theirs, struct call_note *out_mine)
 {
 	*out_mine = group->fail.notes[theirs->sequence % NOTES_KEPT];
-	return theirs->sequence > 0 && out_mine->sequence == theirs->sequence && call_note_digest(out_mine) != call_note_digest(theirs);
+	return theirs->sequence > 0 && out_mine->sequence == theirs->sequence &&
+	       call_note_digest(out_mine) != call_note_digest(theirs);
 }
 
 void comm_heard_last_call(struct comm *group, uint32_t rank, const struct call_note *note)

@@ -1,8 +1,8 @@
 /*
  * comm_state.h - the state of a communicator, and of its calls under way: what the modules of this folder share.
  *
- * Functions on it are declared by the module that has them: comm.h (queues and calls), work.h (one call), keyed.h, p2p.h,
- * retune.h, callbacks.h.
+ * Functions on it are declared by the module that has them: comm.h (queues and calls), work.h (one call), keyed.h,
+ * p2p.h, retune.h, callbacks.h.
  */
 #ifndef RANK_COMM_COMM_STATE_H
 #define RANK_COMM_COMM_STATE_H
@@ -24,7 +24,7 @@ struct work;
 
 /* ---- calls with a key (keyed.h); guarded by the rank's lock ---- */
 
-/* On the first rank: who has made the call with this key. */
+/* On the first rank: the ranks that have made the call with this key. */
 struct roll_call {
 	struct roll_call *next;
 	uint64_t key;
@@ -45,7 +45,7 @@ struct keyed {
 
 /* ---- point-to-point messages (p2p.h); guarded by the rank's lock ---- */
 
-#define P2P_MOST 65536u /* that nobody has received yet, in one group */
+#define P2P_MOST 65536u /* without a receive yet, in one group */
 
 struct p2p_msg {
 	struct p2p_msg *next, *before;
@@ -70,8 +70,8 @@ struct p2p {
 	struct tag_queue receives;         /* that wait, by tag and sender (UINT32_MAX: any)          */
 	uint64_t ages;                /* of receives                                             */
 	struct tag_queue sends;            /* that have not ended, by number                          */
-	uint64_t numbers;             /* of letters sent from here                               */
-	struct p2p_queue ready;    /* receives with a letter, whose next piece is to be asked for */
+	uint64_t numbers;             /* of messages sent from here */
+	struct p2p_queue ready;    /* receives with a message, whose next piece is to be asked for */
 	struct p2p_queue asked;    /* sends whose next piece was asked for, in order          */
 	uint32_t receiving;           /* pieces that were asked for and have not come            */
 };
@@ -106,7 +106,7 @@ enum work_kind {
 	WORK_TUNE,    /* a sum of what was measured: the library's own (retune.h) */
 };
 
-/* What differs between kinds of work. NULL: the function is not needed. */
+/* The functions that differ between kinds of work. NULL: the function is not needed. */
 struct work_ops {
 	/* In place of queueing it as the next call of its communicator. Without a lock. */
 	enum esp_status (*start)(struct work *work, struct failure *failure);
@@ -123,7 +123,7 @@ struct work_msg {
 	uint32_t peer;              /* its place in the communicator; UINT32_MAX: any   */
 	uint64_t tag, room_bytes;
 	uint8_t *letter;            /* the message's memory                             */
-	uint64_t moved_bytes, piece_bytes; /* those that are over, those under way      */
+	uint64_t moved_bytes, piece_bytes; /* bytes moved, and bytes under way */
 	struct tag_queue_node place; /* among the sends or receives of its communicator */
 	struct letter_line line;    /* a piece of it is to be asked for, or was         */
 	uint64_t age;               /* of a receive                                     */
@@ -197,7 +197,7 @@ struct work {
 /* The streams of a group, by channel behind its first one: calls of one kind are in order with each other only. */
 enum comm_stream {
 	STREAM_CALLS,   /* collectives in the order of calls            */
-	STREAM_KEYED,   /* those with a key, in the order that the first rank gives (keyed.h) */
+	STREAM_KEYED,   /* calls with a key, in the order that the first rank gives (keyed.h) */
 	STREAM_LETTERS, /* messages between two ranks (p2p.h)       */
 	STREAM_TUNE,    /* sums of what was measured (retune.h)         */
 	STREAMS,
@@ -230,9 +230,9 @@ struct comm_tuner {
 	void (*landed)(struct work *work);
 };
 
-/* A call on the small that somebody sleeps over: for people. */
+/* A call on the small path that a caller sleeps over: for people. */
 struct shm_small_vigil {
-	uint64_t began_ns; /* since when somebody sleeps; 0: nobody does */
+	uint64_t began_ns; /* since when a caller sleeps; 0: none does */
 	struct record record;
 };
 
@@ -300,13 +300,14 @@ struct comm {
 
 	pthread_mutex_t lock;    /* order of calls, plans, queues                     */
 	_Atomic uint64_t calls;  /* that were started; written under the lock         */
-	bool is_circle;          /* of rank_make_circle(): its calls are the library's own, and their plans not worth a line */
+	bool is_circle; /* of rank_make_circle(): its calls are the library's own, and their plans not worth a line */
 	bool is_aside;           /* calls have number 0: see comm_begin_aside(). Under the lock */
 	struct plan_cache plans;
 	const struct comm_tuner *tuner;
 	const struct work_ops *keyed_ops; /* of calls with a key                      */
 	struct retune *retune;   /* NULL: no call has had masters that could be moved */
-	struct work *left[COMM_LEFT]; /* work that calls have left for others like them (work_leave()); NULL: none. Under the lock */
+	/* work that calls have left for others like them (work_leave()); NULL: none. Under the lock */
+	struct work *left[COMM_LEFT];
 	uint32_t left_next;
 	struct work_queue lane_queue;
 	atomic_uint queued;      /* in both queues: for threads without the lock      */

@@ -90,7 +90,7 @@ static struct roll_call *add_roll(struct comm *group, uint32_t from, const struc
 	return roll;
 }
 
-/* Who says twice that it has made the call counts once. */
+/* A rank that says twice that it has made the call counts once. */
 static void tick_off(struct roll_call *roll, const struct comm *group, uint32_t rank)
 {
 	for (uint32_t i = 0; i < group->size; i++) {

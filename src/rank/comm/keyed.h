@@ -1,10 +1,10 @@
 /*
  * keyed.h - calls that ranks make in different orders, told apart by a key.
  *
- * Whoever makes such a call tells the group's first rank. When all have made the call with
- * that key, the first rank tells all to start it; they start keyed calls in the order in
- * which they are told, on a stream of their own, so that all have one order. As a call starts
- * only when everybody has made it, no order of calls can make ranks wait for each other for ever.
+ * A rank that makes such a call tells the group's first rank. When all have made the call with that key, the first rank
+ * tells all to start it; they start keyed calls in the order in which they are told, on a stream of their own, so that
+ * all have one order. As a call starts only when all have made it, no order of calls can make ranks wait for each other
+ * for ever.
  *
  * Everything here is done with context->lock held.
  */
@@ -19,8 +19,8 @@ extern const struct work_ops keyed_ops;
 void keyed_ready(struct comm *group, uint32_t from, const struct call_note *note);
 void keyed_go(struct comm *group, uint64_t key);
 /*
- * A member waits in the call with this key. On the first rank: tells all who has not made it. Without the lock; the group is
- * visited.
+ * A member waits in the call with this key. On the first rank: tells all ranks that have not made it. Without the lock;
+ * the group is visited.
  */
 void keyed_asked(struct comm *group, uint64_t key);
 

@@ -12,7 +12,10 @@
 #include "rank/comm/span.h"
 #include "rank/comm/work.h"
 
-/* Chunks of a letter that are asked for at a time, and how many pieces at most: all receives take half of what may be in flight. */
+/*
+ * Chunks of a message that are asked for at a time, and how many pieces at most: all receives take half of what may be
+ * in flight.
+ */
 static uint32_t piece_chunks(const struct comm *group)
 {
 	return group->context->conf.active_chunks >= 16 ? 4 : 1;
@@ -125,7 +128,7 @@ static struct work *find_send(struct p2p *letters, uint64_t number)
 	return work_at(tag_queue_find(&letters->sends, key_of(number, 0)));
 }
 
-/* The receive that has waited longest of those that this letter is for: from its sender, or from any rank. */
+/* The receive that has waited longest of those that match this message: from its sender, or from any rank. */
 static struct work *find_receive(struct p2p *letters, const struct call_note *note)
 {
 	struct work *named = work_at(tag_queue_find(&letters->receives, key_of(note->key, note->root)));
@@ -134,18 +137,20 @@ static struct work *find_receive(struct p2p *letters, const struct call_note *no
 	return !named || (any && any->msg.age < named->msg.age) ? any : named;
 }
 
-/* The first letter that came for this receive. */
+/* The first message that came for this receive. */
 static struct p2p_msg *find_letter(struct p2p *letters, const struct work *receive)
 {
 	bool is_any = receive->msg.peer == UINT32_MAX;
-	struct tag_queue_node *node = tag_queue_find(is_any ? &letters->by_tag : &letters->by_sender, key_of(receive->msg.tag, receive->msg.peer));
+	struct tag_queue_node *node =
+		tag_queue_find(is_any ? &letters->by_tag : &letters->by_sender, key_of(receive->msg.tag, receive->msg.peer));
 
 	if (!node)
 		return NULL;
-	return (struct p2p_msg *)(void *)((uint8_t *)node - (is_any ? offsetof(struct p2p_msg, by_tag) : offsetof(struct p2p_msg, by_sender)));
+	return (struct p2p_msg *)(void *)((uint8_t *)node - (is_any ? offsetof(struct p2p_msg, by_tag)
+	                                                            : offsetof(struct p2p_msg, by_sender)));
 }
 
-/* False: there are too many letters that nobody wants. */
+/* False: there are too many messages without a receive. */
 static bool add_letter(struct p2p *letters, const struct call_note *note)
 {
 	struct p2p_msg *letter = letters->by_tag.count < P2P_MOST ? malloc(sizeof(*letter)) : NULL;
@@ -176,10 +181,11 @@ static void drop_letter(struct p2p *letters, struct p2p_msg *letter)
 
 /* ---- carrying ---- */
 
-/* Of every letter, the same on both ends. */
+/* Bytes of the next piece, the same on both ends. */
 static uint64_t next_piece(const struct work *work)
 {
-	uint64_t left = work->note.count - work->msg.moved_bytes, most = piece_chunks(work->group) * work->group->net.layout.chunk_bytes;
+	uint64_t left = work->note.count - work->msg.moved_bytes,
+	         most = piece_chunks(work->group) * work->group->net.layout.chunk_bytes;
 
 	return left < most ? left : most;
 }
@@ -195,7 +201,8 @@ static enum esp_status plan_piece(struct work *work, uint32_t receiver)
 	if (!counts)
 		return ESP_ENOMEM;
 	work->msg.piece_bytes = counts[receiver] = next_piece(work);
-	work->digest = comm_digest(work->group, &work->note) + (uint32_t)(work->msg.moved_bytes / work->group->net.layout.chunk_bytes);
+	work->digest =
+		comm_digest(work->group, &work->note) + (uint32_t)(work->msg.moved_bytes / work->group->net.layout.chunk_bytes);
 	work->call = (struct call){
 		.collective = PLAN_SCATTER,
 		.type = ESP_BYTES,
@@ -210,12 +217,12 @@ static enum esp_status plan_piece(struct work *work, uint32_t receiver)
 		status = spans_make(&work->call, group->net.layout.chunk_bytes, false, &work->spans, &work->span_count);
 	if (status == ESP_OK)
 		status = work_plan_parts(work, NULL, STREAM_LETTERS, &failure);
-	/* What p2p.h counts with. */
+	/* p2p.h counts with it. */
 	assert(status != ESP_OK || work->spans[0].planned->chunk_bytes == group->net.layout.chunk_bytes);
 	return status;
 }
 
-/* What is to be done once the lock is given back. */
+/* Steps that are left for when the lock is given back. */
 struct outcome {
 	struct work *ended, *ended_too;
 	enum esp_status status;
@@ -296,7 +303,7 @@ static void hand_over(struct work *send, struct work *receive, struct outcome *o
 	out->status = ESP_OK;
 }
 
-/* A receive and a letter that belong together; the receive is in no list. */
+/* A receive and a message that match; the receive is in no list. */
 static void match(struct comm *group, struct work *receive, const struct call_note *note, struct outcome *out)
 {
 	bool is_own = note->root == group->rank;
@@ -342,7 +349,7 @@ static void finish(const struct outcome *outcome)
 
 /* ---- news ---- */
 
-/* With the lock held: false: there are too many letters that nobody wants. */
+/* With the lock held. False: there are too many messages without a receive. */
 static bool announce(struct comm *group, const struct call_note *note, struct outcome *out)
 {
 	struct p2p *letters = &group->p2p;
@@ -368,7 +375,8 @@ void p2p_announced(struct comm *group, const struct call_note *note)
 	pthread_mutex_unlock(&context->lock);
 	finish(&outcome);
 	if (!is_kept)
-		comm_fail(group, ESP_ELIMIT, (int32_t)context->rank, "too many messages wait for somebody to receive them", true);
+		comm_fail(group, ESP_ELIMIT, (int32_t)context->rank, "too many messages wait for a receive",
+		          true);
 }
 
 void p2p_fetch(struct comm *group, const struct control_msg *msg)
@@ -442,7 +450,8 @@ static void start_send(struct work *work, struct outcome *out)
 		say(group, work->msg.peer, CONTROL_LETTER, &work->note, ESP_OK);
 	} else if (!announce(group, &work->note, out)) {
 		p2p_forget(letters, work);
-		set_failure(work, ESP_ELIMIT, (int32_t)group->context->rank, "too many messages wait for this rank to receive them");
+		set_failure(work, ESP_ELIMIT, (int32_t)group->context->rank,
+		            "too many messages wait for this rank to receive them");
 		out->ended = about_to_end(work);
 		out->status = ESP_ELIMIT;
 	}
@@ -454,7 +463,8 @@ static void start_receive(struct work *work, struct outcome *out)
 	struct p2p *letters = &group->p2p;
 	struct p2p_msg *letter = find_letter(letters, work);
 
-	work->note = (struct call_note){.collective = PLAN_SCATTER, .type = ESP_BYTES, .flags = CALL_LETTER, .key = work->msg.tag};
+	work->note =
+		(struct call_note){.collective = PLAN_SCATTER, .type = ESP_BYTES, .flags = CALL_LETTER, .key = work->msg.tag};
 	if (!letter) {
 		work->msg.age = ++letters->ages;
 		tag_queue_put(&letters->receives, &work->msg.place, key_of(work->msg.tag, work->msg.peer));
@@ -492,7 +502,7 @@ enum esp_status p2p_start(struct work *work, struct failure *failure)
 
 /* ---- giving up ---- */
 
-/* Takes the news of our own letter back: false: it has been taken. */
+/* Takes back the announcement of a message to ourselves: false: a receive has taken it. */
 static bool take_back(struct p2p *letters, const struct call_note *note)
 {
 	struct tag_queue_key key = key_of(note->key, note->root);
@@ -502,7 +512,8 @@ static bool take_back(struct p2p *letters, const struct call_note *note)
 	for (; node; node = node->next) {
 		struct p2p_msg *letter = (struct p2p_msg *)(void *)((uint8_t *)node - offsetof(struct p2p_msg, by_sender));
 
-		if (letter->note.key == note->key && letter->note.root == note->root && letter->note.sequence == note->sequence) {
+		if (letter->note.key == note->key && letter->note.root == note->root &&
+		    letter->note.sequence == note->sequence) {
 			drop_letter(letters, letter);
 			return true;
 		}
@@ -516,7 +527,8 @@ bool p2p_give_up(struct work *work, char why[CONTROL_TEXT])
 	struct p2p *letters = &group->p2p;
 	int32_t peer = work->msg.peer < group->size ? (int32_t)group->ranks[work->msg.peer] : -1;
 	char text[WORK_TEXT], limit[DEADLINE_TEXT], own[DEADLINE_TEXT + 128];
-	const char *what = work->kind == WORK_SEND && work->msg.moved_bytes == 0 ? "it was not received" : "it was not complete";
+	const char *what =
+		work->kind == WORK_SEND && work->msg.moved_bytes == 0 ? "it was not received" : "it was not complete";
 	const char *hint = "";
 	bool is_ours = false;
 
@@ -529,7 +541,8 @@ bool p2p_give_up(struct work *work, char why[CONTROL_TEXT])
 		hint = ": start the receive before";
 		is_ours = true;
 	} else {
-		clip(why, CONTROL_TEXT, "the deadline of rank %u (%s) passed in its %s", group->context->rank, limit, p2p_describe(work, text));
+		clip(why, CONTROL_TEXT, "the deadline of rank %u (%s) passed in its %s", group->context->rank, limit,
+		     p2p_describe(work, text));
 	}
 	snprintf(own, sizeof(own), "%s within the deadline (%s)%s", what, limit, hint);
 	set_failure(work, ESP_ETIMEOUT, peer, own);

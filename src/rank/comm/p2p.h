@@ -1,14 +1,14 @@
 /*
  * p2p.h - messages between two ranks, matched by sender and tag.
  *
- * A send tells its receiver that there is a letter; when a receive takes it the receiver asks for it, piece by
- * piece, and for each piece both run the same plan of two ranks, with the same executor and transports as any
- * collective: chunks, credits, checksums, memory that is read where it lies. Nothing is buffered but the news of
- * letters. Between two ranks pieces move in the order in which they are asked for, so both start their calls alike.
+ * A send announces its message to the receiver; when a receive takes it the receiver asks for it, piece by piece, and
+ * for each piece both run the same plan of two ranks, with the same executor and transports as any collective: chunks,
+ * credits, checksums, memory that is read where it lies. Only the announcements are buffered. Between two ranks pieces
+ * move in the order in which they are asked for, so both start their calls alike.
  *
- * Why no set of letters can wait in a circle: a receiver starts its side of a piece and then asks for it, so the
- * receiving side is always the older one. Receives take up less than half of the chunks that may be in flight, so a send
- * waits only for chunks of sends that were started before it on its rank, whose receiving sides are older still.
+ * No set of messages can deadlock: a receiver starts its side of a piece and then asks for it, so the receiving side is
+ * always the older one. Receives take up less than half of the chunks that may be in flight, so a send waits only for
+ * chunks of sends that were started before it on its rank, whose receiving sides are older still.
  *
  * Lists are guarded by context->lock.
  */
@@ -30,8 +30,9 @@ void p2p_fetch(struct comm *group, const struct control_msg *msg);
 void p2p_piece_done(struct work *work);
 
 /*
- * Its deadline has passed. A receive that no letter has come for, or a letter to ourselves that nobody has taken, is known to
- * nobody else: true: it is in no list any more, and is to be ended. False: the group has to fail, with the words in why.
+ * Its deadline has passed. True: it is a receive that matches no message, or a message to ourselves without a receive:
+ * no other rank knows of it, it is in no list any more, and is to be ended. False: the group has to fail, with the text
+ * in why.
  */
 bool p2p_give_up(struct work *work, char why[CONTROL_TEXT]);
 /* "send of 8 bytes to rank 1 on node7 with tag 5". Returns text. */

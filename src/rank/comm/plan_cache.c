@@ -12,9 +12,9 @@
 #define LINE 64u /* chunks begin at multiples of a cache line */
 
 /*
- * Up to which size few hops count most, then few messages, then few rounds; beyond, few bytes. Measured between sockets of one
- * machine, where every message costs its core, with `espalier bench --transport tcp --plan` (docs/results/core.md); between
- * machines bytes count earlier.
+ * Up to which size few hops count most, then few messages, then few rounds; beyond, few bytes. Measured between sockets
+ * of one machine, where every message costs its core, with `espalier bench --transport tcp --plan`
+ * (docs/results/core.md); between machines bytes count earlier.
  */
 #define FEW_HOPS 4096u
 #define FEW_HOPS_MEMBERS 16u
@@ -23,9 +23,10 @@
 #define FEW_MESSAGES_WITHIN (4u << 20)
 
 /*
- * Of each rank around a ring between machines (plan/planner/ring.c has laps of as many), and the size below which they are not cut. Two are
- * enough if four would be small: every message has a header and ends with a short packet, which shows where links are the limit (16
- * ranks with 1 MiB on emulated racks: 81.6 to 82.0 ms in two chunks of 32 KiB, 82.3 to 82.4 in four of 16).
+ * Of each rank around a ring between machines (plan/planner/ring.c has laps of as many), and the size below which they
+ * are not cut. Two are enough if four would be small: every message has a header and ends with a short packet, which
+ * shows where links are the limit (16 ranks with 1 MiB on emulated racks: 81.6 to 82.0 ms in two chunks of 32 KiB, 82.3
+ * to 82.4 in four of 16).
  */
 #define RING_CHUNKS 4u
 #define RING_CHUNK_FAIR (32u << 10)
@@ -38,7 +39,7 @@
 #define WINDOW_LEAST 4u
 #define WINDOW_LEAST_LENT 8u
 
-/* What it pays to wake another thread for. */
+/* Bytes that pay for waking another thread. */
 #define LANE_BYTES (256u << 10)
 
 /* ---- the choice ---- */
@@ -51,8 +52,8 @@ static bool has_owners(enum plan_collective collective)
 }
 
 /*
- * A ring of large chunks moves most bytes in a second: a rank has two neighbours, so the kernel's buffers and the ranks' turns on
- * the cores are few. It pays when every rank has a chunk to begin with.
+ * A ring of large chunks moves most bytes in a second: a rank has two neighbours, so the kernel's buffers and the
+ * ranks' turns on the cores are few. It pays when every rank has a chunk to begin with.
  */
 static bool fills_ring(const struct layout *layout, uint64_t bytes)
 {
@@ -60,9 +61,9 @@ static bool fills_ring(const struct layout *layout, uint64_t bytes)
 }
 
 /*
- * On one machine a message costs its core and a hop next to nothing. If ranks share cores all of it adds up: few messages, and not all at one
- * rank. If they do not, everybody can send at a time: eight ranks on 16 cores take 29 us for 4 bytes by butterfly, 33 by twin, 50
- * by central, and 102 us for 64 KiB by butterfly, 135 by tree.
+ * On one machine a message costs its core and a hop next to nothing. If ranks share cores all of it adds up: few
+ * messages, and not all at one rank. If they do not, all can send at a time: eight ranks on 16 cores take 29 us for 4
+ * bytes by butterfly, 33 by twin, 50 by central, and 102 us for 64 KiB by butterfly, 135 by tree.
  */
 static const struct planner *choose_sum_between_sockets(const struct layout *layout, uint64_t bytes)
 {
@@ -77,7 +78,8 @@ static const struct planner *choose_sum_between_sockets(const struct layout *lay
 	return bytes <= FEW_ROUNDS ? &planner_halving_doubling : fills_ring(layout, bytes) ? &planner_ring : &planner_flat;
 }
 
-static const struct planner *choose_between_sockets(const struct layout *layout, const struct call *call, uint64_t bytes)
+static const struct planner *choose_between_sockets(const struct layout *layout, const struct call *call,
+                                                    uint64_t bytes)
 {
 	bool is_small = bytes <= (layout->one_machine ? FEW_MESSAGES_WITHIN : FEW_MESSAGES);
 
@@ -108,8 +110,8 @@ static const struct planner *choose(const struct layout *layout, const struct ca
 /* Does the planner give every member a share of the chunks to sum, or to hand out? */
 static bool spreads_owners(const struct planner *planner)
 {
-	return planner == &planner_ring || planner == &planner_halving_doubling || planner == &planner_flat || planner == &planner_two_level ||
-	       planner == &planner_three_level;
+	return planner == &planner_ring || planner == &planner_halving_doubling || planner == &planner_flat ||
+	       planner == &planner_two_level || planner == &planner_three_level;
 }
 
 /* Does a rank have few neighbours in its plans, however many members there are? */
@@ -131,9 +133,10 @@ uint64_t plan_cache_fair_chunk(const struct layout *layout, uint64_t neighbours)
 }
 
 /*
- * Through memory eight ranks with 100 MiB take 0.8 times as long in chunks of 256 KiB as of 64 (two cores, either kind of
- * memory). Not where it ends with the sums, as in a reduce-scatter: there malloc'd memory takes 1.4 times as long. Nor with
- * more ranks, as the caches of a core must hold a chunk of each: sixteen with a core each take 1.3 times as long.
+ * Through memory eight ranks with 100 MiB take 0.8 times as long in chunks of 256 KiB as of 64 (two cores, either kind
+ * of memory). Not where it ends with the sums, as in a reduce-scatter: there malloc'd memory takes 1.4 times as long.
+ * Nor with more ranks, as the caches of a core must hold a chunk of each: sixteen with a core each take 1.3 times as
+ * long.
  */
 static bool sums_in_memory(const struct layout *layout, const struct call *call)
 {
@@ -141,8 +144,9 @@ static bool sums_in_memory(const struct layout *layout, const struct call *call)
 }
 
 /*
- * Between sockets a chunk of 256 KiB costs fewer turns on the cores and calls of the kernel than four of 64 KiB (1.5 times as
- * fast around a ring of eight ranks); between machines there should be enough of them to fill all links at a time.
+ * Between sockets a chunk of 256 KiB costs fewer turns on the cores and calls of the kernel than four of 64 KiB (1.5
+ * times as fast around a ring of eight ranks); between machines there should be enough of them to fill all links at a
+ * time.
  */
 static uint64_t choose_chunk_most(const struct layout *layout, const struct call *call, const struct planner *planner,
                                   uint64_t bytes)
@@ -170,16 +174,18 @@ static uint64_t part_around_ring(uint64_t share)
 }
 
 /*
- * Between machines a chunk's way to the next rank takes time in which the link must have others to carry: everybody has several,
- * unless they would be tiny. Within one, ranks take turns on the cores, and large chunks mean fewer turns. So too between the
- * levels of a hierarchy, where uplinks idle while hosts add up and the other way round: in the simulator 16 ranks in four racks
- * take 10 to 15 % less for 1 MiB in four chunks each than in one. That it is a hierarchy of the network only a topology says. Halves of
- * those chunks fill the switches' queues less, as there all hosts of a rack send to one at a time: on emulated racks 16 ranks with 4 MiB
- * lose two thirds as many packets, and take 5 to 10 % less.
+ * Between machines a chunk's way to the next rank takes time in which the link must have others to carry: each rank has
+ * several, unless they would be tiny. Within one, ranks take turns on the cores, and large chunks mean fewer turns. So
+ * too between the levels of a hierarchy, where uplinks idle while hosts add up and the other way round: in the
+ * simulator 16 ranks in four racks take 10 to 15 % less for 1 MiB in four chunks each than in one. Only a topology says
+ * that it is a hierarchy of the network. Halves of those chunks fill the switches' queues less, as there all hosts of a
+ * rack send to one at a time: on emulated racks 16 ranks with 4 MiB lose two thirds as many packets, and take 5 to 10 %
+ * less.
  */
 static uint64_t choose_part_of_share(const struct layout *layout, const struct planner *planner, uint64_t share)
 {
-	bool is_ring = planner == &planner_ring, has_levels = planner == &planner_two_level || planner == &planner_three_level;
+	bool is_ring = planner == &planner_ring,
+	     has_levels = planner == &planner_two_level || planner == &planner_three_level;
 	uint64_t part = is_ring ? part_around_ring(share) : share / LEVEL_CHUNKS;
 
 	if (layout->one_machine || !(is_ring || (has_levels && layout->topology)) || share <= RING_CHUNK_LEAST)
@@ -187,11 +193,12 @@ static uint64_t choose_part_of_share(const struct layout *layout, const struct p
 	return part < RING_CHUNK_LEAST ? RING_CHUNK_LEAST : part;
 }
 
-/* Small enough that everybody has a share, and that what was summed is still in a cache when it is read. */
+/* Small enough that each rank has a share, and that a sum is still in a cache when it is read. */
 static uint64_t choose_chunk(const struct layout *layout, const struct call *call, const struct planner *planner,
                              uint64_t bytes)
 {
-	bool is_vector = call->collective == PLAN_ALLREDUCE || call->collective == PLAN_REDUCE || call->collective == PLAN_BROADCAST;
+	bool is_vector =
+		call->collective == PLAN_ALLREDUCE || call->collective == PLAN_REDUCE || call->collective == PLAN_BROADCAST;
 	uint64_t share = bytes, most = choose_chunk_most(layout, call, planner, bytes);
 
 	uint64_t owners = sums_in_memory(layout, call) ? (uint64_t)layout->members * layout->lanes : layout->members;
@@ -206,8 +213,8 @@ static uint64_t choose_chunk(const struct layout *layout, const struct call *cal
 
 /*
  * Through memory nothing has to be hidden but the ranks' turns on the cores, and what is under way should stay in the
- * caches until it is read: eight ranks with windows of 4 MiB take 1.6 times as long as with 1 MiB (malloc'd memory, 100 MiB).
- * Memory that is lent needs no room for copies there: with 2 MiB 0.85 times as long as with 1.
+ * caches until it is read: eight ranks with windows of 4 MiB take 1.6 times as long as with 1 MiB (malloc'd memory, 100
+ * MiB). Memory that is lent needs no room for copies there: with 2 MiB 0.85 times as long as with 1.
  */
 static uint32_t choose_window(uint64_t chunk_bytes, uint32_t least)
 {
@@ -240,8 +247,8 @@ static bool has_choice(const struct plan_cache *plans, const struct layout *layo
 }
 
 /* The fastest of the wished ways, if it is faster than *least, or *out is NULL. */
-static void look_for_way(const struct tune_menu *menu, struct tune_wish wish, const struct request *request, const struct tune_way **out,
-                         double *least)
+static void look_for_way(const struct tune_menu *menu, struct tune_wish wish, const struct request *request,
+                         const struct tune_way **out, double *least)
 {
 	enum plan_collective collective = request->call->collective;
 	bool has_blocks = collective == PLAN_ALLGATHER || collective == PLAN_REDUCE_SCATTER;
@@ -279,14 +286,16 @@ static enum esp_status choose_way(struct plan_cache *plans, const struct request
 		look_for_way(menu, (struct tune_wish){&planner_three_level, NULL}, request, out, &least);
 		return ESP_OK;
 	}
-	if (spares && layout->masters) /* masters can be where it is fast: those that there are, not other groups that have none */
+	/* masters can be on fast hosts: the groups that have masters, not other groups without */
+	if (spares && layout->masters)
 		look_for_way(menu, (struct tune_wish){&planner_two_level, layout->masters->group_of}, request, out, &least);
 	if (!*out)
 		look_for_way(menu, (struct tune_wish){spares ? &planner_two_level : only, NULL}, request, out, &least);
 	return ESP_OK;
 }
 
-const uint32_t *plan_cache_groups(struct plan_cache *plans, const struct layout *layout, const struct call *call, uint64_t bytes)
+const uint32_t *plan_cache_groups(struct plan_cache *plans, const struct layout *layout, const struct call *call,
+                                  uint64_t bytes)
 {
 	struct layout with_masters = *layout;
 	struct call free_call = *call;
@@ -330,7 +339,7 @@ void plan_cache_fini(struct plan_cache *plans)
 	}
 }
 
-/* What a plan of this planner depends on beside the call. */
+/* The version of the layout that a plan of this planner depends on. */
 static uint64_t version_for(const struct layout *layout, const struct planner *planner)
 {
 	return planner_needs_groups(planner) ? layout->masters_version : layout->choice_version;
@@ -338,9 +347,10 @@ static uint64_t version_for(const struct layout *layout, const struct planner *p
 
 static bool is_for(const struct planned *kept, const struct planned *wanted)
 {
-	return kept->collective == wanted->collective && kept->planner == wanted->planner && kept->way == wanted->way && kept->root == wanted->root &&
-	       kept->align == wanted->align && kept->bytes == wanted->bytes && kept->chunk_bytes == wanted->chunk_bytes &&
-	       kept->in_place == wanted->in_place && kept->masters_version == wanted->masters_version;
+	return kept->collective == wanted->collective && kept->planner == wanted->planner && kept->way == wanted->way &&
+	       kept->root == wanted->root && kept->align == wanted->align && kept->bytes == wanted->bytes &&
+	       kept->chunk_bytes == wanted->chunk_bytes && kept->in_place == wanted->in_place &&
+	       kept->masters_version == wanted->masters_version;
 }
 
 bool plan_cache_is_stale(const struct layout *layout, const struct planned *planned)
@@ -367,7 +377,8 @@ static void keep_rows(struct planned *planned)
 	struct plan *plan = planned->plan;
 	struct error err;
 
-	if (plan->chunks.chunk_count != 1 || plan->nodes > ROWS_NODES_MOST || plan_rows_open(plan, &planned->rows, &err) != ESP_OK)
+	if (plan->chunks.chunk_count != 1 || plan->nodes > ROWS_NODES_MOST ||
+	    plan_rows_open(plan, &planned->rows, &err) != ESP_OK)
 		return;
 	if (!plan_rows_share(plan, planned->rows)) { /* as that of blocks of different sizes */
 		plan_rows_close(planned->rows);
@@ -387,8 +398,9 @@ static uint64_t *counts_in_bytes(const struct call *call, uint32_t members)
 }
 
 /*
- * Ranks that share a core have what they send each other in its cache, and a ring's hops are large. Trees take twice as long if they are ordered so: their hops are
- * few and wait for each other, and on two cores sender and receiver can be at it at the same time.
+ * Ranks that share a core have what they send each other in its cache, and a ring's hops are large. Trees take twice as
+ * long if they are ordered so: their hops are few and wait for each other, and on two cores sender and receiver can be
+ * at it at the same time.
  */
 static const uint32_t *choose_order(const struct planned *planned, const struct layout *layout)
 {
@@ -406,18 +418,21 @@ static enum esp_status make(struct planned *planned, const struct layout *layout
 	if (call->counts && !counts)
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a plan");
 	struct plan_spec spec = {
-		.chunks = {
-			.collective = planned->collective,
-			.workers = layout->members,
-			.root = planned->root,
-			.bytes = planned->bytes,
-			.counts = counts,
-			.chunk_bytes = planned->chunk_bytes,
-			.align = planned->align,
-		},
+		.chunks =
+			{
+				.collective = planned->collective,
+				.workers = layout->members,
+				.root = planned->root,
+				.bytes = planned->bytes,
+				.counts = counts,
+				.chunk_bytes = planned->chunk_bytes,
+				.align = planned->align,
+			},
 		.in_place = planned->in_place,
 		.lap_chunks = layout->one_machine ? 1 : RING_CHUNKS,
-		.group_of = planned->way ? planned->way->group_of : planner_needs_groups(planned->planner) ? layout->host_of : NULL,
+		.group_of = planned->way                             ? planned->way->group_of
+	                : planner_needs_groups(planned->planner) ? layout->host_of
+	                                                         : NULL,
 		.order = choose_order(planned, layout),
 		.zone_of = planned->way ? planned->way->zone_of : NULL,
 	};
@@ -461,8 +476,8 @@ static int describe_way(const struct tune_way *way, char *text, size_t size)
 	return snprintf(text, size, "%s", name);
 }
 
-const char *plan_cache_compare(struct plan_cache *plans, const struct layout *layout, const struct call *call, uint64_t bytes,
-                          char text[PLAN_CACHE_COMPARED_TEXT])
+const char *plan_cache_compare(struct plan_cache *plans, const struct layout *layout, const struct call *call,
+                               uint64_t bytes, char text[PLAN_CACHE_COMPARED_TEXT])
 {
 	const struct request request = {layout, call, bytes};
 	const struct planner *const inside[] = {&planner_two_level, &planner_three_level};
@@ -471,14 +486,16 @@ const char *plan_cache_compare(struct plan_cache *plans, const struct layout *la
 	size_t used = 0;
 
 	text[0] = '\0';
-	if (!has_choice(plans, layout, call) || !plans->menus[call->collective] || call->planner || layout->by_masters || call->collective != PLAN_ALLREDUCE)
+	if (!has_choice(plans, layout, call) || !plans->menus[call->collective] || call->planner || layout->by_masters ||
+	    call->collective != PLAN_ALLREDUCE)
 		return text;
 	const struct tune_menu *menu = plans->menus[call->collective];
 	void *context = (void *)(uintptr_t)&request;
 	if (layout->hosts == layout->members)
 		count = tune_compare(menu, (struct tune_wish){0}, bytes, chunk_by_way, context, offers, 0, COMPARED);
 	for (uint32_t i = 0; i < 2 && layout->hosts < layout->members; i++)
-		count = tune_compare(menu, (struct tune_wish){inside[i], NULL}, bytes, chunk_by_way, context, offers, count, COMPARED);
+		count = tune_compare(menu, (struct tune_wish){inside[i], NULL}, bytes, chunk_by_way, context, offers, count,
+		                     COMPARED);
 	for (uint32_t i = 0; i < count; i++) {
 		used += (size_t)snprintf(text + used, PLAN_CACHE_COMPARED_TEXT - used, "%s", i ? "; " : "");
 		used += (size_t)describe_way(offers[i].way, text + used, PLAN_CACHE_COMPARED_TEXT - used);
@@ -505,8 +522,8 @@ static void keep(struct plan_cache *plans, struct planned *planned)
 	atomic_fetch_add(&planned->references, 1);
 }
 
-enum esp_status plan_cache_get(struct plan_cache *plans, const struct layout *layout, const struct call *call, uint64_t bytes,
-                          bool in_place, struct planned **out, struct failure *failure)
+enum esp_status plan_cache_get(struct plan_cache *plans, const struct layout *layout, const struct call *call,
+                               uint64_t bytes, bool in_place, struct planned **out, struct failure *failure)
 {
 	const struct tune_way *way;
 	enum esp_status status = choose_way(plans, &(struct request){layout, call, bytes}, &way, failure);

@@ -1,9 +1,9 @@
 /*
  * plan_cache.h - which plan a call runs by, made once and kept.
  *
- * The choice follows from what all ranks of a group know alike: the collective, its size, who
- * shares a host with whom and, where there is a topology, what each plan would cost on it. A group keeps its latest plans, so a call that is made again finds its
- * plan ready. Used under the group's lock, but for plan_cache_put().
+ * The choice follows from facts that all ranks of a group know alike: the collective, its size, which ranks share a
+ * host and, where there is a topology, what each plan would cost on it. A group keeps its latest plans, so a call that
+ * is made again finds its plan ready. Used under the group's lock, but for plan_cache_put().
  */
 #ifndef RANK_COMM_PLAN_CACHE_H
 #define RANK_COMM_PLAN_CACHE_H
@@ -21,7 +21,8 @@ struct layout {
 	const uint32_t *host_of; /* by member, from 0 without gaps             */
 	bool one_machine;        /* they are on one host, told apart or not    */
 	bool has_cores;          /* and every rank of the job there has a core */
-	const uint32_t *core_order; /* else, between sockets: members by the core whose turn is theirs (core_affinity.h); NULL: no matter */
+	/* else, between sockets: members by the core whose turn is theirs (core_affinity.h); NULL: no matter */
+	const uint32_t *core_order;
 	const struct topology *topology; /* of the network; NULL: not known    */
 	const uint32_t *place;   /* by member: the vertex of its host          */
 	uint64_t chunk_bytes;    /* the usual size of chunks                   */
@@ -48,8 +49,8 @@ struct planned {
 	uint32_t lanes;          /* that have a chunk: the first so many       */
 	uint32_t window;         /* chunks in flight on each; 0: the setting   */
 	uint32_t window_lent;    /* the same of memory from esp_alloc()        */
-	atomic_uint references;  /* whoever uses it, and the group that keeps it */
-	/* What it was made for. */
+	atomic_uint references;  /* its users, and the group that keeps it */
+	/* The key that it was made for. */
 	enum plan_collective collective;
 	const struct planner *planner;
 	const struct tune_way *way; /* as it was chosen by the topology; NULL: otherwise */
@@ -70,12 +71,17 @@ struct plan_cache {
 };
 
 /* bytes: of one block; the call's own block size unless it was cut into spans. */
-ESP_CHECKED enum esp_status plan_cache_get(struct plan_cache *plans, const struct layout *layout, const struct call *call,
-                                      uint64_t bytes, bool in_place, struct planned **out, struct failure *failure);
+ESP_CHECKED enum esp_status plan_cache_get(struct plan_cache *plans, const struct layout *layout,
+                                           const struct call *call, uint64_t bytes, bool in_place, struct planned **out,
+                                           struct failure *failure);
 /* Has it other masters than such a plan would have now? */
 bool plan_cache_is_stale(const struct layout *layout, const struct planned *planned);
-/* The groups that a plan with masters would have, where the topology says so; NULL: there is none. Valid as long as the plans. */
-const uint32_t *plan_cache_groups(struct plan_cache *plans, const struct layout *layout, const struct call *call, uint64_t bytes);
+/*
+ * The groups that a plan with masters would have, where the topology says so; NULL: there is none. Valid as long as the
+ * plans.
+ */
+const uint32_t *plan_cache_groups(struct plan_cache *plans, const struct layout *layout, const struct call *call,
+                                  uint64_t bytes);
 /* Allreduces above this may be given to a plan with masters. */
 #define PLAN_CACHE_BY_MASTERS (64u << 10)
 void plan_cache_put(struct planned *planned);
@@ -86,12 +92,12 @@ void plan_cache_fini(struct plan_cache *plans);
 const char *planned_describe(const struct planned *planned, char text[PLANNED_TEXT]);
 
 /*
- * "ring, in the order of the topology: 0.52 s; two-level, 2 groups: 0.61 s": the fastest of the ways that the topology was asked for, for whoever wonders
- * why one was taken. "": it had no say, or masters had.
+ * "ring, in the order of the topology: 0.52 s; two-level, 2 groups: 0.61 s": the fastest of the ways that the topology
+ * was asked for, to explain the choice. "": it had no say, or masters had.
  */
 #define PLAN_CACHE_COMPARED_TEXT 320u
-const char *plan_cache_compare(struct plan_cache *plans, const struct layout *layout, const struct call *call, uint64_t bytes,
-                          char text[PLAN_CACHE_COMPARED_TEXT]);
+const char *plan_cache_compare(struct plan_cache *plans, const struct layout *layout, const struct call *call,
+                               uint64_t bytes, char text[PLAN_CACHE_COMPARED_TEXT]);
 
 /* The usual chunk, or less, so that what so many neighbours may send ahead finds room in the buffers. */
 uint64_t plan_cache_fair_chunk(const struct layout *layout, uint64_t neighbours);

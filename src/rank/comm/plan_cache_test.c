@@ -63,7 +63,7 @@ static void room(uint64_t seed, uint64_t count)
 		CHECK_MSG(neighbours * CREDITS * planned->chunk_bytes <= layout.buffer_bytes || planned->chunk_bytes <= 4096,
 		          "%s of %u: chunks of %" PRIu64, name, layout.members, planned->chunk_bytes);
 		/* Around a ring between machines links have others to carry while a chunk is on its way to the next rank. */
-		uint64_t parts = planned->chunk_bytes <= 32768 ? 2 : 4; /* of everybody's share, at least */
+		uint64_t parts = planned->chunk_bytes <= 32768 ? 2 : 4; /* of each rank's share, at least */
 		if (is_ring && collective == PLAN_ALLREDUCE && !layout.one_machine)
 			CHECK_MSG(parts * layout.members * (planned->chunk_bytes - 64) <= bytes || planned->chunk_bytes <= 16384,
 			          "%u members, %" PRIu64 " bytes: chunks of %" PRIu64, layout.members, bytes, planned->chunk_bytes);
@@ -73,7 +73,8 @@ static void room(uint64_t seed, uint64_t count)
 		/* Through shared memory chunks fit into its slots, and every lane of every rank has one to sum. */
 		CHECK(layout.hosts == layout.members || planned->chunk_bytes <= layout.slot_bytes);
 		if (layout.hosts == 1 && layout.members <= 8 && collective == PLAN_ALLREDUCE)
-			CHECK(planned->chunk_bytes * layout.members * layout.lanes <= bytes + UINT64_C(64) * layout.members * layout.lanes);
+			CHECK(planned->chunk_bytes * layout.members * layout.lanes <=
+			      bytes + UINT64_C(64) * layout.members * layout.lanes);
 		plan_cache_put(planned);
 	}
 }
@@ -83,8 +84,16 @@ static void as_set(void)
 {
 	for (uint32_t members = 2; members <= 8; members *= 2) {
 		struct layout layout = {
-			.members = members, .hosts = members, .host_of = host_of, .one_machine = true,
-			.chunk_bytes = 1000, .slot_bytes = 1000, .chunk_is_set = true, .buffer_bytes = BUFFER, .credits = CREDITS, .lanes = 1,
+			.members = members,
+			.hosts = members,
+			.host_of = host_of,
+			.one_machine = true,
+			.chunk_bytes = 1000,
+			.slot_bytes = 1000,
+			.chunk_is_set = true,
+			.buffer_bytes = BUFFER,
+			.credits = CREDITS,
+			.lanes = 1,
 		};
 
 		for (uint64_t bytes = 1 << 16; bytes <= 1 << 26; bytes *= 4) {
@@ -96,13 +105,21 @@ static void as_set(void)
 	}
 }
 
-/* Few hops where a hop is far; on one machine no rank has all the messages, and everybody sends at a time if everybody has a core. */
+/*
+ * Few hops where a hop is far; on one machine no rank has all the messages, and all send at a time if each has a core.
+ */
 static void small(void)
 {
 	for (uint32_t members = 4; members <= 16; members++) {
 		struct layout layout = {
-			.members = members, .hosts = members, .host_of = host_of, .chunk_bytes = PLAN_CACHE_CHUNK, .slot_bytes = PLAN_CACHE_CHUNK,
-			.buffer_bytes = BUFFER, .credits = CREDITS, .lanes = 1,
+			.members = members,
+			.hosts = members,
+			.host_of = host_of,
+			.chunk_bytes = PLAN_CACHE_CHUNK,
+			.slot_bytes = PLAN_CACHE_CHUNK,
+			.buffer_bytes = BUFFER,
+			.credits = CREDITS,
+			.lanes = 1,
 		};
 		struct plan_report far, crowded, roomy;
 		struct plan_report *const reports[] = {&far, &crowded, &roomy};
@@ -123,7 +140,8 @@ static void small(void)
 	}
 }
 
-static struct planned *plan_on(struct plan_cache *plans, const struct layout *layout, const char *planner, uint64_t bytes)
+static struct planned *plan_on(struct plan_cache *plans, const struct layout *layout, const char *planner,
+                               uint64_t bytes)
 {
 	struct call call = {
 		.collective = PLAN_ALLREDUCE, .element_bytes = 4, .block_bytes = bytes, .count = bytes / 4,
@@ -136,7 +154,10 @@ static struct planned *plan_on(struct plan_cache *plans, const struct layout *la
 	return planned;
 }
 
-/* Racks whose uplinks are scarce: the plan follows them, whatever the order of the ranks; a plan that was asked for is that one. */
+/*
+ * Racks whose uplinks are scarce: the plan follows them, whatever the order of the ranks; a plan that was asked for is
+ * that one.
+ */
 static void by_topology(uint32_t each)
 {
 	struct topology_spec spec = {.racks = 2, .hosts = 8, .rate_bits = 1000000000, .oversubscribe = 16};
@@ -160,7 +181,8 @@ static void by_topology(uint32_t each)
 		struct plan_report report;
 
 		CHECK(chosen == again); /* kept */
-		CHECK(strcmp(planner_name(two->planner), "two-level") == 0 && strcmp(planner_name(blind->planner), "flat") == 0);
+		CHECK(strcmp(planner_name(two->planner), "two-level") == 0 &&
+		      strcmp(planner_name(blind->planner), "flat") == 0);
 		if (each == 1)
 			for (uint32_t i = 0; i < members; i++)
 				CHECK_U64(two->plan->group_of[i], i % 2);
@@ -187,14 +209,24 @@ static void by_topology(uint32_t each)
 	topology_close(topology);
 }
 
-/* Around a ring who shares a core is beside each other, where cores are shared; in other plans it would only wait. */
+/*
+ * Around a ring, ranks that share a core are neighbours, where cores are shared; in other plans they would only wait.
+ */
 static void by_cores(void)
 {
 	enum { MEMBERS = 8 };
 	static const uint32_t order[MEMBERS] = {0, 2, 4, 6, 1, 3, 5, 7};
 	struct layout layout = {
-		.members = MEMBERS, .hosts = MEMBERS, .host_of = host_of, .one_machine = true, .core_order = order, .chunk_bytes = PLAN_CACHE_CHUNK,
-		.slot_bytes = PLAN_CACHE_CHUNK, .buffer_bytes = BUFFER, .credits = CREDITS, .lanes = 1,
+		.members = MEMBERS,
+		.hosts = MEMBERS,
+		.host_of = host_of,
+		.one_machine = true,
+		.core_order = order,
+		.chunk_bytes = PLAN_CACHE_CHUNK,
+		.slot_bytes = PLAN_CACHE_CHUNK,
+		.buffer_bytes = BUFFER,
+		.credits = CREDITS,
+		.lanes = 1,
 	};
 	uint32_t rings = 0, others = 0;
 

@@ -17,10 +17,11 @@
 #define WINDOW_FIRST (UINT64_C(1) << 20)  /* bytes of calls */
 #define WINDOW_LEAST (UINT64_C(64) << 10)
 #define WINDOW_MOST (UINT64_C(1) << 50)
-#define LANE_PATIENCE (5 * NS_PER_MS)     /* for a lane that is being driven; its numbers come with the next window otherwise */
+/* for a lane that is being driven; its numbers come with the next window otherwise */
+#define LANE_PATIENCE (5 * NS_PER_MS)
 #define FLOW_LEAST (UINT64_C(16) << 10)   /* bytes in a window below which a connection's rate says nothing */
 
-/* What a connection had moved when it was last looked at. */
+/* Counters of a connection at the last check. */
 struct flow {
 	uint64_t acked_bytes, network_us;
 };
@@ -56,7 +57,10 @@ static const struct plan *plan_of(const struct work *work)
 	return NULL;
 }
 
-/* Is a group of the plan more than one host? Otherwise its members share a link, and it is all the same which of them uses it. */
+/*
+ * Is a group of the plan more than one host? Otherwise its members share a link, and it is all the same which of them
+ * uses it.
+ */
 static bool spans_hosts(const struct comm *group, const struct plan *plan)
 {
 	return group->net.layout.hosts > plan->group_count;
@@ -70,8 +74,8 @@ bool retune_can(const struct comm *group)
 /* Is it large, and run by a plan that was chosen for it, so that another could be? */
 static bool has_choice(const struct comm *group, const struct work *work)
 {
-	return group->net.layout.topology && group->net.layout.hosts == group->net.layout.members && !work->call.planner && work->call.collective == PLAN_ALLREDUCE &&
-	       work->call.block_bytes > PLAN_CACHE_BY_MASTERS;
+	return group->net.layout.topology && group->net.layout.hosts == group->net.layout.members && !work->call.planner &&
+	       work->call.collective == PLAN_ALLREDUCE && work->call.block_bytes > PLAN_CACHE_BY_MASTERS;
 }
 
 /* Is it one of those that are made in the same order by all members, and run by a plan? */
@@ -81,8 +85,8 @@ static bool is_in_order(const struct work *work)
 }
 
 /*
- * Does it end here only after all members have launched it? Windows close at such calls alone: a root would wait for the others
- * where it need not, and whoever frees a group could not know that the sum will end.
+ * Does it end here only after all members have launched it? Windows close at such calls alone: a root would wait for
+ * the others where it need not, and a caller that frees a group could not know that the sum will end.
  */
 static bool waits_for_all(const struct call *call)
 {
@@ -98,8 +102,8 @@ static bool waits_for_all(const struct call *call)
 }
 
 /*
- * The groups that masters of the call have, or would have; NULL: it is not counted. Its plan must be one that is made now: which one it had
- * when it was prepared differs from rank to rank.
+ * The groups that masters of the call have, or would have; NULL: it is not counted. Its plan must be one that is made
+ * now: which one it had when it was prepared differs from rank to rank.
  */
 static const uint32_t *find_groups(struct comm *group, const struct work *work)
 {
@@ -109,28 +113,32 @@ static const uint32_t *find_groups(struct comm *group, const struct work *work)
 	if (!retune_can(group) || !is_in_order(work) || !waits_for_all(&work->call))
 		return NULL;
 	if (!plan && has_choice(group, work))
-		return masters ? masters->group_of : plan_cache_groups(&group->plans, &group->net.layout, &work->call, work->call.block_bytes);
+		return masters ? masters->group_of
+		               : plan_cache_groups(&group->plans, &group->net.layout, &work->call, work->call.block_bytes);
 	if (!plan || (masters && !plan_masters_are_of(masters, plan->group_of, plan->workers)))
 		return NULL;
-	return masters || group->context->conf.autotune == CONF_AUTOTUNE_ON || spans_hosts(group, plan) ? plan->group_of : NULL;
+	return masters || group->context->conf.autotune == CONF_AUTOTUNE_ON || spans_hosts(group, plan) ? plan->group_of
+	                                                                                                : NULL;
 }
 
 /* ---- what was measured ---- */
 
-/* What a connection has done since the last time. A new one in its place counts from zero. */
+/* The counters of a connection since the last time. A new one in its place counts from zero. */
 static struct flow advance(struct flow *before, const struct path_stats *stats)
 {
 	struct flow now = {stats->acked_bytes, stats->busy_us > stats->blocked_us ? stats->busy_us - stats->blocked_us : 0};
 	bool is_same = now.acked_bytes >= before->acked_bytes && now.network_us >= before->network_us;
-	struct flow since = is_same ? (struct flow){now.acked_bytes - before->acked_bytes, now.network_us - before->network_us} : now;
+	struct flow since =
+		is_same ? (struct flow){now.acked_bytes - before->acked_bytes, now.network_us - before->network_us} : now;
 
 	*before = now;
 	return since;
 }
 
 /*
- * Bytes over the time in which the network had something of ours. The kernel's own estimate is that of its latest moments, and
- * of a connection that has little to send it says how little; it stands in where an older kernel has no such times.
+ * Bytes over the time in which the network had something of ours. The kernel's own estimate is that of its latest
+ * moments, and of a connection that has little to send it says how little; it stands in where an older kernel has no
+ * such times.
  */
 static uint64_t rate_of(const struct flow *since, const struct path_stats *stats)
 {
@@ -141,13 +149,15 @@ static uint64_t rate_of(const struct flow *since, const struct path_stats *stats
 	return stats->busy_us == 0 && !stats->is_app_limited ? stats->delivery_bytes_per_s : 0;
 }
 
-static void add_flow(struct comm *group, uint32_t member, const struct flow *since, const struct path_stats *stats, uint64_t time_us)
+static void add_flow(struct comm *group, uint32_t member, const struct flow *since, const struct path_stats *stats,
+                     uint64_t time_us)
 {
 	struct retune *retune = group->retune;
 	const uint32_t *group_of = retune->tuner.masters.group_of;
 	struct tune_node *own = &retune->sum[group->rank], *other = &retune->sum[member];
 	uint64_t rate = rate_of(since, stats), rtt_ns = (uint64_t)stats->rtt_us * NS_PER_US;
-	uint64_t share = since->network_us < time_us ? since->network_us * 1000 / time_us : 1000, busy = since->acked_bytes * share;
+	uint64_t share = since->network_us < time_us ? since->network_us * 1000 / time_us : 1000,
+	         busy = since->acked_bytes * share;
 
 	own->sent_bytes += since->acked_bytes;
 	own->send_rate += rate;
@@ -176,7 +186,10 @@ static uint64_t take_time(struct comm *group)
 	return time_ns;
 }
 
-/* What this rank knows: of itself, and of what it sent to each of the others. The rest is left 0, so that all can be added up. */
+/*
+ * Measurements of this rank: of itself, and of data it sent to each of the others. The rest is left 0, so that all can
+ * be added up.
+ */
 static void measure(struct comm *group)
 {
 	struct rank *context = group->context;
@@ -204,7 +217,7 @@ static void measure(struct comm *group)
 
 /* ---- the sum ---- */
 
-/* Whoever cannot do as the others do must not go on as if nothing had happened. */
+/* A member that cannot do as the others do must not go on as if nothing had happened. */
 static enum esp_status give_up(struct comm *group, const char *why)
 {
 	comm_fail(group, ESP_ENOMEM, (int32_t)group->context->rank, why, true);
@@ -233,8 +246,12 @@ static enum esp_status make_exchange(struct comm *group, struct work **out, stru
 {
 	struct retune *retune = group->retune;
 	struct call call = {
-		.collective = PLAN_ALLREDUCE, .type = ESP_U64, .op = ESP_SUM,
-		.count = (uint64_t)group->size * (sizeof(*retune->sum) / sizeof(uint64_t)), .in = retune->sum, .out = retune->sum,
+		.collective = PLAN_ALLREDUCE,
+		.type = ESP_U64,
+		.op = ESP_SUM,
+		.count = (uint64_t)group->size * (sizeof(*retune->sum) / sizeof(uint64_t)),
+		.in = retune->sum,
+		.out = retune->sum,
 	};
 	enum esp_status status = call_check(&call, group->rank, group->size, failure);
 
@@ -258,7 +275,9 @@ static enum esp_status make_exchange(struct comm *group, struct work **out, stru
 	return ESP_OK;
 }
 
-/* It is on no list of calls: nobody is told of it, and it has no deadline but those of the calls that wait for it. */
+/*
+ * It is on no list of calls: no thread is told of it, and it has no deadline but those of the calls that wait for it.
+ */
 static enum esp_status start_exchange(struct comm *group, enum drive_by help)
 {
 	struct rank *context = group->context;
@@ -289,10 +308,11 @@ static void tell(struct comm *group, const struct tune_report *report)
 	tuner_explain(report, text);
 	tracer_mark(context->mod.tracer, "%s", text);
 	if (group->rank == 0)
-		log_write(&context->log, LOG_LEVEL_INFO, LOG_PLAN, "group %u of %u ranks, %s", group->channel, group->size, text);
+		log_write(&context->log, LOG_LEVEL_INFO, LOG_PLAN, "group %u of %u ranks, %s", group->channel, group->size,
+		          text);
 }
 
-/* Every window, for those who want to know why nothing is moved. */
+/* Logs every window, to explain why nothing is moved. */
 static void tell_window(const struct comm *group, const struct tune_sample *sample, const struct tune_report *report)
 {
 	static const char *const verdicts[] = {"settling", "steady", "doubt", "paused", "slower", "faster", "shifted"};
@@ -303,9 +323,11 @@ static void tell_window(const struct comm *group, const struct tune_sample *samp
 	if (group->rank != 0 || context->log.level < LOG_LEVEL_TRACE)
 		return;
 	for (uint32_t i = 0; i < sample->nodes && length < (int)sizeof(rates) - 24; i++)
-		length += snprintf(rates + length, sizeof(rates) - (size_t)length, " %.1f", (double)tune_node_rate(sample, i) / 1e6);
-	log_write(&context->log, LOG_LEVEL_TRACE, LOG_PLAN, "window %" PRIu64 " of group %u: %s, %.3f ms for a MiB, rates in MB/s:%s",
-	          group->retune->windows, group->channel, verdicts[report->verdict], (double)report->cost / 1e6, rates);
+		length +=
+			snprintf(rates + length, sizeof(rates) - (size_t)length, " %.1f", (double)tune_node_rate(sample, i) / 1e6);
+	log_write(&context->log, LOG_LEVEL_TRACE, LOG_PLAN,
+	          "window %" PRIu64 " of group %u: %s, %.3f ms for a MiB, rates in MB/s:%s", group->retune->windows,
+	          group->channel, verdicts[report->verdict], (double)report->cost / 1e6, rates);
 }
 
 /* Windows are to take as long as all members have agreed that the last one did, or should have. */
@@ -321,7 +343,7 @@ static void fit_window(struct retune *retune, uint64_t wanted_ns, uint64_t time_
 		retune->window_bytes = WINDOW_MOST;
 }
 
-/* What the window before the last has shown. */
+/* Takes the result of the window before the last. */
 static enum esp_status take_sum(struct comm *group)
 {
 	struct retune *retune = group->retune;
@@ -398,7 +420,10 @@ bool retune_admits(struct comm *group, const struct work *work)
 	return !is_in_order(work) || !waits_for_all(&work->call) || (!work_is_stale(work) && !find_groups(group, work));
 }
 
-/* By the plan that it would have if it were made now: all members have made the same changes by this call, but may have prepared it before or after. */
+/*
+ * By the plan that it would have if it were made now: all members have made the same changes by this call, but may have
+ * prepared it before or after.
+ */
 static enum esp_status plan_as_of_now(struct comm *group, struct work *work)
 {
 	struct failure failure;
@@ -452,7 +477,8 @@ static void settle(struct comm *group, uint64_t until_ns)
 {
 	struct retune *retune = group->retune;
 
-	if (!retune || !retune->exchange || !progress_wait(&group->context->progress, work_is_done, retune->exchange, until_ns))
+	if (!retune || !retune->exchange ||
+	    !progress_wait(&group->context->progress, work_is_done, retune->exchange, until_ns))
 		return;
 	work_put(retune->exchange);
 	retune->exchange = NULL;
@@ -460,7 +486,10 @@ static void settle(struct comm *group, uint64_t until_ns)
 
 void retune_settle(struct comm *group)
 {
-	/* All members have begun it, as the call at which it was begun has ended here, or are gone, of which the group is told. */
+	/*
+	 * All members have begun it, as the call at which it was begun has ended here, or are gone, of which the group is
+	 * told.
+	 */
 	settle(group, clock_now_ns() + group->context->conf.deadline_seconds * NS_PER_S);
 	if (!group->retune || !group->retune->exchange)
 		return;

@@ -1,8 +1,8 @@
 /*
  * retune.h - a group's masters follow the network: Autotune at run time.
  *
- * Calls of a group that run by a two-level plan, or could, are counted as they are launched, which is in the same order on all members. When
- * so many bytes have gone by, a window closes, on all members at the same call:
+ * Calls of a group that run by a two-level plan, or could, are counted as they are launched, which is in the same order
+ * on all members. When so many bytes have gone by, a window closes, on all members at the same call:
  *
  *     call      n                    m                              k
  *               | window closes:     | window closes:               |
@@ -11,12 +11,13 @@
  *               | begun, beside      | sum is begun                 |
  *               | calls n, n + 1 ... |                              |
  *
- * The sum is a call of its own, on a stream of its own; nobody waits for it but a call that would be launched at the end of the
- * next window before the sum is known. Such a call has to wait for all members to come to call n anyway: those that need not, of which
- * only a root knows the end, are planned with the same masters and not counted. What it gives goes into tune/tuner.h, alike
- * on all members; so all have the same masters from call m on, without anybody telling anybody. Plans are made anew when
- * they are next used. Where a plan without masters was the fastest, a ring perhaps, and a host becomes slow, large
- * allreduces are given to a plan with masters until it has recovered: a ring is as fast as its slowest host. A window takes as long as the setting autotune_ms says, half a second, or one call.
+ * The sum is a call of its own, on a stream of its own; it is waited for only by a call that would be launched at the
+ * end of the next window before the sum is known. Such a call has to wait for all members to come to call n anyway:
+ * calls that need not, of which only a root knows the end, are planned with the same masters and not counted. Its
+ * result goes into tune/tuner.h, alike on all members; so all have the same masters from call m on, without a message.
+ * Plans are made anew when they are next used. Where a plan without masters was the fastest, a ring perhaps, and a host
+ * becomes slow, large allreduces are given to a plan with masters until it has recovered: a ring is as fast as its
+ * slowest host. A window takes as long as the setting autotune_ms says, half a second, or one call.
  *
  * Everything is done under the group's lock, but where it is said otherwise.
  */
@@ -41,8 +42,8 @@ bool retune_can(const struct comm *group);
 /* The work is the next to be launched: may it be, as far as masters are concerned? */
 bool retune_admits(struct comm *group, const struct work *work);
 /*
- * It is launched now: closes a window, installs masters, plans anew what was planned with others. ESP_ENOMEM: the group has failed,
- * and the work is to be ended.
+ * It is launched now: closes a window, installs masters, plans anew what was planned with others. ESP_ENOMEM: the group
+ * has failed, and the work is to be ended.
  */
 ESP_CHECKED enum esp_status retune_before(struct comm *group, struct work *work);
 

@@ -1,10 +1,12 @@
 /*
- * retune_test.c - members that have prepared a call at different moments launch it by the same plan, and count it alike.
+ * retune_test.c - members that have prepared a call at different moments launch it by the same plan, and count it
+ * alike.
  *
  *     retune_test [--seed N] [--count N]
  *
- * Two members of a group make the same calls in the same order while masters come and go. One prepares each call as it is launched; the
- * other has prepared them at any time before, as persistent calls are. Nothing is run: a call is launched, looked at, and has landed, until the first window would close.
+ * Two members of a group make the same calls in the same order while masters come and go. One prepares each call as it
+ * is launched; the other has prepared them at any time before, as persistent calls are. Nothing is run: a call is
+ * launched, looked at, and has landed, until the first window would close.
  */
 #include "rank/comm/retune.h"
 
@@ -21,7 +23,8 @@
 #include "tune/tuner.h"
 
 enum { PODS = 4, RACKS = 2, HOSTS = 4, MEMBERS = PODS * RACKS * HOSTS, KINDS = 12 };
-#define WINDOW (UINT64_C(1) << 20) /* bytes of calls after which the first one would close, and somebody would have to sum */
+/* bytes of calls after which the first one would close, and a sum would have to be made */
+#define WINDOW (UINT64_C(1) << 20)
 
 struct actor {
 	struct rank *context;
@@ -98,7 +101,12 @@ static struct call describe(uint32_t kind, void *memory)
 	static const uint64_t sizes[] = {80 << 10, 256 << 10, 1 << 20};
 	uint64_t bytes = sizes[kind / 4];
 	struct call call = {
-		.collective = collectives[kind % 4], .type = ESP_F32, .op = ESP_SUM, .count = bytes / 4, .in = memory, .out = memory,
+		.collective = collectives[kind % 4],
+		.type = ESP_F32,
+		.op = ESP_SUM,
+		.count = bytes / 4,
+		.in = memory,
+		.out = memory,
 		.planner = kind % 4 == 1 ? plan_planner_find("two-level") : NULL,
 	};
 	struct failure failure;
@@ -180,16 +188,19 @@ static void history(struct rng *rng, const struct topology *topology, const uint
 		bool is_rooted = call->collective == PLAN_BROADCAST || call->collective == PLAN_REDUCE;
 
 		CHECK_MSG(one.planner == other.planner && one.groups == other.groups && one.is_counted == other.is_counted,
-		          "step %u, kind %u: %s with %u groups, counted: %d; %s with %u groups, counted: %d", step, kind, one.planner, one.groups,
-		          one.is_counted, other.planner, other.groups, other.is_counted);
+		          "step %u, kind %u: %s with %u groups, counted: %d; %s with %u groups, counted: %d", step, kind,
+		          one.planner, one.groups, one.is_counted, other.planner, other.groups, other.is_counted);
 		CHECK(!is_rooted || !one.is_counted);
 		counted += one.is_counted ? call->block_bytes : 0;
 		/* A slow host is spared, whatever groups would be the fastest without it. */
-		if (late.group->net.layout.by_masters && call->collective == PLAN_ALLREDUCE && !call->planner && call->block_bytes > PLAN_CACHE_BY_MASTERS)
+		if (late.group->net.layout.by_masters && call->collective == PLAN_ALLREDUCE && !call->planner &&
+		    call->block_bytes > PLAN_CACHE_BY_MASTERS)
 			CHECK(one.has_masters && one.is_counted);
 		if (one.is_counted && !has_tuner) { /* masters are of the groups of the first call that counts */
 			const struct plan *plan = early.prepared[kind]->spans[0].planned->plan;
-			const uint32_t *group_of = plan->group_of ? plan->group_of : plan_cache_groups(&early.group->plans, &early.group->net.layout, call, call->block_bytes);
+			const uint32_t *group_of = plan->group_of ? plan->group_of
+			                                          : plan_cache_groups(&early.group->plans, &early.group->net.layout,
+			                                                              call, call->block_bytes);
 
 			CHECK(group_of && tuner_init(&tuner, group_of, MEMBERS, &err) == ESP_OK);
 			has_tuner = true;

@@ -44,8 +44,8 @@ struct shm_small {
 	const void **sources;              /* by member: for a fold             */
 };
 
-enum esp_status shm_small_open(struct segment *own, uint16_t channel, uint32_t mark, uint32_t bytes, uint32_t rank, uint32_t size,
-                           const struct segment_view *const *views, struct shm_small **out)
+enum esp_status shm_small_open(struct segment *own, uint16_t channel, uint32_t mark, uint32_t bytes, uint32_t rank,
+                               uint32_t size, const struct segment_view *const *views, struct shm_small **out)
 {
 	struct shm_small *small = calloc(1, sizeof(*small));
 
@@ -68,7 +68,8 @@ enum esp_status shm_small_open(struct segment *own, uint16_t channel, uint32_t m
 	for (uint32_t i = 0; i < size; i++) {
 		for (uint32_t c = 0; c < 2; c++)
 			small->cells[i][c] = i == rank ? segment_small(own, channel, c) : segment_view_small(views[i], channel, c);
-		small->sleepers[i] = (const _Atomic uint32_t *)(const void *)((const uint8_t *)small->cells[i][0] + SLEEPERS_AT);
+		small->sleepers[i] =
+			(const _Atomic uint32_t *)(const void *)((const uint8_t *)small->cells[i][0] + SLEEPERS_AT);
 	}
 	small->sleeping = (_Atomic uint32_t *)(void *)((uint8_t *)small->own[0] + SLEEPERS_AT);
 	*out = small;
@@ -79,7 +80,7 @@ void shm_small_close(struct shm_small *small)
 {
 	if (!small)
 		return;
-	/* Whoever has slept over it and still reads notices that it reads what is not there any more: see is_pinned(). */
+	/* A reader that has slept over it and still reads notices that the memory was reused: see is_pinned(). */
 	for (uint32_t c = 0; c < 2 && small->own[0]; c++)
 		atomic_store(&small->own[c]->sequence, 0);
 	if (small->own[0])
@@ -125,7 +126,7 @@ static const uint8_t *pinned_data(const struct cell *cell, uint64_t bytes)
 	return bytes <= SHORT_BYTES ? cell->data : (const uint8_t *)cell + SHM_SMALL_HEAD_BYTES;
 }
 
-/* Raises the call's number over its data, and wakes whoever sleeps until then. */
+/* Raises the call's number over its data, and wakes threads that sleep until then. */
 static void publish(struct shm_small *small, _Atomic uint64_t *number)
 {
 	/* Pairs with the acquire in is_raised(); and, being sequentially consistent, with shm_small_sleep(). */
@@ -166,7 +167,7 @@ static bool is_raised(const struct shm_small *small, uint32_t member, bool has_s
 	return atomic_load_explicit(number_of(small, member, has_summed), memory_order_acquire) >= small->sequence;
 }
 
-/* What stands in a cell that may be written at the same time: nothing, unless it is whole. */
+/* Reads the note in a cell that may be written at the same time: none, unless it is whole. */
 static bool read_note(const struct cell *cell, uint32_t mark, struct call_note *out)
 {
 	uint8_t bytes[CALL_NOTE_BYTES];
@@ -180,8 +181,8 @@ static bool read_note(const struct cell *cell, uint32_t mark, struct call_note *
 }
 
 /*
- * Is what a member had pinned still there? To be asked after it was read. A member that waits for us for too long gives us up, and its
- * small is cleared and becomes that of another group: if we were stopped just then, we have read that.
+ * Is what a member had pinned still there? To be asked after it was read. A member that waits for us for too long gives
+ * us up, and its cell is cleared and becomes that of another group: if we were stopped just then, we have read that.
  */
 static bool is_pinned(const struct shm_small *small, uint32_t member)
 {
@@ -189,9 +190,10 @@ static bool is_pinned(const struct shm_small *small, uint32_t member)
 	const struct cell *cell = small->cells[member][place];
 
 #ifndef __SANITIZE_THREAD__ /* gcc refuses fences then; on x86 loads stay in order all the same */
-	atomic_thread_fence(memory_order_acquire); /* what was read was read before */
+	atomic_thread_fence(memory_order_acquire); /* all reads above come before */
 #endif
-	return atomic_load_explicit(&cell->sequence, memory_order_relaxed) == small->sequence && cell->digest == small->digests[place];
+	return atomic_load_explicit(&cell->sequence, memory_order_relaxed) == small->sequence &&
+	       cell->digest == small->digests[place];
 }
 
 /* The same of some of them. False: there is nothing more to come of this call; it waits until that is known. */
@@ -206,7 +208,8 @@ static bool were_pinned(const struct shm_small *small, struct shm_small_call *op
 	return true;
 }
 
-static enum esp_status compare(struct shm_small *small, uint32_t member, struct call_note *out_mine, struct call_note *out_other)
+static enum esp_status compare(struct shm_small *small, uint32_t member, struct call_note *out_mine,
+                               struct call_note *out_other)
 {
 	uint32_t place = small->sequence % 2;
 	const struct cell *cell = small->cells[member][place];
@@ -261,15 +264,16 @@ static void copy_from(struct shm_small *small, const struct call *call, uint32_t
 	const struct cell *cell = small->cells[member][small->sequence % 2];
 
 	if (call->block_bytes > 0)
-		memmove((uint8_t *)call->out + to, pinned_data(cell, small_shm_bytes(call, small->size)) + from, call->block_bytes);
+		memmove((uint8_t *)call->out + to, pinned_data(cell, small_shm_bytes(call, small->size)) + from,
+		        call->block_bytes);
 }
 
-/* False: somebody took away what was read meanwhile. */
+/* False: the data that was read was replaced meanwhile. */
 static bool work_out(struct shm_small *small, struct shm_small_call *op)
 {
 	const struct call *call = op->call;
 	uint64_t block = call->block_bytes;
-	uint32_t first = 0, end = small->size; /* those who are read from */
+	uint32_t first = 0, end = small->size; /* members that are read from */
 
 	switch (call->collective) {
 	case PLAN_ALLREDUCE:
@@ -326,7 +330,10 @@ static struct slice slice_of(const struct call *call, uint32_t size, uint32_t me
 	return (struct slice){at, call->block_bytes - at < each ? call->block_bytes - at : each};
 }
 
-/* Sums our slice, piece by piece, and shows it in the place of what we had pinned there. False: somebody took away what was read meanwhile. */
+/*
+ * Sums our slice, piece by piece, and publishes it in the place of our pinned input. False: the data that was read was
+ * replaced meanwhile.
+ */
 static bool sum_slice(struct shm_small *small, struct shm_small_call *op)
 {
 	const struct call *call = op->call;
@@ -423,7 +430,7 @@ void shm_small_step_aside(struct shm_small *small, const struct shm_small_call *
 	cpu_set_t allowed, others;
 	int core = sched_getcpu();
 
-	/* One of the two is enough. What is read may be of any moment: it is a hint. */
+	/* One of the two is enough. The value may be of any moment: it is a hint. */
 	if (small->rank < op->waits_for || core < 0 || small->sequence < 2 || theirs->core != (uint32_t)core)
 		return;
 	if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0 || CPU_COUNT(&allowed) < 2)
@@ -434,7 +441,8 @@ void shm_small_step_aside(struct shm_small *small, const struct shm_small_call *
 		(void)sched_setaffinity(0, sizeof(allowed), &allowed);
 }
 
-bool shm_small_other(const struct shm_small *small, const struct call_note *note, uint32_t *out_member, struct call_note *out_other)
+bool shm_small_other(const struct shm_small *small, const struct call_note *note, uint32_t *out_member,
+                     struct call_note *out_other)
 {
 	uint32_t digest = call_note_digest(note);
 

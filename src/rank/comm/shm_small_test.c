@@ -1,6 +1,6 @@
 /*
- * shm_small_test.c - a member that was given up still reads the small paths of the others, which are cleared and become another group's meanwhile: what
- * it works out is right, or it is not worked out.
+ * shm_small_test.c - a member that was given up still reads the small paths of the others, which are cleared and become
+ * another group's meanwhile: what it works out is right, or it is not worked out.
  */
 #include "rank/comm/shm_small.h"
 
@@ -39,7 +39,8 @@ static void open_house(void)
 		for (uint32_t k = 0; k < MEMBERS; k++) {
 			struct segment_view *view = NULL;
 
-			CHECK(k == i || segment_view_open(members[i].segment, k, dup(segment_descriptor(members[k].segment)), &view, NULL) == ESP_OK);
+			CHECK(k == i || segment_view_open(members[i].segment, k, dup(segment_descriptor(members[k].segment)), &view,
+			                                  NULL) == ESP_OK);
 			members[i].views[k] = view;
 		}
 	}
@@ -60,20 +61,28 @@ static int64_t input(uint32_t member, uint32_t i, uint32_t mark)
 }
 
 /* The call of a group, which goes by its mark; pinned. */
-static void begin(struct member *member, uint32_t number, uint32_t mark, enum plan_collective collective, uint32_t count)
+static void begin(struct member *member, uint32_t number, uint32_t mark, enum plan_collective collective,
+                  uint32_t count)
 {
 	struct failure failure;
 
-	CHECK(shm_small_open(member->segment, CHANNEL, mark, sizeof(member->in), number, MEMBERS, member->views, &member->small) == ESP_OK);
+	CHECK(shm_small_open(member->segment, CHANNEL, mark, sizeof(member->in), number, MEMBERS, member->views,
+	                     &member->small) == ESP_OK);
 	for (uint32_t i = 0; i < count; i++)
 		member->in[i] = input(number, i, mark);
-	member->call = (struct call){.collective = collective, .type = ESP_I64, .op = ESP_SUM, .root = 1, .count = count,
-	                             .in = collective == PLAN_BROADCAST && number != 1 ? NULL : member->in, .out = member->out};
+	member->call = (struct call){.collective = collective,
+	                             .type = ESP_I64,
+	                             .op = ESP_SUM,
+	                             .root = 1,
+	                             .count = count,
+	                             .in = collective == PLAN_BROADCAST && number != 1 ? NULL : member->in,
+	                             .out = member->out};
 	if (collective == PLAN_BROADCAST)
 		member->call.in = member->call.out = number == 1 ? member->in : member->out;
 	CHECK_MSG(call_check(&member->call, number, MEMBERS, &failure) == ESP_OK, "%s", failure.text);
-	member->op = (struct shm_small_call){.call = &member->call,
-	                                 .rounds = shm_small_rounds(&member->call, MEMBERS, &(struct shm_small_limits){sizeof(member->in), 2048})};
+	member->op = (struct shm_small_call){
+		.call = &member->call,
+		.rounds = shm_small_rounds(&member->call, MEMBERS, &(struct shm_small_limits){sizeof(member->in), 2048})};
 	CHECK(member->op.rounds > 0);
 	call_note(&member->call, MEMBERS, 1, &member->op.note);
 	member->op.digest = call_note_digest(&member->op.note) ^ mark;
@@ -87,7 +96,10 @@ static enum esp_status go_on(struct member *member)
 	return shm_small_go_on(member->small, &member->op, &mine, &other);
 }
 
-/* Runs the late one, as its thread does once it is thawed. Returns its status when the others are through with what they do. */
+/*
+ * Runs the late one, as its thread does once it is thawed. Returns its status when the others are through with what
+ * they do.
+ */
 static void *be_late(void *unused)
 {
 	static enum esp_status status;

@@ -82,7 +82,10 @@ void span_set_out(struct span *span, struct segment *segment)
 		return;
 	span->own_in = span->in;
 	span->own_out = span->out;
-	/* In place one is a part of the other: if not all of that is shared, neither is, as they must stay where they are to each other. */
+	/*
+	 * In place one is a part of the other: if not all of that is shared, neither is, as they must stay where they are
+	 * to each other.
+	 */
 	bool in_first = span->in_bytes >= span->out_bytes;
 	if (in_first)
 		span->in_annex = find_in(span, segment, &in);
@@ -135,7 +138,7 @@ static struct span *add(struct maker *maker)
 	return span;
 }
 
-/* What is pending becomes a staged span of a vector. */
+/* The pending parts become a staged span of a vector. */
 static bool flush(struct maker *maker)
 {
 	const struct call *call = maker->call;
@@ -205,7 +208,8 @@ static bool cut_vector(struct maker *maker, uint64_t chunk_bytes)
 		}
 		if (!flush(maker))
 			return false;
-		if (!add_direct(maker, call->in_parts ? &call->in_parts[i] : NULL, call->out_parts ? &call->out_parts[i] : NULL, bytes))
+		if (!add_direct(maker, call->in_parts ? &call->in_parts[i] : NULL, call->out_parts ? &call->out_parts[i] : NULL,
+		                bytes))
 			return false;
 	}
 	return flush(maker);

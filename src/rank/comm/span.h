@@ -27,7 +27,7 @@ struct span {
 	struct planned *planned;     /* NULL: none yet */
 };
 
-/* at_once: all of it in one span, as a small has it. */
+/* at_once: all of it in one span, as the small path has it. */
 ESP_CHECKED enum esp_status spans_make(const struct call *call, uint64_t chunk_bytes, bool at_once, struct span **out,
                                            uint32_t *out_count);
 /* Not the plans. */

@@ -14,15 +14,15 @@ static uint32_t list_number(struct tag_queue_key key, uint32_t bits)
 	return (uint32_t)(mixed * UINT64_C(0xd6e8feb86659fd93) >> (64 - bits));
 }
 
-static uint32_t bits_of(const struct tag_queue *pile)
+static uint32_t bits_of(const struct tag_queue *queue)
 {
-	return pile->table ? pile->bits : 3;
+	return queue->table ? queue->bits : 3;
 }
-_Static_assert(TAG_QUEUE_FEW == 1u << 3, "bits of a pile without a table");
+_Static_assert(TAG_QUEUE_FEW == 1u << 3, "bits of a queue without a table");
 
-static struct tag_queue_list *list_of(struct tag_queue *pile, struct tag_queue_key key)
+static struct tag_queue_list *list_of(struct tag_queue *queue, struct tag_queue_key key)
 {
-	return (pile->table ? pile->table : pile->few) + list_number(key, bits_of(pile));
+	return (queue->table ? queue->table : queue->few) + list_number(key, bits_of(queue));
 }
 
 static bool is_same(struct tag_queue_key a, struct tag_queue_key b)
@@ -42,10 +42,10 @@ static void append(struct tag_queue_list *list, struct tag_queue_node *node)
 }
 
 /* Nodes of one key are in one list, and stay in their order. */
-static void grow(struct tag_queue *pile)
+static void grow(struct tag_queue *queue)
 {
-	uint32_t bits = bits_of(pile);
-	struct tag_queue_list *old = pile->table ? pile->table : pile->few;
+	uint32_t bits = bits_of(queue);
+	struct tag_queue_list *old = queue->table ? queue->table : queue->few;
 	struct tag_queue_list *table = calloc((size_t)1 << (bits + 2), sizeof(*table));
 
 	if (!table)
@@ -57,33 +57,33 @@ static void grow(struct tag_queue *pile)
 		}
 		old[i] = (struct tag_queue_list){0};
 	}
-	free(pile->table);
-	pile->table = table;
-	pile->bits = bits + 2;
+	free(queue->table);
+	queue->table = table;
+	queue->bits = bits + 2;
 }
 
-void tag_queue_fini(struct tag_queue *pile)
+void tag_queue_fini(struct tag_queue *queue)
 {
-	free(pile->table);
-	*pile = (struct tag_queue){0};
+	free(queue->table);
+	*queue = (struct tag_queue){0};
 }
 
-void tag_queue_put(struct tag_queue *pile, struct tag_queue_node *node, struct tag_queue_key key)
+void tag_queue_put(struct tag_queue *queue, struct tag_queue_node *node, struct tag_queue_key key)
 {
 	assert(!node->is_in);
-	if (pile->count >= 1u << bits_of(pile) && bits_of(pile) + 2 <= BITS_MOST)
-		grow(pile);
+	if (queue->count >= 1u << bits_of(queue) && bits_of(queue) + 2 <= BITS_MOST)
+		grow(queue);
 	node->key = key;
 	node->is_in = true;
-	append(list_of(pile, key), node);
-	pile->count++;
+	append(list_of(queue, key), node);
+	queue->count++;
 }
 
-void tag_queue_take(struct tag_queue *pile, struct tag_queue_node *node)
+void tag_queue_take(struct tag_queue *queue, struct tag_queue_node *node)
 {
 	if (!node->is_in)
 		return;
-	struct tag_queue_list *list = list_of(pile, node->key);
+	struct tag_queue_list *list = list_of(queue, node->key);
 	if (node->before)
 		node->before->next = node->next;
 	else
@@ -93,17 +93,17 @@ void tag_queue_take(struct tag_queue *pile, struct tag_queue_node *node)
 	else
 		list->last = node->before;
 	*node = (struct tag_queue_node){0};
-	pile->count--;
+	queue->count--;
 }
 
-struct tag_queue_node *tag_queue_find(struct tag_queue *pile, struct tag_queue_key key)
+struct tag_queue_node *tag_queue_find(struct tag_queue *queue, struct tag_queue_key key)
 {
-	struct tag_queue_node *node = list_of(pile, key)->first;
+	struct tag_queue_node *node = list_of(queue, key)->first;
 
-	pile->steps++;
+	queue->steps++;
 	while (node && !is_same(node->key, key)) {
 		node = node->next;
-		pile->steps++;
+		queue->steps++;
 	}
 	return node;
 }

@@ -1,9 +1,9 @@
 /*
- * tag_queue.h - things under keys, many under one key if need be, of which the oldest is found first.
+ * tag_queue.h - entries under keys, many under one key if need be, of which the oldest is found first.
  *
- * Putting, taking and finding take as long with ten thousand things as with ten, whatever the order. A thing
- * has its node inside; a pile allocates nothing but its table, and if there is no memory for a larger one it keeps
- * the small one and becomes slower. Pure, and without a lock of its own.
+ * Putting, taking and finding take as long with ten thousand entries as with ten, whatever the order. An entry has its
+ * node inside; a queue allocates nothing but its table, and if there is no memory for a larger one it keeps the small
+ * one and becomes slower. Pure, and without a lock of its own.
  */
 #ifndef RANK_COMM_TAG_QUEUE_H
 #define RANK_COMM_TAG_QUEUE_H
@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define TAG_QUEUE_FEW 8u /* lists of a pile without a table; a power of two */
+#define TAG_QUEUE_FEW 8u /* lists of a queue without a table; a power of two */
 
 struct tag_queue_key {
 	uint64_t tag;
@@ -36,14 +36,14 @@ struct tag_queue {
 	uint64_t steps;                  /* nodes that were looked at, to be counted in tests */
 };
 
-/* A zeroed pile is empty. What is in it is not its own. */
-void tag_queue_fini(struct tag_queue *pile);
+/* A zeroed queue is empty. It does not own its entries. */
+void tag_queue_fini(struct tag_queue *queue);
 
-/* Behind all others of its key. It is in no pile. */
-void tag_queue_put(struct tag_queue *pile, struct tag_queue_node *node, struct tag_queue_key key);
+/* Behind all others of its key. The entry is in no queue. */
+void tag_queue_put(struct tag_queue *queue, struct tag_queue_node *node, struct tag_queue_key key);
 /* Nothing, if it is in none. */
-void tag_queue_take(struct tag_queue *pile, struct tag_queue_node *node);
+void tag_queue_take(struct tag_queue *queue, struct tag_queue_node *node);
 /* The oldest of this key; NULL: there is none. */
-struct tag_queue_node *tag_queue_find(struct tag_queue *pile, struct tag_queue_key key);
+struct tag_queue_node *tag_queue_find(struct tag_queue *queue, struct tag_queue_key key);
 
 #endif

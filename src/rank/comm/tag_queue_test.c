@@ -12,7 +12,7 @@ enum { MANY = 10000 };
 
 struct thing {
 	struct tag_queue_node node;
-	uint64_t age; /* 0: in no pile */
+	uint64_t age; /* 0: in no queue */
 	struct tag_queue_key key;
 };
 
@@ -37,7 +37,7 @@ static const struct thing *oldest(const struct thing *things, uint32_t count, st
 static void test_like_a_list(uint64_t seed)
 {
 	struct thing things[200] = {0};
-	struct tag_queue pile = {0};
+	struct tag_queue queue = {0};
 	struct rng rng;
 	uint32_t in = 0;
 
@@ -50,18 +50,18 @@ static void test_like_a_list(uint64_t seed)
 		if (thing->age == 0) {
 			thing->key = key;
 			thing->age = age;
-			tag_queue_put(&pile, &thing->node, key);
+			tag_queue_put(&queue, &thing->node, key);
 			in++;
 		} else if (rng_chance(&rng, 1, 2)) {
-			tag_queue_take(&pile, &thing->node);
-			tag_queue_take(&pile, &thing->node); /* once more does nothing */
+			tag_queue_take(&queue, &thing->node);
+			tag_queue_take(&queue, &thing->node); /* once more does nothing */
 			thing->age = 0;
 			in--;
 		}
-		CHECK_U64(pile.count, in);
-		CHECK(of(tag_queue_find(&pile, key)) == oldest(things, 200, key));
+		CHECK_U64(queue.count, in);
+		CHECK(of(tag_queue_find(&queue, key)) == oldest(things, 200, key));
 	}
-	tag_queue_fini(&pile);
+	tag_queue_fini(&queue);
 }
 
 /* Every order and every kind of key: found in a few steps each, however many there are. */
@@ -70,22 +70,25 @@ static void test_steps(void)
 	struct thing *things = calloc(MANY, sizeof(*things));
 
 	for (unsigned kind = 0; kind < 4; kind++) {
-		struct tag_queue pile = {0};
+		struct tag_queue queue = {0};
 
 		for (uint64_t i = 0; i < MANY; i++) {
 			/* Numbers, far apart; one tag of many ranks; all alike. */
-			things[i].key = (struct tag_queue_key){kind == 0 ? i : kind == 1 ? i << 40 : 7, kind == 2 ? (uint32_t)i : 0};
-			tag_queue_put(&pile, &things[i].node, things[i].key);
+			things[i].key = (struct tag_queue_key){kind == 0   ? i
+			                                       : kind == 1 ? i << 40
+			                                                   : 7,
+			                                       kind == 2 ? (uint32_t)i : 0};
+			tag_queue_put(&queue, &things[i].node, things[i].key);
 		}
 		for (uint32_t i = MANY; i-- > 0;) { /* the last first */
-			struct tag_queue_node *node = tag_queue_find(&pile, things[i].key);
+			struct tag_queue_node *node = tag_queue_find(&queue, things[i].key);
 
 			CHECK(of(node) == &things[kind == 3 ? MANY - 1 - i : i]);
-			tag_queue_take(&pile, node);
+			tag_queue_take(&queue, node);
 		}
-		CHECK_U64(pile.count, 0);
-		CHECK_MSG(pile.steps < 4 * MANY, "%llu steps for %d things", (unsigned long long)pile.steps, MANY);
-		tag_queue_fini(&pile);
+		CHECK_U64(queue.count, 0);
+		CHECK_MSG(queue.steps < 4 * MANY, "%llu steps for %d things", (unsigned long long)queue.steps, MANY);
+		tag_queue_fini(&queue);
 	}
 	free(things);
 }

@@ -91,7 +91,7 @@ static bool is_lent(const struct work *work, const struct span *span)
 	return segment && segment_owns(segment, span->in, bytes) && segment_owns(segment, span->out, bytes);
 }
 
-/* Where the data is that a part works on, and who may write there. */
+/* Sets where the data is that a part works on, and which threads may write there. */
 static void part_set_memory(struct work_part *part, const struct work *work, const struct span *span)
 {
 	const struct planned *planned = span->planned;
@@ -130,19 +130,24 @@ static struct work_part *add_parts(struct work *work, struct work_part *part, co
 }
 
 /* Why it is that plan; of small calls it is not worth a line. */
-static void tell_compared(const struct work *work, const struct span *span, struct plan_cache *plans, const struct layout *layout)
+static void tell_compared(const struct work *work, const struct span *span, struct plan_cache *plans,
+                          const struct layout *layout)
 {
 	char text[PLAN_CACHE_COMPARED_TEXT];
 
-	if (span->block_bytes >= COMPARED_LEAST && plan_cache_compare(plans, layout, &work->call, span->block_bytes, text)[0])
-		log_write(&work->context->log, LOG_LEVEL_INFO, LOG_PLAN, "%" PRIu64 " bytes, by the topology, would take at best: %s", span->block_bytes, text);
+	if (span->block_bytes >= COMPARED_LEAST &&
+	    plan_cache_compare(plans, layout, &work->call, span->block_bytes, text)[0])
+		log_write(&work->context->log, LOG_LEVEL_INFO, LOG_PLAN,
+		          "%" PRIu64 " bytes, by the topology, would take at best: %s", span->block_bytes, text);
 }
 
 /*
- * Once for each plan that is made, by one rank for all, as they choose alike. Letters have so many, and always the same; nobody has asked for
- * sums of measurements, nor for what the library calls before the program does: such lines would leave no room for the others (log_limit.h).
+ * Once for each plan that is made, by one rank for all, as they choose alike. Point-to-point messages have many, and
+ * always the same; sums of measurements, and calls of the library before the program's first, are not the program's:
+ * such lines would leave no room for the others (log_limit.h).
  */
-static void tell_plan(const struct work *work, const struct span *span, struct plan_cache *plans, const struct layout *layout, unsigned stream)
+static void tell_plan(const struct work *work, const struct span *span, struct plan_cache *plans,
+                      const struct layout *layout, unsigned stream)
 {
 	struct planned *planned = span->planned;
 
@@ -152,9 +157,10 @@ static void tell_plan(const struct work *work, const struct span *span, struct p
 		return;
 	char how[PLANNED_TEXT];
 	planned->is_told = true;
-	log_write(&work->context->log, LOG_LEVEL_INFO, LOG_PLAN, "%s of blocks of %" PRIu64 " bytes between %u ranks: %s, chunks of %" PRIu64 " bytes on %u lane%s",
-	          plan_collective_name(work->call.collective), span->block_bytes, work->group->size, planned_describe(planned, how),
-	          planned->chunk_bytes, planned->lanes, planned->lanes == 1 ? "" : "s");
+	log_write(&work->context->log, LOG_LEVEL_INFO, LOG_PLAN,
+	          "%s of blocks of %" PRIu64 " bytes between %u ranks: %s, chunks of %" PRIu64 " bytes on %u lane%s",
+	          plan_collective_name(work->call.collective), span->block_bytes, work->group->size,
+	          planned_describe(planned, how), planned->chunk_bytes, planned->lanes, planned->lanes == 1 ? "" : "s");
 	tell_compared(work, span, plans, layout);
 }
 
@@ -271,9 +277,10 @@ enum esp_status work_make(struct comm *group, const struct call *call, const str
 /* Would it be planned like this one, on memory of its own? */
 static bool is_alike(const struct call *call, const struct call *other)
 {
-	return call->collective == other->collective && call->type == other->type && call->op == other->op && call->factor == other->factor && !signbit(call->factor) == !signbit(other->factor) &&
-	       call->root == other->root && call->count == other->count && call->planner == other->planner && call->in_place == other->in_place &&
-	       call->makes_group == other->makes_group;
+	return call->collective == other->collective && call->type == other->type && call->op == other->op &&
+	       call->factor == other->factor && !signbit(call->factor) == !signbit(other->factor) &&
+	       call->root == other->root && call->count == other->count && call->planner == other->planner &&
+	       call->in_place == other->in_place && call->makes_group == other->makes_group;
 }
 
 static bool is_plain(const struct call *call)
@@ -281,7 +288,7 @@ static bool is_plain(const struct call *call)
 	return !call->keyed && !call->counts && !call->in_parts && !call->out_parts;
 }
 
-/* What a plain call that was alike has left; NULL: none has, or another thread has it. */
+/* Takes the work that an ended plain call of the same kind left; NULL: none has, or another thread has it. */
 static struct work *take_left(struct comm *group, const struct call *call)
 {
 	struct work *work = NULL;
@@ -305,7 +312,8 @@ enum esp_status work_make_plain(struct comm *group, const struct call *call, con
 	if (!work)
 		return work_make(group, call, options, out, failure);
 	work->call = *call;
-	work->options.deadline_ns = options->deadline_ns; /* all else is zero, and may still be looked at by whoever has ended it */
+	/* all else is zero, and may still be read by the thread that has ended it */
+	work->options.deadline_ns = options->deadline_ns;
 	work->spans[0].in = call->in;
 	work->spans[0].out = call->out;
 	*out = work;
@@ -381,11 +389,12 @@ void work_launch_locked(struct work *work, enum drive_by help)
 	atomic_store(&work->parts_left, work->part_count);
 	for (uint32_t i = 0; i < work->part_count; i++)
 		work->parts[i].call.digest = work->digest;
-	/* Who waits drives one lane; the others are driven at the same time by their own threads. */
+	/* A waiting caller drives one lane; the others are driven at the same time by their own threads. */
 	/* Once the last part is posted the work may have ended and be gone. */
 	struct work_part *parts = work->parts;
 	for (uint32_t i = 0, count = work->part_count; i < count; i++)
-		progress_post(&context->progress.lanes[parts[i].lane], &parts[i].cmd, parts[i].call.lane == 0 ? help : BY_LANE_THREAD);
+		progress_post(&context->progress.lanes[parts[i].lane], &parts[i].cmd,
+		              parts[i].call.lane == 0 ? help : BY_LANE_THREAD);
 }
 
 void work_launch(struct work *work, enum drive_by help)
@@ -411,7 +420,7 @@ const char *work_deadline_text(const struct rank *context, int64_t deadline_ns, 
 	return text;
 }
 
-/* What the caller shares may be another than when the work was made. */
+/* The memory that the caller shares may be another than when the work was made. */
 static void look_at_memory(struct work *work)
 {
 	struct work_part *part = work->parts;
@@ -439,7 +448,8 @@ void work_set_out(struct work *work)
 	work->time.asked_ns = work->time.looked_ns = 0;
 	work->end.forgoes_callback = false;
 	work->time.asks = 0;
-	work->time.deadline_ns = work->time.started_ns + (patience > 0 ? (uint64_t)patience : context->conf.deadline_seconds * NS_PER_S);
+	work->time.deadline_ns =
+		work->time.started_ns + (patience > 0 ? (uint64_t)patience : context->conf.deadline_seconds * NS_PER_S);
 	uint64_t drained;
 	if (work->event_fd >= 0 && read(work->event_fd, &drained, sizeof(drained)) < 0)
 		drained = 0; /* it was empty */
@@ -450,11 +460,12 @@ void work_set_out(struct work *work)
 	add_live(work);
 }
 
-/* With the lock held. Who polls a descriptor does not wait, and a callback may not. */
+/* With the lock held. A caller that polls a descriptor does not wait, and a callback may not. */
 static enum drive_by find_help(struct work *work, bool is_blocking)
 {
 	const struct rank *context = work->context;
-	bool may_wait = !is_blocking && work->event_fd < 0 && !pthread_equal(pthread_self(), context->progress.lanes[0].thread);
+	bool may_wait =
+		!is_blocking && work->event_fd < 0 && !pthread_equal(pthread_self(), context->progress.lanes[0].thread);
 	bool is_expected = may_wait && work_is_small(work) && wait_hint_expects(&context->progress.hint);
 
 	atomic_store_explicit(&work->is_expected, is_expected, memory_order_relaxed);
@@ -500,7 +511,7 @@ void work_part_done(struct work_part *part, enum esp_status status)
 	status = (enum esp_status)atomic_load(&work->worst);
 	if (work->ops && work->ops->parts_done && work->ops->parts_done(work, status))
 		return;
-	/* What has happened is found out first: comm_fail() ends it then. */
+	/* The cause is found out first: comm_fail() ends it then. */
 	if (comm_is_suspicion(status) && comm_awaits_verdict(work->group, work))
 		return;
 	work_end(work, comm_status(work->group, status));
@@ -566,7 +577,7 @@ void work_end(struct work *work, enum esp_status status)
 	progress_changed(&context->progress);
 	if (!calls_back)
 		work_put(work);
-	if (status != ESP_OK) /* perhaps nobody waits: the control writes it down then */
+	if (status != ESP_OK) /* perhaps no caller waits: the control thread writes it down then */
 		rank_watch(context);
 }
 

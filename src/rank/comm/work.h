@@ -18,11 +18,13 @@
 ESP_CHECKED enum esp_status work_make(struct comm *group, const struct call *call, const struct work_options *options,
                                       struct work **out, struct failure *failure);
 /*
- * The same for a plain blocking call: if one of those before it was alike, of what that has left behind, so that nothing is planned or
- * allocated (work_leave()). Eight ranks on two cores that sum 4 bytes between sockets run a sixth fewer instructions by it.
+ * The same for a plain blocking call: if one of those before it was alike, of what that has left behind, so that
+ * nothing is planned or allocated (work_leave()). Eight ranks on two cores that sum 4 bytes between sockets run a sixth
+ * fewer instructions by it.
  */
-ESP_CHECKED enum esp_status work_make_plain(struct comm *group, const struct call *call, const struct work_options *options,
-                                            struct work **out, struct failure *failure);
+ESP_CHECKED enum esp_status work_make_plain(struct comm *group, const struct call *call,
+                                            const struct work_options *options, struct work **out,
+                                            struct failure *failure);
 /* Instead of work_put(), if it was made so and has ended well: for the next call. */
 void work_leave(struct work *work);
 /* So small that it matters whether another thread is woken for it: see wait_hint.h. */
@@ -30,7 +32,8 @@ static inline bool work_is_small(const struct work *work)
 {
 	const struct call *call = &work->call;
 
-	return work->kind == WORK_CALL && !call->keyed && !work->options.gate && call->in_bytes <= WAIT_HINT_BYTES && call->out_bytes <= WAIT_HINT_BYTES;
+	return work->kind == WORK_CALL && !call->keyed && !work->options.gate && call->in_bytes <= WAIT_HINT_BYTES &&
+	       call->out_bytes <= WAIT_HINT_BYTES;
 }
 /* Starts it, in order with the group's other calls. is_blocking: the caller waits for it at once. */
 ESP_CHECKED enum esp_status work_start(struct work *work, bool is_blocking, struct failure *failure);
@@ -48,12 +51,14 @@ enum esp_status work_descriptor(struct work *work, int *out_fd);
 /* The callback of this start will not come. False: it will, or has, or there is none. */
 bool work_forgo_callback(struct work *work);
 void work_put(struct work *work);
-/* Whoever may still have it: the context is being closed. */
+/* Even if it has other users: the context is being closed. */
 void work_free(struct work *work);
 
 /* ---- for drivers and small paths ---- */
 
-/* Makes the parts of what is to run by a plan, on a stream of the group (enum comm_stream). plans: NULL: none is kept. */
+/*
+ * Makes the parts of what is to run by a plan, on a stream of the group (enum comm_stream). plans: NULL: none is kept.
+ */
 ESP_CHECKED enum esp_status work_plan_parts(struct work *work, struct plan_cache *plans, unsigned stream,
                                             struct failure *failure);
 /* Was it planned with other masters than its group has now? Under the group's lock; work that is not under way. */
@@ -68,7 +73,10 @@ void work_launch_locked(struct work *work, enum drive_by help);
 void work_clear_parts(struct work *work);
 /* An empty one, with one reference; NULL: no memory. */
 struct work *work_new(struct comm *group, const struct call *call, const struct work_options *options);
-/* What set a deadline (options.deadline_ns), for sentences about it: "deadline_seconds is 300", or "0.5 s". Returns text. */
+/*
+ * The source of a deadline (options.deadline_ns), for sentences about it: "deadline_seconds is 300", or "0.5 s".
+ * Returns text.
+ */
 #define DEADLINE_TEXT 40u
 const char *work_deadline_text(const struct rank *context, int64_t deadline_ns, char text[DEADLINE_TEXT]);
 /* With context->lock held: it runs from now on, as far as its caller knows. */

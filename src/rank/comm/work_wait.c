@@ -114,7 +114,7 @@ uint32_t work_wait_any(struct work *const *works, uint32_t count, uint64_t until
 	for (uint32_t i = 0; i < count && !first; i++)
 		first = works[i];
 	while (first && find_done(&any) == count && !is_time) {
-		/* Boards are looked at again and again; lanes wake us. */
+		/* The small path is checked again and again; lanes wake us. */
 		uint64_t look_ns = turn_small(&any) ? clock_now_ns() + SHM_SMALL_LOOK : UINT64_MAX;
 
 		(void)progress_wait(&first->context->progress, any_is_done, &any, look_ns < until_ns ? look_ns : until_ns);

@@ -3,13 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CALLS 64u /* in an interval, of those who are waited for */
+#define CALLS 64u /* calls to a member that is waited for, per interval */
 
 enum esp_status agreement_init(struct agreement *agreement, const struct agreement_config *config)
 {
 	size_t map = verdict_map_bytes(config->size);
 
-	*agreement = (struct agreement){.config = *config, .leader_waits_for = NOBODY};
+	*agreement = (struct agreement){.config = *config, .leader_waits_for = NO_PLACE};
 	agreement->places = calloc(config->size, sizeof(*agreement->places));
 	agreement->accepted_members = calloc(1, map);
 	agreement->behind = calloc(1, map);
@@ -19,8 +19,9 @@ enum esp_status agreement_init(struct agreement *agreement, const struct agreeme
 	agreement->accused_map = calloc(1, map);
 	agreement->left_map = calloc(1, map);
 	agreement->scratch = calloc(1, verdict_msg_most(config->size));
-	if (agreement->places && agreement->accepted_members && agreement->behind && agreement->best_members && agreement->proposal_members &&
-	    agreement->gone_map && agreement->accused_map && agreement->left_map && agreement->scratch)
+	if (agreement->places && agreement->accepted_members && agreement->behind && agreement->best_members &&
+	    agreement->proposal_members && agreement->gone_map && agreement->accused_map && agreement->left_map &&
+	    agreement->scratch)
 		return ESP_OK;
 	agreement_fini(agreement);
 	return ESP_ENOMEM;
@@ -44,7 +45,7 @@ void agreement_fini(struct agreement *agreement)
 
 /* ---- sending ---- */
 
-/* Who is not there, as we know it. */
+/* Members that are not there, as this member knows it. */
 static void fill_maps(struct agreement *agreement)
 {
 	size_t map = verdict_map_bytes(agreement->config.size);
@@ -83,8 +84,8 @@ static void send_short(struct agreement *agreement, uint32_t to, enum verdict_ty
 	send(agreement, to, &msg);
 }
 
-void agreement_send_terms(struct agreement *agreement, uint32_t to, enum verdict_type type, const struct verdict_terms *terms,
-                       const uint8_t *members)
+void agreement_send_terms(struct agreement *agreement, uint32_t to, enum verdict_type type,
+                          const struct verdict_terms *terms, const uint8_t *members)
 {
 	struct verdict_msg msg = {
 		.type = (uint8_t)type,
@@ -104,11 +105,11 @@ static void send_decided(struct agreement *agreement, uint32_t to)
 	agreement_send_terms(agreement, to, VERDICT_DECIDED, &agreement->accepted, agreement->accepted_members);
 }
 
-/* ---- who can be heard ---- */
+/* ---- members that can be heard ---- */
 
 /*
- * Who is accused does not lead, as long as there is somebody else. That one may know of an accusation that we have not heard of, and so
- * leave it to us as we do to it: who has declined is nobody to wait for.
+ * An accused member does not lead as long as there is another. That other one may know of an accusation that we have
+ * not heard of, and so leave the round to us as we do to it: a member that has declined is not waited for.
  */
 static bool can_lead(const struct agreement *agreement, uint32_t place)
 {
@@ -165,12 +166,12 @@ static void join_round(struct agreement *agreement, uint64_t now)
 		.accused = agreement->accused_map,
 	};
 
-	if (!is_void(&agreement->accepted)) { /* that says nothing about others who are enough */
+	if (!is_void(&agreement->accepted)) { /* a void one says nothing about other members that are enough */
 		msg.accepted = agreement->accepted;
 		msg.members = agreement->accepted_members;
 	}
 	agreement->since_ns = now;
-	agreement->leader_waits_for = NOBODY;
+	agreement->leader_waits_for = NO_PLACE;
 	if (leader == self) {
 		struct agreement_place *own = &agreement->places[self];
 
@@ -195,7 +196,8 @@ static void move_to(struct agreement *agreement, uint32_t round, uint64_t now)
 	join_round(agreement, now);
 }
 
-void agreement_start(struct agreement *agreement, uint64_t everywhere, uint64_t somewhere, uint32_t channel, uint64_t now)
+void agreement_start(struct agreement *agreement, uint64_t everywhere, uint64_t somewhere, uint32_t channel,
+                     uint64_t now)
 {
 	if (agreement->is_started)
 		return;
@@ -204,7 +206,7 @@ void agreement_start(struct agreement *agreement, uint64_t everywhere, uint64_t 
 	agreement->turned_ns = now;
 	for (uint32_t i = 0; i < agreement->config.size; i++)
 		agreement_heard(agreement, i, now);
-	/* Those who joined us before we began have joined the round that they named: keep them if it is the one. */
+	/* Members that joined us before we began have joined the round that they named: keep them if it is this one. */
 	uint32_t round = agreement->round;
 	while (!can_lead(agreement, leader_of(agreement, round)))
 		round++;
@@ -217,25 +219,28 @@ void agreement_start(struct agreement *agreement, uint64_t everywhere, uint64_t 
 /* ---- accepting ---- */
 
 /* Is it what we have prepared for already? */
-static bool is_prepared_for(const struct agreement *agreement, const struct verdict_terms *terms, const uint8_t *members)
+static bool is_prepared_for(const struct agreement *agreement, const struct verdict_terms *terms,
+                            const uint8_t *members)
 {
 	return agreement->is_prepared && agreement->accepted.channel == terms->channel &&
 	       memcmp(agreement->accepted_members, members, verdict_map_bytes(agreement->config.size)) == 0;
 }
 
 /*
- * Takes what is proposed, if it can. What was accepted before by others cannot be changed any more: who cannot prepare for it
- * gives its vote, and stays behind. Who is prepared for it does not do so again: others may have heard that it is decided, and
- * have begun to send.
+ * Accepts the proposal, if it can. Terms that others accepted before cannot be changed any more: a member that cannot
+ * prepare for them gives its vote, and stays behind. A member that is prepared for them does not prepare again: others
+ * may have heard that it is decided, and have begun to send.
  */
-bool agreement_accept(struct agreement *agreement, const struct verdict_terms *terms, const uint8_t *members, uint32_t *out_channel)
+bool agreement_accept(struct agreement *agreement, const struct verdict_terms *terms, const uint8_t *members,
+                      uint32_t *out_channel)
 {
 	bool is_in = verdict_bit(members, agreement->config.self) && !is_void(terms);
 
 	if (!is_in)
 		agreement->is_prepared = false;
 	else if (!is_prepared_for(agreement, terms, members))
-		agreement->is_prepared = agreement->config.events->prepare(agreement->config.context, terms, members, out_channel);
+		agreement->is_prepared =
+			agreement->config.events->prepare(agreement->config.context, terms, members, out_channel);
 	if (is_in && !agreement->is_prepared && !(terms->flags & VERDICT_REPEATED))
 		return false;
 	agreement->accepted = *terms;
@@ -244,8 +249,8 @@ bool agreement_accept(struct agreement *agreement, const struct verdict_terms *t
 }
 
 /*
- * What has been accepted is final. Who is named in it but was not asked, as the leader heard nothing of it, stays behind: it may
- * have prepared later, and others have sent to it before.
+ * Accepted terms are final. A member that is named in them but was not asked, as the leader heard nothing of it, stays
+ * behind: it may have prepared later, and others have sent to it before.
  */
 void agreement_settle(struct agreement *agreement, bool is_as_prepared)
 {
@@ -256,7 +261,10 @@ void agreement_settle(struct agreement *agreement, bool is_as_prepared)
 
 /* ---- events ---- */
 
-/* As in presence.c: who was away forgives all others first; and listens to what was said meanwhile before it leads anybody. */
+/*
+ * As in presence.c: a member that was away resets its timers for all others first; and it listens to what was said
+ * meanwhile before it leads a round.
+ */
 static void notice_absence(struct agreement *agreement, uint64_t now)
 {
 	if (now <= agreement->turned_ns + agreement->config.interval_ns / 4)
@@ -308,7 +316,7 @@ void agreement_heard(struct agreement *agreement, uint32_t place, uint64_t now)
 	at->heard_ns = now > at->heard_ns ? now : at->heard_ns;
 }
 
-/* It has freed the group. Its word counts for nothing any more, and nobody has to wait for it, but it is no worse than that. */
+/* It has freed the group. Its messages count for nothing any more, and no member waits for it, but it is alive. */
 static void on_left(struct agreement *agreement, uint32_t place)
 {
 	if (place != agreement->config.self)
@@ -324,7 +332,7 @@ static void on_join(struct agreement *agreement, uint32_t from, const struct ver
 	if (leader_of(agreement, round) != self || round < agreement->round)
 		return;
 	if (round > agreement->round) {
-		/* Who joins us has left all earlier rounds: they cannot come to an end without it. */
+		/* A member that joins us has left all earlier rounds: they cannot come to an end without it. */
 		if (agreement->is_started) {
 			move_to(agreement, round, now);
 		} else {
@@ -350,7 +358,7 @@ static void on_join(struct agreement *agreement, uint32_t from, const struct ver
 	}
 	if (msg->accepted.ballot != 0)
 		learn_accepted(agreement, &msg->accepted, msg->members);
-	/* Came late, after somebody had been given up, or again: then the proposal does not know it yet. */
+	/* It came late, after a member had been given up, or again: then the proposal does not know it yet. */
 	if (agreement->has_proposed)
 		agreement_propose(agreement);
 }
@@ -377,7 +385,8 @@ static void on_propose(struct agreement *agreement, uint32_t from, const struct 
 
 static void on_refuse(struct agreement *agreement, const struct verdict_msg *msg)
 {
-	bool is_about_this = agreement->has_proposed && is_leading(agreement) && msg->terms.ballot == agreement->proposal.ballot;
+	bool is_about_this =
+		agreement->has_proposed && is_leading(agreement) && msg->terms.ballot == agreement->proposal.ballot;
 
 	if (is_about_this && agreement->best.ballot == 0) {
 		agreement_use_channel(agreement, msg->terms.channel);
@@ -387,7 +396,9 @@ static void on_refuse(struct agreement *agreement, const struct verdict_msg *msg
 
 static void on_decided(struct agreement *agreement, uint32_t from, const struct verdict_msg *msg)
 {
-	/* Too few for whom? For those who followed that leader; others may be enough, without them. */
+	/*
+	 * Too few for a quorum: that holds for the members that followed that leader; others may be enough, without them.
+	 */
 	if (is_void(&msg->terms) && from != leader_of(agreement, agreement->round)) {
 		agreement->places[from].is_gone = true;
 		return;
@@ -405,14 +416,18 @@ static void on_decided(struct agreement *agreement, uint32_t from, const struct 
 	agreement_settle(agreement, is_as_prepared);
 }
 
-/* The round of somebody that we listen to: our leader has left for another one, or one whom nobody accuses is ahead of us. */
+/*
+ * The round of a member that we listen to: our leader has left for another one, or a member that is not accused is
+ * ahead of us.
+ */
 static void follow(struct agreement *agreement, uint32_t from, uint32_t round, uint64_t now)
 {
 	bool is_leader = from == leader_of(agreement, agreement->round);
 
 	if (round > agreement->round && agreement->is_started && (is_leader || !agreement->places[from].is_accused))
 		move_to(agreement, round, now);
-	else if (round > agreement->round && agreement->is_started && is_leading(agreement) && agreement->places[from].has_joined) {
+	else if (round > agreement->round && agreement->is_started && is_leading(agreement) &&
+	         agreement->places[from].has_joined) {
 		/* It has left us for good and we do not follow. */
 		agreement->config.events->accuse(agreement->config.context, from);
 		agreement_accused(agreement, from, agreement->config.self, now);
@@ -434,7 +449,7 @@ void agreement_message(struct agreement *agreement, uint32_t from, const uint8_t
 	if (!is_available(agreement, from) && msg.type != VERDICT_DECIDED) {
 		/* For us it is not there. It shall know that we are; and it may know how all ended. */
 		if (msg.type == VERDICT_CALL)
-			send_short(agreement, from, VERDICT_HERE, NOBODY);
+			send_short(agreement, from, VERDICT_HERE, NO_PLACE);
 		return;
 	}
 	notice_declining(agreement, from, &msg);
@@ -445,7 +460,7 @@ void agreement_message(struct agreement *agreement, uint32_t from, const uint8_t
 		break;
 	case VERDICT_HERE:
 		if (from == leader_of(agreement, agreement->round))
-			agreement->leader_waits_for = msg.terms.channel < agreement->config.size ? msg.terms.channel : NOBODY;
+			agreement->leader_waits_for = msg.terms.channel < agreement->config.size ? msg.terms.channel : NO_PLACE;
 		follow(agreement, from, round_of(msg.terms.ballot), now);
 		break;
 	case VERDICT_JOIN:
@@ -498,10 +513,10 @@ uint32_t agreement_waits_for(const struct agreement *agreement)
 		if (waits_for(agreement, i, 0))
 			return i;
 	}
-	return NOBODY;
+	return NO_PLACE;
 }
 
-/* Calls those who are waited for, and accuses those who do not answer. True: somebody was. */
+/* Calls members that are waited for, and accuses those that do not answer. True: one was accused. */
 static bool call_all(struct agreement *agreement, uint64_t now)
 {
 	uint64_t interval = agreement->config.interval_ns;
@@ -538,6 +553,6 @@ uint64_t agreement_turn(struct agreement *agreement, uint64_t now)
 	agreement->turned_ns = now;
 	while (!agreement->is_decided && call_all(agreement, now))
 		;
-	look(agreement, now); /* somebody may have had its time */
+	look(agreement, now); /* the time of a member may be over */
 	return agreement->is_decided ? UINT64_MAX : now + step;
 }

@@ -4,9 +4,9 @@
 
 #define PROPOSALS 64u /* in a row that we cannot prepare for ourselves */
 
-/* ---- who is waited for ---- */
+/* ---- members that are waited for ---- */
 
-/* Does the leader count on this member? One that others accuse has had its time to join; who accuses us will not. */
+/* Does the leader count on this member? An accused one has had its time to join; one that accuses us will not join. */
 bool agreement_is_candidate(const struct agreement *agreement, uint32_t place, uint64_t now)
 {
 	const struct agreement_place *at = &agreement->places[place];
@@ -17,8 +17,8 @@ bool agreement_is_candidate(const struct agreement *agreement, uint32_t place, u
 }
 
 /*
- * Those who accuse us are there, and will go on without us. If they are as many as those who have joined us, it is not for us to
- * decide. A quorum makes that clear without counting.
+ * Members that accuse us are there, and will go on without us. If they are as many as those that have joined us, it is
+ * not for us to decide. A quorum makes that clear without counting.
  */
 static bool is_outnumbered(const struct agreement *agreement)
 {
@@ -36,9 +36,7 @@ static bool is_outnumbered(const struct agreement *agreement)
 	return accusers >= joined && accusers > 0;
 }
 
-/*
- * Do we leave it to those who accuse us? Not for ever: they may be waiting too, for others who wait for us.
- */
+/* Do we leave it to our accusers? Not for ever: they may be waiting too, for others that wait for us. */
 static bool leaves_it(struct agreement *agreement, uint64_t now)
 {
 	if (!is_outnumbered(agreement)) {
@@ -50,7 +48,7 @@ static bool leaves_it(struct agreement *agreement, uint64_t now)
 	return now < agreement->outnumbered_ns + 2 * agreement->config.interval_ns;
 }
 
-/* Of those that the leader counts on: has everybody joined; and is it so but for some that are accused? */
+/* Have all members joined that the leader counts on; and have all but some that are accused? */
 static bool all_joined(const struct agreement *agreement, bool but_accused, uint64_t now)
 {
 	for (uint32_t i = 0; i < agreement->config.size; i++) {
@@ -72,8 +70,8 @@ static bool accuses(const struct agreement *agreement, uint32_t one, uint32_t ot
 }
 
 /* How many of the members accuse this one, and how many it accuses. */
-static void count_accusations(const struct agreement *agreement, const uint8_t *members, uint32_t place, uint32_t *out_by,
-                              uint32_t *out_of)
+static void count_accusations(const struct agreement *agreement, const uint8_t *members, uint32_t place,
+                              uint32_t *out_by, uint32_t *out_of)
 {
 	*out_by = *out_of = 0;
 	for (uint32_t i = 0; i < agreement->config.size; i++) {
@@ -84,10 +82,13 @@ static void count_accusations(const struct agreement *agreement, const uint8_t *
 	}
 }
 
-/* The one of the members that has most accusers; of those, who accuses most itself; the last of those. NOBODY: none has any. */
+/*
+ * The member that has most accusers; of several, the one that accuses most itself; of several, the last. NO_PLACE: none
+ * is accused.
+ */
 static uint32_t find_most_accused(const struct agreement *agreement, const uint8_t *members)
 {
-	uint32_t found = NOBODY, most_by = 0, most_of = 0;
+	uint32_t found = NO_PLACE, most_by = 0, most_of = 0;
 
 	for (uint32_t i = 0; i < agreement->config.size; i++) {
 		uint32_t by, of;
@@ -118,7 +119,7 @@ static bool is_quorum(const struct agreement *agreement, uint32_t count)
 	return !agreement->config.quorum || count > agreement->config.size / 2;
 }
 
-/* New terms, of what those who have joined say. */
+/* New terms, from the reports of members that have joined. */
 static void draw_up(struct agreement *agreement)
 {
 	struct verdict_terms *terms = &agreement->proposal;
@@ -130,9 +131,9 @@ static void draw_up(struct agreement *agreement)
 		if (agreement->places[i].has_joined && is_available(agreement, i))
 			verdict_set_bit(members, i);
 	}
-	while ((out = find_most_accused(agreement, members)) != NOBODY)
+	while ((out = find_most_accused(agreement, members)) != NO_PLACE)
 		members[out / 8] = (uint8_t)(members[out / 8] & ~(1u << out % 8));
-	/* What a member has only reported counts too: calls that ended well on one who is left out ended somewhere. */
+	/* Reports without a vote count too: calls that ended well on a member that is left out ended somewhere. */
 	*terms = (struct verdict_terms){.everywhere = UINT64_MAX, .channel = terms->channel};
 	for (uint32_t i = 0; i < agreement->config.size; i++) {
 		const struct verdict_terms *report = &agreement->places[i].report;
@@ -149,18 +150,27 @@ static void draw_up(struct agreement *agreement)
 	uint32_t count = count_members(agreement, members);
 	bool is_alone = count == 1 && agreement->config.size > 1 &&
 	                (agreement->config.was_accused || agreement->places[agreement->config.self].is_accused);
-	/* Who was given up by others, and is alone now or has fewer than they, cannot know that they do not go on somewhere. */
+	/*
+	 * A member that was given up by others, and is alone now or has fewer than they, cannot know that they do not go on
+	 * somewhere.
+	 */
 	if (!is_quorum(agreement, count) || is_alone || is_outnumbered(agreement))
 		terms->flags = VERDICT_NO_QUORUM;
 }
 
-/* Who has to accept: all who would go on. Under a quorum all others who can vote too; they vote, and prepare nothing. */
+/*
+ * Members that have to accept: all that would go on. Under a quorum all others that can vote too; they vote, and
+ * prepare nothing.
+ */
 bool agreement_is_asked(const struct agreement *agreement, uint32_t place)
 {
 	return agreement->places[place].has_joined && is_available(agreement, place);
 }
 
-/* Numbers of channels begin anew behind the last one: what others have said before may be higher, and still be the one that is taken. */
+/*
+ * Numbers of channels begin anew behind the last one: what others have said before may be higher, and still be the one
+ * that is taken.
+ */
 void agreement_use_channel(struct agreement *agreement, uint32_t channel)
 {
 	for (uint32_t i = 0; i < agreement->config.size; i++)
@@ -172,7 +182,7 @@ void agreement_propose(struct agreement *agreement)
 {
 	uint32_t channel, last = agreement->attempt + PROPOSALS;
 
-	/* Nobody is asked twice under one ballot: an answer belongs to the last one. */
+	/* No member is asked twice under one ballot: an answer belongs to the last proposal. */
 	do {
 		uint64_t ballot = ballot_of(agreement->round, ++agreement->attempt);
 
@@ -220,8 +230,9 @@ static uint32_t count_joined(const struct agreement *agreement)
 }
 
 /*
- * Too few have joined to know what others have accepted. So nobody is asked: what was accepted before would look later than it is
- * if it were accepted anew, and than what others may have decided; and who takes part in a void vote forgets what it has accepted.
+ * Too few have joined to know what others have accepted. So no member is asked: terms accepted before would look later
+ * than they are if they were accepted anew, and than those that others may have decided; and a member that takes part
+ * in a void vote forgets what it has accepted.
  */
 static void give_up(struct agreement *agreement)
 {
@@ -233,7 +244,7 @@ static void give_up(struct agreement *agreement)
 	decide(agreement);
 }
 
-/* Is somebody in the proposal who cannot be any more? What was accepted before stays as it is. */
+/* Does the proposal name a member that cannot take part any more? Terms accepted before stay as they are. */
 static bool is_outdated(const struct agreement *agreement)
 {
 	for (uint32_t i = 0; agreement->best.ballot == 0 && i < agreement->config.size; i++) {

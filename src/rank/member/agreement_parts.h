@@ -1,5 +1,6 @@
 /*
- * agreement_parts.h - what agreement.c (a member) and agreement_lead.c (the leader of a round) share. Private to the two.
+ * agreement_parts.h - shared by agreement.c (a member) and agreement_lead.c (the leader of a round). Private to the
+ * two.
  */
 #ifndef RANK_MEMBER_AGREEMENT_PARTS_H
 #define RANK_MEMBER_AGREEMENT_PARTS_H
@@ -8,7 +9,7 @@
 
 #include "rank/member/agreement.h"
 
-#define NOBODY UINT32_MAX
+#define NO_PLACE UINT32_MAX
 
 static inline uint64_t ballot_of(uint32_t round, uint32_t attempt)
 {
@@ -31,7 +32,7 @@ static inline bool is_leading(const struct agreement *agreement)
 	return leader_of(agreement, agreement->round) == agreement->config.self;
 }
 
-/* Nobody goes on by these. */
+/* No member goes on under these terms. */
 static inline bool is_void(const struct verdict_terms *terms)
 {
 	return (terms->flags & VERDICT_NO_QUORUM) != 0;
@@ -47,12 +48,12 @@ static inline bool is_available(const struct agreement *agreement, uint32_t plac
 
 /* ---- agreement.c ---- */
 
-void agreement_send_terms(struct agreement *agreement, uint32_t to, enum verdict_type type, const struct verdict_terms *terms,
-                          const uint8_t *members);
+void agreement_send_terms(struct agreement *agreement, uint32_t to, enum verdict_type type,
+                          const struct verdict_terms *terms, const uint8_t *members);
 /* Takes what is proposed; false: its channel is taken here, and another one is not. */
 bool agreement_accept(struct agreement *agreement, const struct verdict_terms *terms, const uint8_t *members,
                       uint32_t *out_channel);
-/* What has been accepted is final. is_as_prepared: it is what we have prepared for, if we have. */
+/* Accepted terms are final. is_as_prepared: they are the ones that we have prepared for, if we have. */
 void agreement_settle(struct agreement *agreement, bool is_as_prepared);
 
 /* ---- agreement_lead.c ---- */

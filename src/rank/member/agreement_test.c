@@ -1,6 +1,7 @@
 /*
- * agreement_test.c - the rules that keep verdicts the same, one by one. Whole groups in virtual time are in tests/members, where
- * most of these rules stand in for each other: a single one that is missing is seldom noticed there.
+ * agreement_test.c - the rules that keep verdicts the same, one by one. Whole groups in virtual time are in
+ * tests/members, where most of these rules stand in for each other: a single one that is missing is seldom noticed
+ * there.
  */
 #include "rank/member/agreement.h"
 
@@ -85,10 +86,11 @@ static void hear_short(struct member *member, uint32_t from, enum verdict_type t
 
 static void hear_proposal(struct member *member, uint32_t from, uint64_t of, uint8_t members)
 {
-	hear(member, from, (struct verdict_msg){.type = VERDICT_PROPOSE, .terms = {.ballot = of, .channel = 8}, .members = &members});
+	hear(member, from,
+	     (struct verdict_msg){.type = VERDICT_PROPOSE, .terms = {.ballot = of, .channel = 8}, .members = &members});
 }
 
-/* What it said last, and to whom. */
+/* The last message of the member to `to`. */
 static const struct verdict_msg *last_to(const struct member *member, uint32_t to)
 {
 	CHECK(member->count > 0 && member->count <= SENT_MOST);
@@ -182,7 +184,8 @@ static void begin_to_lead(struct member *member)
 
 static void proposes_the_latest_that_was_accepted(void)
 {
-	static const uint64_t ballots[2][2] = {{(uint64_t)2 << 32 | 1, (uint64_t)3 << 32 | 7}, {(uint64_t)3 << 32 | 7, (uint64_t)2 << 32 | 1}};
+	static const uint64_t ballots[2][2] = {{(uint64_t)2 << 32 | 1, (uint64_t)3 << 32 | 7},
+	                                       {(uint64_t)3 << 32 | 7, (uint64_t)2 << 32 | 1}};
 	struct member member;
 
 	for (int order = 0; order < 2; order++) {
@@ -220,7 +223,9 @@ static void decides_when_all_have_accepted_this_very_proposal(void)
 	agreement_fini(&member.agreement);
 }
 
-/* It was accepted before, so nobody can be left out of it; but who is gone is known to stay behind. */
+/*
+ * Its terms were accepted before, so no member can be left out of them; but one that is gone is known to stay behind.
+ */
 static void tells_who_stays_behind(void)
 {
 	struct member member;
@@ -231,13 +236,14 @@ static void tells_who_stays_behind(void)
 	agreement_gone(&member.agreement, 4, ++member.now_ns);
 	for (uint32_t i = 1; i < 4; i++)
 		hear_short(&member, i, VERDICT_ACCEPT, member.agreement.proposal.ballot);
-	CHECK(member.agreement.is_decided && agreement_includes(&member.agreement, 4) && !agreement_keeps(&member.agreement, 4));
+	CHECK(member.agreement.is_decided && agreement_includes(&member.agreement, 4) &&
+	      !agreement_keeps(&member.agreement, 4));
 	const struct verdict_msg *decided = last_to(&member, 3);
 	CHECK(decided->type == VERDICT_DECIDED && decided->members[0] == 0x1f && decided->behind[0] == 0x10);
 	agreement_fini(&member.agreement);
 }
 
-/* Who has freed the group is waited for no more, and all are told that it is only that. */
+/* A member that has freed the group is waited for no more, and all are told that it has left only the group. */
 static void goes_on_without_who_has_left(void)
 {
 	struct member member;
@@ -256,7 +262,7 @@ static void goes_on_without_who_has_left(void)
 	agreement_fini(&member.agreement);
 }
 
-/* Its leader has, so it asks the next one, and says why; and takes no word of its own departure from others. */
+/* Its leader has left, so it asks the next one, and says why; it does not believe others that it has left itself. */
 static void tells_the_next_leader_who_has_left(void)
 {
 	uint8_t members = 0x1e, left = 0x09;
@@ -267,21 +273,33 @@ static void tells_the_next_leader_who_has_left(void)
 	const struct verdict_msg *join = last_to(&member, 1);
 	CHECK(join->type == VERDICT_JOIN && join->left[0] == 0x01 && join->gone[0] == 0);
 	hear_proposal(&member, 1, ballot(1, 1), members);
-	hear(&member, 1, (struct verdict_msg){.type = VERDICT_DECIDED, .terms = {.ballot = ballot(1, 1), .channel = 8}, .members = &members, .left = &left});
-	CHECK(member.agreement.goes_on && agreement_has_left(&member.agreement, 0) && !agreement_has_left(&member.agreement, 3));
+	hear(&member, 1,
+	     (struct verdict_msg){.type = VERDICT_DECIDED,
+	                          .terms = {.ballot = ballot(1, 1), .channel = 8},
+	                          .members = &members,
+	                          .left = &left});
+	CHECK(member.agreement.goes_on && agreement_has_left(&member.agreement, 0) &&
+	      !agreement_has_left(&member.agreement, 3));
 	agreement_fini(&member.agreement);
 }
 
-/* Numbers of channels begin anew behind the last one: what was free for others before is not better than that for being higher. */
+/*
+ * Numbers of channels begin anew behind the last one: what was free for others before is not better than that for being
+ * higher.
+ */
 static void proposes_the_channel_that_it_is_told(void)
 {
 	struct member member;
 
 	begin(&member, 0);
 	for (uint32_t i = 1; i < SIZE; i++)
-		hear(&member, i, (struct verdict_msg){.type = VERDICT_JOIN, .terms = {.ballot = ballot(0, 0), .channel = i == 2 ? 65532 : 4}});
+		hear(&member, i,
+		     (struct verdict_msg){.type = VERDICT_JOIN,
+		                          .terms = {.ballot = ballot(0, 0), .channel = i == 2 ? 65532 : 4}});
 	CHECK(last_to(&member, 4)->type == VERDICT_PROPOSE && last_to(&member, 4)->terms.channel == 65532);
-	hear(&member, 3, (struct verdict_msg){.type = VERDICT_REFUSE, .terms = {.ballot = member.agreement.proposal.ballot, .channel = 8}});
+	hear(&member, 3,
+	     (struct verdict_msg){.type = VERDICT_REFUSE,
+	                          .terms = {.ballot = member.agreement.proposal.ballot, .channel = 8}});
 	CHECK(last_to(&member, 4)->type == VERDICT_PROPOSE);
 	CHECK_U64(last_to(&member, 4)->terms.channel, 8);
 	agreement_fini(&member.agreement);

@@ -45,7 +45,7 @@ static void write_address(const struct sockaddr_storage *name, struct address *o
 	}
 }
 
-enum esp_status rank_door(const struct rank *context, char text[GROW_DOOR_TEXT], struct failure *failure)
+enum esp_status rank_join_address(const struct rank *context, char text[JOIN_ADDRESS_TEXT], struct failure *failure)
 {
 	struct sockaddr_storage name = {0};
 	struct address address;
@@ -73,10 +73,10 @@ static int listen_at_free(const struct conf *conf, struct sockaddr_storage *name
 }
 
 /*
- * Where all can join. It is listened there from now on: nobody can take the place, and who comes before the leader is ready for it
- * waits. 0, or errno.
+ * Opens the listener where all can join. It listens from now on: no other process can take the port, and ranks that
+ * come before the leader is ready wait. Returns 0, or errno.
  */
-static int find_place(const struct rank *context, int *out_fd, char text[GROW_DOOR_TEXT])
+static int find_place(const struct rank *context, int *out_fd, char text[JOIN_ADDRESS_TEXT])
 {
 	struct sockaddr_storage name = {0};
 	struct address address;
@@ -96,14 +96,14 @@ static int find_place(const struct rank *context, int *out_fd, char text[GROW_DO
 
 /* ---- letting in ---- */
 
-/* What every member tells the others. */
+/* The offer of a member, to all others. */
 struct offer {
-	uint64_t waiting; /* newcomers at its door               */
-	uint64_t most;    /* newcomers that it lets in           */
+	uint64_t waiting; /* joiners at its join address */
+	uint64_t most;    /* joiners that it lets in */
 	uint64_t port;    /* the only one that it may listen on; 0: there are others */
 	uint64_t is_full; /* it has as many groups as there can be */
 	uint64_t why;     /* the first member's: it has no place to join, by errno; 0: it has */
-	char place[GROW_DOOR_TEXT]; /* and where that is */
+	char place[JOIN_ADDRESS_TEXT]; /* and where that is */
 };
 
 struct invitation {
@@ -111,10 +111,10 @@ struct invitation {
 	uint32_t count;
 };
 
-static void invite(void *argument, void *errand)
+static void invite(void *argument, void *command)
 {
 	struct rank *context = argument;
-	struct invitation *invitation = errand;
+	struct invitation *invitation = command;
 
 	uint32_t invited = control_invite(context->control, &invitation->msg, invitation->count);
 	if (invited < invitation->count) /* it will be missed when all join */
@@ -141,94 +141,107 @@ static enum esp_status send_invitations(const struct comm *group, uint32_t first
 		.channel = group->channel,
 		.invite = {.size = size, .epoch = context->join.launch.epoch + 1},
 	};
-	snprintf(invitation->msg.invite.leader, sizeof(invitation->msg.invite.leader), "%.*s", (int)CONTROL_TEXT - 1, leader); /* a number */
+	/* a number */
+	snprintf(invitation->msg.invite.leader, sizeof(invitation->msg.invite.leader), "%.*s", (int)CONTROL_TEXT - 1,
+	         leader);
 	if (control_run(context->control, invite, invitation))
 		return ESP_OK;
 	free(invitation);
 	return failure_set(failure, ESP_ENOMEM, -1, "no memory for an invitation");
 }
 
-/* What the control's thread is to do with newcomers, while we wait. */
-struct word {
-	enum { WORD_ASK, WORD_PROMISE, WORD_RELEASE, WORD_REFUSE } what;
+/* A command about joiners for the control thread; its caller waits for it. */
+struct joiners_cmd {
+	enum { JOINERS_ASK, JOINERS_PROMISE, JOINERS_RELEASE, JOINERS_REFUSE } what;
 	uint32_t channel, most;
-	const struct control_msg *refusal; /* to those who are let in              */
-	uint32_t count;                    /* written: who are promised            */
+	const struct control_msg *refusal; /* to joiners that were let in */
+	uint32_t count;                    /* written: joiners that are promised */
 	bool is_told;                      /* written; guarded by context->lock    */
 };
 
-static void tell(void *argument, void *errand)
+static void tell(void *argument, void *command)
 {
 	struct rank *context = argument;
-	struct word *word = errand;
+	struct joiners_cmd *cmd = command;
 
-	if (word->what == WORD_ASK)
+	if (cmd->what == JOINERS_ASK)
 		control_ask_joiners(context->control);
-	else if (word->what == WORD_PROMISE)
-		word->count = control_promise(context->control, word->channel, word->most);
-	else if (word->what == WORD_RELEASE)
-		control_release(context->control, word->channel);
+	else if (cmd->what == JOINERS_PROMISE)
+		cmd->count = control_promise(context->control, cmd->channel, cmd->most);
+	else if (cmd->what == JOINERS_RELEASE)
+		control_release(context->control, cmd->channel);
 	else
-		control_uninvite(context->control, word->refusal);
+		control_uninvite(context->control, cmd->refusal);
 	pthread_mutex_lock(&context->lock);
-	word->is_told = true;
+	cmd->is_told = true;
 	rank_changed(context);
 	pthread_mutex_unlock(&context->lock);
 }
 
 /* False: no memory. */
-static bool tell_newcomers(struct rank *context, struct word *word)
+static bool tell_joiners(struct rank *context, struct joiners_cmd *cmd)
 {
-	if (!control_run(context->control, tell, word))
+	if (!control_run(context->control, tell, cmd))
 		return false;
 	pthread_mutex_lock(&context->lock);
-	while (!word->is_told)
+	while (!cmd->is_told)
 		rank_wait(context, clock_now_ns() + NS_PER_S);
 	pthread_mutex_unlock(&context->lock);
 	return true;
 }
 
 /*
- * Those at our door who answer. One that does not, as it is stopped or its host is gone, would be waited for when all join. They are
- * promised to this group, so that another one that grows meanwhile does not count on them, too.
+ * Counts the joiners at our join address that answer. One that does not, as it is stopped or its host is gone, would be
+ * waited for when all join. The joiners are promised to this group, so that another one that grows meanwhile does not
+ * count on them, too.
  */
-static uint32_t count_newcomers(const struct comm *group, uint32_t most, uint64_t patience_ns)
+static uint32_t count_joiners(const struct comm *group, uint32_t most, uint64_t patience_ns)
 {
 	struct rank *context = group->context;
 	struct control *control = context->control;
-	struct word ask = {.what = WORD_ASK}, promise = {.what = WORD_PROMISE, .channel = group->channel, .most = most};
+	struct joiners_cmd ask = {.what = JOINERS_ASK},
+	                   promise = {.what = JOINERS_PROMISE, .channel = group->channel, .most = most};
 	uint64_t until = clock_now_ns() + patience_ns;
 
-	if (control_joiners(control) == 0 || !tell_newcomers(context, &ask))
+	if (control_joiners(control) == 0 || !tell_joiners(context, &ask))
 		return 0;
 	pthread_mutex_lock(&context->lock);
 	while (control_sure_joiners(control) < control_joiners(control) && clock_now_ns() < until)
 		rank_wait(context, clock_now_ns() + NS_PER_MS);
 	pthread_mutex_unlock(&context->lock);
-	return tell_newcomers(context, &promise) ? promise.count : 0;
+	return tell_joiners(context, &promise) ? promise.count : 0;
 }
 
-/* Who has not been let in waits for anybody. Without memory for that they wait for this group, which counts them again the next time. */
-static void release_newcomers(const struct comm *group)
+/*
+ * Joiners that have not been let in wait for any group again. Without memory for that they wait for this group, which
+ * counts them again the next time.
+ */
+static void release_joiners(const struct comm *group)
 {
-	struct word release = {.what = WORD_RELEASE, .channel = group->channel};
+	struct joiners_cmd release = {.what = JOINERS_RELEASE, .channel = group->channel};
 
-	(void)tell_newcomers(group->context, &release);
+	(void)tell_joiners(group->context, &release);
 }
 
-static enum esp_status exchange_offers(struct comm *group, const struct offer *mine, struct offer *all, const struct work_options *options,
-                                       struct failure *failure)
+static enum esp_status exchange_offers(struct comm *group, const struct offer *mine, struct offer *all,
+                                       const struct work_options *options, struct failure *failure)
 {
 	struct call call = {
-		.collective = PLAN_ALLGATHER, .type = ESP_BYTES, .count = sizeof(*mine), .in = mine, .out = all, .makes_group = true,
+		.collective = PLAN_ALLGATHER,
+		.type = ESP_BYTES,
+		.count = sizeof(*mine),
+		.in = mine,
+		.out = all,
+		.makes_group = true,
 	};
 	enum esp_status status = call_check(&call, group->rank, group->size, failure);
 
 	return status == ESP_OK ? comm_run(group, &call, options, failure) : status;
 }
 
-/* How many of all who wait are let in, and which of them are ours. */
-static uint32_t share_out(const struct comm *group, const struct offer *all, uint32_t most, uint32_t *out_first, uint32_t *out_own)
+/* Decides how many of all waiting joiners are let in, and which of them are ours. */
+static uint32_t share_out(const struct comm *group, const struct offer *all, uint32_t most, uint32_t *out_first,
+                          uint32_t *out_own)
 {
 	uint32_t total = 0, room = LAUNCH_SIZE_MAX - group->size;
 
@@ -246,8 +259,8 @@ static uint32_t share_out(const struct comm *group, const struct offer *all, uin
 }
 
 /*
- * The group has not grown. Some of those whom we have let in may not have heard that where they join: the one whom they look for there is gone,
- * or never was there. And what becomes of them later is none of the next turn's business.
+ * The group has not grown. Some joiners that we have let in may not have heard that where they join: the leader that
+ * they look for there is gone, or never was there. And their later fate is no business of the next turn.
  */
 static void send_away(const struct comm *group, const struct failure *why)
 {
@@ -255,10 +268,10 @@ static void send_away(const struct comm *group, const struct failure *why)
 		.type = CONTROL_REFUSE, .from = group->context->rank, .about = UINT32_MAX, .channel = group->channel,
 	};
 
-	struct word word = {.what = WORD_REFUSE, .refusal = &msg};
+	struct joiners_cmd cmd = {.what = JOINERS_REFUSE, .refusal = &msg};
 
-	clip(msg.refuse.text, sizeof(msg.refuse.text), "the job lets nobody in now: %s", why->text);
-	(void)tell_newcomers(group->context, &word);
+	clip(msg.refuse.text, sizeof(msg.refuse.text), "the job lets no ranks in now: %s", why->text);
+	(void)tell_joiners(group->context, &cmd);
 }
 
 static enum esp_status no_place(const struct comm *group, int why, struct failure *failure)
@@ -266,33 +279,46 @@ static enum esp_status no_place(const struct comm *group, int why, struct failur
 	uint32_t rank = group->ranks[0];
 
 	if (why == EADDRINUSE)
-		return failure_set(failure, ESP_ELINK, (int32_t)rank, "rank %u has no port where all could join: all that it may listen on are taken on "
-		                   "its host; set a range with two for each rank of a host, and one more", rank);
-	return failure_set(failure, ESP_ELINK, (int32_t)rank, "rank %u has no port where all could join: %s", rank, strerror(why));
+		return failure_set(failure, ESP_ELINK, (int32_t)rank,
+		                   "rank %u has no port where all could join: all that it may listen on are taken on "
+		                   "its host; set a range with two for each rank of a host, and one more",
+		                   rank);
+	return failure_set(failure, ESP_ELINK, (int32_t)rank, "rank %u has no port where all could join: %s", rank,
+	                   strerror(why));
 }
 
 /* place_fd: as of find_place(), -1 once it is the new context's; -1 on all but the first member. */
 static enum esp_status join_again(struct comm *group, const struct offer *all, const struct grow_options *grow,
-                                  const struct grow_time *time, int *place_fd, struct rank **out, struct failure *failure)
+                                  const struct grow_time *time, int *place_fd, struct rank **out,
+                                  struct failure *failure)
 {
 	struct rank *context = group->context;
-	uint32_t first = 0, own = 0, newcomers = share_out(group, all, grow->most, &first, &own), size = group->size + newcomers;
+	uint32_t first = 0, own = 0, joiners = share_out(group, all, grow->most, &first, &own),
+	         size = group->size + joiners;
 
-	for (uint32_t i = 0; i < group->size; i++) { /* before anybody is invited: they would all join jobs of different sizes */
+	/* before joiners are invited: they would all join jobs of different sizes */
+	for (uint32_t i = 0; i < group->size; i++) {
 		if (all[i].most != grow->most)
-			return failure_set(failure, ESP_EMISMATCH, (int32_t)group->ranks[i], "rank %u of the group lets in %" PRIu64 " newcomers at "
-			                   "the most, and rank %u %u: give all the same", i, all[i].most, group->rank, grow->most);
+			return failure_set(failure, ESP_EMISMATCH, (int32_t)group->ranks[i],
+			                   "rank %u of the group lets in %" PRIu64 " newcomers at "
+			                   "the most, and rank %u %u: give all the same",
+			                   i, all[i].most, group->rank, grow->most);
 	}
-	if (newcomers == 0)
+	if (joiners == 0)
 		return ESP_OK;
 	for (uint32_t i = 0; i < group->size; i++) {
 		if (all[i].is_full)
-			return failure_set(failure, ESP_ELIMIT, (int32_t)group->ranks[i], "rank %u has all the groups that there can be, and needs one more "
-			                   "to go on in if a rank is lost meanwhile: free one, and call again", group->ranks[i]);
+			return failure_set(failure, ESP_ELIMIT, (int32_t)group->ranks[i],
+			                   "rank %u has all the groups that there can be, and needs one more "
+			                   "to go on in if a rank is lost meanwhile: free one, and call again",
+			                   group->ranks[i]);
 		if (all[i].port != 0)
-			return failure_set(failure, ESP_ELIMIT, (int32_t)group->ranks[i], "rank %u may listen on port %" PRIu64 " alone, and needs another "
-			                   "one while the old context and the new one stand side by side: set a range with two for each rank of a host, and "
-			                   "one more", group->ranks[i], all[i].port);
+			return failure_set(failure, ESP_ELIMIT, (int32_t)group->ranks[i],
+			                   "rank %u may listen on port %" PRIu64 " alone, and needs another "
+			                   "one while the old context and the new one stand side by side: set a range with two for "
+			                   "each rank of a host, and "
+			                   "one more",
+			                   group->ranks[i], all[i].port);
 	}
 	if (all[0].why != 0)
 		return no_place(group, (int)all[0].why, failure);
@@ -320,7 +346,8 @@ static enum esp_status join_again(struct comm *group, const struct offer *all, c
 	return status;
 }
 
-enum esp_status comm_grow(struct comm *group, const struct grow_options *grow, struct rank **out, struct failure *failure)
+enum esp_status comm_grow(struct comm *group, const struct grow_options *grow, struct rank **out,
+                          struct failure *failure)
 {
 	struct rank *context = group->context;
 	struct offer *all = calloc(group->size, sizeof(*all));
@@ -332,11 +359,13 @@ enum esp_status comm_grow(struct comm *group, const struct grow_options *grow, s
 	grow_time_begin(&time, grow->deadline_ns, rank_interval_ns(context), clock_now_ns());
 	if (!all)
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory to let newcomers in");
-	mine.waiting = count_newcomers(group, grow->most, grow_time_to_count(&time, rank_patience_ns(context), clock_now_ns()));
+	mine.waiting =
+		count_joiners(group, grow->most, grow_time_to_count(&time, rank_patience_ns(context), clock_now_ns()));
 	if (group->rank == 0)
 		mine.why = (uint64_t)find_place(context, &place_fd, mine.place);
 	mine.port = port->first == port->last ? port->first : 0;
-	mine.is_full = !comm_keep_channel(group); /* nobody can be waited for who cannot agree with the others, once all have voted */
+	/* no member is waited for that cannot agree with the others, once all have voted */
+	mine.is_full = !comm_keep_channel(group);
 	*out = NULL;
 	struct work_options options = {.deadline_ns = grow_time_to_come(&time, clock_now_ns())};
 	enum esp_status status = exchange_offers(group, &mine, all, &options, failure);
@@ -344,7 +373,7 @@ enum esp_status comm_grow(struct comm *group, const struct grow_options *grow, s
 	if (status == ESP_OK)
 		status = join_again(group, all, grow, &time, &place_fd, out, failure);
 	if (mine.waiting > 0)
-		release_newcomers(group);
+		release_joiners(group);
 	comm_release_channel(group);
 	if (place_fd >= 0)
 		close(place_fd);

@@ -28,7 +28,7 @@ void grow_parent_hear_off(struct comm *group, const struct control_msg *off)
 		group->change.off = *off;
 }
 
-void grow_parent_newcomers_lost(void *argument, uint32_t channel, uint32_t count, const char *why)
+void grow_parent_joiners_lost(void *argument, uint32_t channel, uint32_t count, const char *why)
 {
 	struct rank *context = argument;
 
@@ -71,7 +71,7 @@ static void say_off(const struct grow_parent *parent, enum esp_status status, in
 	control_send_all(context->control, &msg);
 }
 
-/* A member has called it off; or does now, as one whom it has let in is gone. */
+/* A member has called it off; or does now, as a joiner that it has let in is gone. */
 static bool is_off(const struct grow_parent *parent, int32_t *out_culprit, struct error *why)
 {
 	struct rank *context = parent->group->context;
@@ -123,20 +123,22 @@ void grow_parent_call_off(const struct grow_parent *parent, const struct failure
 		say_off(parent, failure->status, is_place ? (int32_t)group->ranks[failure->rank] : -1, failure->text);
 }
 
-void rank_forget_elder(struct rank *context)
+void rank_forget_grow_parent(struct rank *context)
 {
 	pthread_mutex_lock(&context->lock);
 	context->opening.grow_parent = NULL;
 	pthread_mutex_unlock(&context->lock);
 }
 
-uint64_t rank_look_at_elder(struct rank *context, uint64_t now)
+uint64_t rank_check_grow_parent(struct rank *context, uint64_t now)
 {
 	struct error why;
 	int32_t culprit = -1;
 
 	pthread_mutex_lock(&context->lock);
-	bool has_elder = context->opening.grow_parent != NULL, has_failed = has_elder && grow_parent_has_failed((void *)(uintptr_t)context->opening.grow_parent, &culprit, &why);
+	bool has_parent = context->opening.grow_parent != NULL;
+	bool has_failed =
+		has_parent && grow_parent_has_failed((void *)(uintptr_t)context->opening.grow_parent, &culprit, &why);
 	if (has_failed) {
 		context->opening.grow_parent = NULL;
 		if (context->opening.failure.status == ESP_OK)
@@ -144,11 +146,11 @@ uint64_t rank_look_at_elder(struct rank *context, uint64_t now)
 		rank_changed(context);
 	}
 	pthread_mutex_unlock(&context->lock);
-	if (has_failed) { /* newcomers hear of it from us */
+	if (has_failed) { /* joiners hear of it from us */
 		comm_fail(context->world, why.status, culprit, why.text, true);
 		comm_fail(context->entry, why.status, culprit, why.text, true);
 	}
-	return has_elder && !has_failed ? now + GROW_PARENT_LOOK : UINT64_MAX;
+	return has_parent && !has_failed ? now + GROW_PARENT_LOOK : UINT64_MAX;
 }
 
 enum esp_status rank_enter(struct rank *context, uint64_t patience_ns, struct failure *failure)

@@ -14,7 +14,10 @@ static void hear(struct comm *group, uint64_t number, const char *text)
 	grow_parent_hear_off(group, &off);
 }
 
-/* Of one turn what is said first counts; and word of an earlier one, which has been around longer, does not hide it. */
+/*
+ * Of one turn the first message counts; and a message about an earlier one, which has been around longer, does not hide
+ * it.
+ */
 static void test_off(void)
 {
 	struct comm *group = calloc(1, sizeof(*group));

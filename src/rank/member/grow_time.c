@@ -35,8 +35,8 @@ void grow_time_all_here(struct grow_time *time, uint64_t join_ns, uint64_t now_n
 }
 
 /*
- * What is kept for a part. A rank that is stopped is noticed within an interval, and then those who are left can agree. Who could not join
- * needs some tenths of one to close what it has opened, before it votes.
+ * Time that is kept for a part. A rank that is stopped is noticed within an interval, and then the remaining ones can
+ * agree. A rank that could not join needs some tenths of an interval to close what it has opened, before it votes.
  */
 static uint64_t kept_for(const struct grow_time *time, enum grow_part part)
 {
@@ -70,13 +70,14 @@ static uint64_t grace(const struct grow_time *time)
 
 uint64_t grow_time_left(const struct grow_time *time, enum grow_part part, uint64_t now_ns)
 {
-	uint64_t end = end_of(time, part), left = end > now_ns ? end - now_ns : 0, least_ns = part == GROW_JOIN ? 0 : grace(time);
+	uint64_t end = end_of(time, part), left = end > now_ns ? end - now_ns : 0,
+	         least_ns = part == GROW_JOIN ? 0 : grace(time);
 
 	left = left > least_ns ? left : least_ns;
 	return left > 0 ? left : 1;
 }
 
-/* If all came at the last moment nobody can join, and there is a vote and an agreement about that. */
+/* If all came at the last moment they cannot join, and there is a vote and an agreement about that. */
 uint64_t grow_time_slack(const struct grow_time *time)
 {
 	return 2 * grace(time) + 1;

@@ -33,8 +33,9 @@ static void check_case(uint64_t whole, uint64_t interval)
 	CHECK(slack <= interval / 5 + 1 && slack <= whole / 8 + 1);
 	CHECK_U64((uint64_t)grow_time_to_come(&time, begun), whole);
 	CHECK_U64((uint64_t)grow_time_to_come(&time, begun + whole), 1);
-	/* A newcomer that is stopped leaves time for the others to come, and to join. */
-	CHECK(grow_time_to_count(&time, interval / 10, begun) <= whole / 4 && grow_time_to_count(&time, interval / 10, begun) <= interval / 10);
+	/* A joiner that is stopped leaves time for the others to come, and to join. */
+	CHECK(grow_time_to_count(&time, interval / 10, begun) <= whole / 4 &&
+	      grow_time_to_count(&time, interval / 10, begun) <= interval / 10);
 	CHECK_U64(grow_time_to_count(&time, interval / 10, begun + whole), 0);
 	grow_time_all_here(&time, 7 * whole, begun + whole / 8); /* which is the setting's business, and not this call's */
 	CHECK_U64(time.end_ns, begun + whole);
@@ -42,7 +43,7 @@ static void check_case(uint64_t whole, uint64_t interval)
 		CHECK_U64(take_all(&time, begun, (enum grow_part)first), begun + whole);
 	/* More than half of it is for joining. */
 	CHECK(grow_time_left(&time, GROW_JOIN, begun) > whole / 2);
-	/* All have come at the last moment: nobody can join, and that is voted and agreed upon. */
+	/* All have come at the last moment: they cannot join, and that is voted and agreed upon. */
 	uint64_t now = begun + whole;
 	now += grow_time_left(&time, GROW_JOIN, now);
 	now += grow_time_left(&time, GROW_VOTE, now);
@@ -58,7 +59,7 @@ static void test_deadline(void)
 	}
 }
 
-/* Who is stopped when all have joined is noticed before time is over. */
+/* A rank that is stopped when all have joined is noticed before time is over. */
 static void test_interval(void)
 {
 	struct grow_time time;

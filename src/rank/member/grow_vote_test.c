@@ -1,5 +1,5 @@
 /*
- * grow_vote_test.c - who has died is named by all members, also by one that hears first that nobody grows.
+ * grow_vote_test.c - the dead rank is named by all members, also by one that first hears that the group does not grow.
  */
 #include "rank/member/grow_vote.h"
 
@@ -11,9 +11,9 @@ static struct failure told(enum esp_status status, int32_t rank, int32_t lost)
 {
 	struct failure failure = FAILURE_NONE;
 
-	failure_set(&failure, status, rank, "the job lets nobody in now");
+	failure_set(&failure, status, rank, "the job lets no ranks in now");
 	grow_end_name_lost(&failure, lost);
-	CHECK(strstr(failure.text, "the job lets nobody in now"));
+	CHECK(strstr(failure.text, "the job lets no ranks in now"));
 	return failure;
 }
 
@@ -22,7 +22,7 @@ int main(void)
 	struct failure failure = told(ESP_EABORTED, -1, 2);
 
 	CHECK(failure.status == ESP_EPEER && failure.rank == 2 && strstr(failure.text, "rank 2 is lost"));
-	/* Nobody is; or more is known already. */
+	/* None is lost; or more is known already. */
 	failure = told(ESP_EABORTED, -1, -1);
 	CHECK(failure.status == ESP_EABORTED && failure.rank == -1);
 	failure = told(ESP_EPEER, 1, 2);

@@ -15,7 +15,10 @@
 
 /* ---- groups ---- */
 
-/* With the lock held: the first group that works and that has this rank, or anybody else but us (NO_RANK); it is visited. */
+/*
+ * With the lock held: the first group that works and that has this rank, or any other rank but us (NO_RANK); it is
+ * visited.
+ */
 static struct comm *find_working(struct rank *context, uint32_t rank)
 {
 	for (struct comm *group = context->comms.list; group; group = group->next) {
@@ -61,7 +64,8 @@ static void dial(void *argument, uint32_t rank)
 static void drop(struct rank *context, uint32_t rank)
 {
 	for (uint32_t i = 0; i < context->lanes; i++)
-		progress_send(&context->progress.lanes[i], &(struct progress_cmd){.kind = PROGRESS_DROP, .peer = rank, .status = ESP_EPEER});
+		progress_send(&context->progress.lanes[i],
+		              &(struct progress_cmd){.kind = PROGRESS_DROP, .peer = rank, .status = ESP_EPEER});
 }
 
 static void note_fate(struct rank *context, uint32_t rank, enum fate fate, const char *how)
@@ -89,11 +93,14 @@ static void on_fate(void *argument, uint32_t rank, enum fate fate, uint32_t by, 
 
 	note_fate(context, rank, fate, how);
 	control_expect(context->control); /* of those that have to close the gap */
-	tracer_mark(context->mod.tracer, "rank %u %s", rank, fate == FATE_HERE ? "is back" : fate == FATE_LEFT ? "has left" : "is gone");
+	tracer_mark(context->mod.tracer, "rank %u %s", rank,
+	            fate == FATE_HERE   ? "is back"
+	            : fate == FATE_LEFT ? "has left"
+	                                : "is gone");
 	if (fate == FATE_HERE)
 		return;
 	if (fate == FATE_LEFT) {
-		rank_watch(context); /* somebody may wait for it in vain */
+		rank_watch(context); /* a call may wait for it in vain */
 	} else {
 		rank_text(context, rank, who);
 		if (by == rank)
@@ -101,8 +108,8 @@ static void on_fate(void *argument, uint32_t rank, enum fate fate, uint32_t by, 
 		else
 			clip(why, sizeof(why), "%s %s: %s", who, presence_verb(fate, how), how);
 		/*
-		 * Who leaves has no calls any more, and the others go as soon as they have heard of all: a connection that was made
-		 * meanwhile may end before word of that comes.
+		 * A rank that leaves has no calls any more, and the others go as soon as they have heard of all: a connection
+		 * that was made meanwhile may end before that message comes.
 		 */
 		bool are_we_leaving = context->member.presence.is_leaving;
 		log_write(&context->log, are_we_leaving || is_known ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, LOG_NET, "%s", why);
@@ -154,7 +161,8 @@ static uint64_t last_data(struct rank *context, uint32_t rank, uint64_t now)
 static uint64_t last_sign(void *argument, uint32_t rank)
 {
 	struct rank *context = argument;
-	uint64_t now = clock_now_ns(), word = control_last_sign(context->control, rank, now), data = last_data(context, rank, now);
+	uint64_t now = clock_now_ns(), word = control_last_sign(context->control, rank, now),
+	         data = last_data(context, rank, now);
 
 	return word > data ? word : data;
 }
@@ -172,8 +180,8 @@ static const struct presence_events events = {
 
 enum esp_status membership_open(struct rank *context, struct failure *failure)
 {
-	if (presence_init(&context->member.presence, context->rank, context->size, rank_interval_ns(context), clock_now_ns(), &events,
-	                 context) != ESP_OK)
+	if (presence_init(&context->member.presence, context->rank, context->size, rank_interval_ns(context),
+	                  clock_now_ns(), &events, context) != ESP_OK)
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory for %u ranks", context->size);
 	return ESP_OK;
 }
@@ -187,7 +195,7 @@ static void begin(void *argument, void *unused)
 	control_settle(context->control);
 }
 
-/* What others have said who left before, when ours was perhaps not known yet. */
+/* Compares the last calls that ranks reported as they left, when ours was perhaps not known yet. */
 static void compare_last_calls(struct rank *context)
 {
 	for (uint32_t i = 0; i < context->size; i++) {
@@ -220,7 +228,8 @@ static void leave(void *argument, void *why)
 
 enum esp_status membership_begin(struct rank *context, struct failure *failure)
 {
-	return control_run(context->control, begin, NULL) ? ESP_OK : failure_set(failure, ESP_ENOMEM, -1, "no memory for an errand");
+	return control_run(context->control, begin, NULL) ? ESP_OK
+	                                                  : failure_set(failure, ESP_ENOMEM, -1, "no memory for a command");
 }
 
 void membership_leave(struct rank *context, const char *why)
@@ -237,25 +246,26 @@ struct blame {
 	char why[PRESENCE_HOW];
 };
 
-static void blame(void *argument, void *errand)
+static void blame(void *argument, void *command)
 {
 	struct rank *context = argument;
-	struct blame *blame = errand;
+	struct blame *blame = command;
 
-	presence_closed(&context->member.presence, blame->rank, blame->why, clock_now_ns()); /* unless more is known of it */
+	/* unless more is known of it */
+	presence_closed(&context->member.presence, blame->rank, blame->why, clock_now_ns());
 	free(blame);
 }
 
 void membership_blame(struct rank *context, int32_t rank, const char *why)
 {
-	struct blame *errand = rank >= 0 && (uint32_t)rank != context->rank ? calloc(1, sizeof(*errand)) : NULL;
+	struct blame *command = rank >= 0 && (uint32_t)rank != context->rank ? calloc(1, sizeof(*command)) : NULL;
 
-	if (!errand)
+	if (!command)
 		return;
-	errand->rank = (uint32_t)rank;
-	clip(errand->why, sizeof(errand->why), "rank %u gave up: %s", context->rank, why);
-	if (!control_run(context->control, blame, errand))
-		free(errand);
+	command->rank = (uint32_t)rank;
+	clip(command->why, sizeof(command->why), "rank %u gave up: %s", context->rank, why);
+	if (!control_run(context->control, blame, command))
+		free(command);
 }
 
 static void note_said(void *argument, void *unused)
@@ -318,7 +328,8 @@ bool membership_hears(struct rank *context, uint32_t peer)
 {
 	uint64_t now = clock_now_ns();
 
-	return context->member.presence.all[peer].fate == FATE_HERE && now < last_sign(context, peer) + rank_interval_ns(context);
+	return context->member.presence.all[peer].fate == FATE_HERE &&
+	       now < last_sign(context, peer) + rank_interval_ns(context);
 }
 
 void membership_unreachable(struct rank *context, uint32_t peer, const struct error *why)
@@ -327,7 +338,10 @@ void membership_unreachable(struct rank *context, uint32_t peer, const struct er
 
 	if (!context->member.presence.has_begun) /* then joining fails, for another reason to be told */
 		return;
-	/* A network that is so full that no connection comes about in a minute may still carry data: then it is there, and tried again. */
+	/*
+	 * A network that is so full that no connection comes about in a minute may still carry data: then it is there, and
+	 * tried again.
+	 */
 	if (membership_hears(context, peer)) {
 		log_write(&context->log, LOG_LEVEL_INFO, LOG_NET, "%s is there, but cannot be reached anew: %s; trying again",
 		          rank_text(context, peer, who), why->text);
@@ -338,18 +352,19 @@ void membership_unreachable(struct rank *context, uint32_t peer, const struct er
 	presence_accuse(&context->member.presence, peer, how, clock_now_ns());
 }
 
-static void part(void *argument, void *errand)
+static void part(void *argument, void *command)
 {
 	struct rank *context = argument;
 	char how[PRESENCE_HOW];
 
 	snprintf(how, sizeof(how), "the connection for data between it and rank %u broke", context->rank);
-	presence_accuse(&context->member.presence, (uint32_t)(uintptr_t)errand, how, clock_now_ns());
+	presence_accuse(&context->member.presence, (uint32_t)(uintptr_t)command, how, clock_now_ns());
 }
 
 void membership_part(struct rank *context, uint32_t peer)
 {
-	(void)control_run(context->control, part, (void *)(uintptr_t)peer); /* if there is no memory, the next group fails in the same way */
+	/* if there is no memory, the next group fails in the same way */
+	(void)control_run(context->control, part, (void *)(uintptr_t)peer);
 }
 
 static void on_message(void *argument, uint32_t peer, const struct control_msg *msg)
@@ -357,7 +372,8 @@ static void on_message(void *argument, uint32_t peer, const struct control_msg *
 	struct rank *context = argument;
 
 	/* Before it counts as gone: a rank that leaves waits for that. */
-	if (msg->type == CONTROL_LEFT && msg->left.last.sequence > 0 && msg->about < context->size && msg->about != context->rank)
+	if (msg->type == CONTROL_LEFT && msg->left.last.sequence > 0 && msg->about < context->size &&
+	    msg->about != context->rank)
 		comm_heard_last_call(context->world, msg->about, &msg->left.last);
 	(void)presence_message(&context->member.presence, peer, msg, clock_now_ns());
 }

@@ -1,8 +1,8 @@
 /*
- * membership.h - what a rank makes of the news about others: presence.h, driven by the control.
+ * membership.h - how a rank acts on the fates of others: presence.h, driven by the control thread.
  *
- * Who dies, leaves or falls silent is noted in context->fates.of, for all threads; every group that it is a member of
- * fails, unless it has left in good order. If this rank itself is given up by others, all its groups fail.
+ * A rank that dies, leaves or falls silent is noted in context->fates.of, for all threads; every group that it is a
+ * member of fails, unless it has left in good order. If this rank itself is given up by others, all its groups fail.
  */
 #ifndef RANK_MEMBER_MEMBERSHIP_H
 #define RANK_MEMBER_MEMBERSHIP_H
@@ -22,10 +22,12 @@ void membership_exit(struct rank *context);
 /* Its data does not reach us any more, although it is there: it is accused of that, unless more is known of it. */
 void membership_part(struct rank *context, uint32_t peer);
 
-/* For the control's thread: has anything come from this rank within the interval, on any connection? Then it is there. */
+/*
+ * For the control thread: has anything come from this rank within the interval, on any connection? Then it is there.
+ */
 bool membership_hears(struct rank *context, uint32_t peer);
 
-/* For the control's thread: its events. */
+/* For the control thread: its events. */
 void membership_opened(void *argument, uint32_t peer, bool dialled);
 bool membership_doubts(void *argument, uint32_t peer);
 void membership_closed(void *argument, uint32_t peer, const struct error *why);

@@ -141,7 +141,7 @@ static bool is_known(const struct presence *presence, struct accusation accusati
 	return false;
 }
 
-/* False: no memory for it, or more than anybody needs. */
+/* False: no memory for it, or more accusations than are needed. */
 static bool keep(struct presence *presence, struct accusation accusation)
 {
 	if (presence->accusation_count == presence->accusation_room) {
@@ -178,19 +178,23 @@ static void tell_bad_news(struct presence *presence, uint32_t rank)
 	}
 }
 
-/* What one says who is gone counts no more, so an accusation is another's, or else our own, who are still there. */
+/* Accusations by a rank that is gone count no more, so the accuser is another rank, or we ourselves, still here. */
 static uint32_t find_accuser(const struct presence *presence, uint32_t about)
 {
 	for (uint32_t i = 0; i < presence->accusation_count; i++) {
 		uint32_t by = presence->accusations[i].by;
 
-		if (presence->accusations[i].about == about && !presence_is_gone(presence, by) && !presence->all[by].is_excluded)
+		if (presence->accusations[i].about == about && !presence_is_gone(presence, by) &&
+		    !presence->all[by].is_excluded)
 			return by;
 	}
 	return presence->self;
 }
 
-/* Of each one word is enough; of those without whom all agreed to go on, as there may be many in the end, none. */
+/*
+ * One message is enough about each rank that is missed; none about ranks that all agreed to go on without, as there may
+ * be many in the end.
+ */
 static void tell_whom_we_miss(struct presence *presence, uint32_t rank)
 {
 	for (uint32_t i = 0; i < presence->size; i++) {
@@ -198,13 +202,17 @@ static void tell_whom_we_miss(struct presence *presence, uint32_t rank)
 
 		if (i == rank || member->is_settled || (member->fate != FATE_DEAD && member->fate != FATE_SILENT))
 			continue;
-		struct control_msg msg = member->fate == FATE_DEAD ? fate_message(presence, i)
-		                                                   : accusation_message(presence, (struct accusation){find_accuser(presence, i), i});
+		struct control_msg msg = member->fate == FATE_DEAD
+		                             ? fate_message(presence, i)
+		                             : accusation_message(presence, (struct accusation){find_accuser(presence, i), i});
 		presence->events->send(presence->context, rank, &msg);
 	}
 }
 
-/* All there is, to one who may not have heard it. Who has left may have done so because of others, so they come first. */
+/*
+ * All news that there is, to a rank that may not have heard it. A rank that has left may have done so because of
+ * others, so they come first.
+ */
 static void tell_news(struct presence *presence, uint32_t rank)
 {
 	tell_bad_news(presence, rank);
@@ -213,7 +221,10 @@ static void tell_news(struct presence *presence, uint32_t rank)
 
 /* ---- neighbours ---- */
 
-/* Those that are powers of two ahead, or the next that are still there. A ring is among them, so nobody is left alone. */
+/*
+ * Ranks that are powers of two ahead, or the next that are still here. A ring is among these links, so no rank is left
+ * alone.
+ */
 static void find_neighbours(struct presence *presence, uint64_t now)
 {
 	for (uint32_t i = 0; i < presence->size; i++) {
@@ -221,7 +232,7 @@ static void find_neighbours(struct presence *presence, uint64_t now)
 		uint32_t ahead = (i + presence->size - presence->self) % presence->size;
 		bool is_next = false;
 
-		/* The first at or beyond step that is here: so nobody between step and it is. */
+		/* The first at or beyond step that is here: so no rank between step and it is. */
 		for (uint64_t step = 1; step <= ahead && member->fate == FATE_HERE && !is_next; step *= 2) {
 			bool skipped_all = true;
 
@@ -244,14 +255,15 @@ static void find_neighbours(struct presence *presence, uint64_t now)
 	presence->due_ns = now;
 }
 
-static void set_fate(struct presence *presence, uint32_t rank, enum fate fate, uint32_t by, const char *how, uint64_t now)
+static void set_fate(struct presence *presence, uint32_t rank, enum fate fate, uint32_t by, const char *how,
+                     uint64_t now)
 {
 	struct member *member = &presence->all[rank];
 
 	if (rank == presence->self || presence_is_gone(presence, rank) || member->fate == fate)
 		return;
 	bool was_here = member->fate == FATE_HERE;
-	/* Who leaves waits for the others, and so for word of them. */
+	/* A rank that leaves waits for the others, and so for news of them. */
 	member->lingers = fate == FATE_LEFT && presence_is_neighbour(presence, rank);
 	member->fate = (uint8_t)fate;
 	member->by = by;
@@ -270,11 +282,14 @@ static void take_accusation(struct presence *presence, struct accusation accusat
 {
 	bool is_about_us = accusation.about == presence->self;
 
-	/* Who is gone accuses nobody any more; but what it said of us may be why, unless we know why. */
+	/*
+	 * A rank that is gone accuses no other any more; but its accusation of us may be why it went, unless we know why.
+	 */
 	if (accusation.by < presence->size && presence->all[accusation.by].is_excluded)
 		return;
 	if (accusation.about >= presence->size || accusation.by >= presence->size || accusation.by == accusation.about ||
-	    (presence_is_gone(presence, accusation.by) && !is_about_us) || is_known(presence, accusation) || !keep(presence, accusation))
+	    (presence_is_gone(presence, accusation.by) && !is_about_us) || is_known(presence, accusation) ||
+	    !keep(presence, accusation))
 		return;
 	struct control_msg msg = accusation_message(presence, accusation);
 	snprintf(msg.loss.text, sizeof(msg.loss.text), "%s", how);
@@ -337,10 +352,14 @@ void presence_exclude(struct presence *presence, uint32_t rank, bool by_all, uin
 
 /* ---- events ---- */
 
-/* Of one that stands still as long as this, others may have heard nothing for too long, have given it up, and be gone: there may be nobody left to say so. */
+/*
+ * Other ranks may have heard nothing for too long from a rank that stands still as long as this, have given it up, and
+ * be gone: there may be none left to say so.
+ */
 void presence_note_absence(struct presence *presence, uint64_t now)
 {
-	if ((presence->has_begun || presence->is_seen) && now >= presence->turned_ns + silence_ns(presence) - beat_ns(presence))
+	if ((presence->has_begun || presence->is_seen) &&
+	    now >= presence->turned_ns + silence_ns(presence) - beat_ns(presence))
 		presence->was_accused = true;
 }
 
@@ -357,7 +376,7 @@ void presence_connected(struct presence *presence, uint32_t rank, uint64_t now)
 	presence->is_seen = true;
 	presence_heard(presence, rank, now);
 	tell_news(presence, rank);
-	if (presence->is_leaving) { /* word of that went around before, and this connection may end before it comes there */
+	if (presence->is_leaving) { /* the news went around before, and this connection may end before it comes there */
 		struct control_msg msg = farewell(presence);
 
 		presence->events->send(presence->context, rank, &msg);
@@ -385,7 +404,7 @@ static void on_beat(struct presence *presence, uint32_t from, bool is_last, uint
 	struct member *member = &presence->all[from];
 
 	if (!is_last && !member->is_before && !member->is_next)
-		tell_news(presence, from); /* word did not go this way until now */
+		tell_news(presence, from); /* news did not go this way until now */
 	member->is_before = !is_last;
 	if (!is_last)
 		send_beat(presence, from, CONTROL_ECHO, false, now);
@@ -408,7 +427,8 @@ bool presence_message(struct presence *presence, uint32_t from, const struct con
 		return true;
 	case CONTROL_DEAD:
 		if (is_about_one)
-			set_fate(presence, msg->about, FATE_DEAD, msg->from < presence->size ? msg->from : from, msg->loss.text, now);
+			set_fate(presence, msg->about, FATE_DEAD, msg->from < presence->size ? msg->from : from, msg->loss.text,
+			         now);
 		return true;
 	case CONTROL_SILENT:
 		take_accusation(presence, (struct accusation){.by = msg->from, .about = msg->about}, msg->loss.text, now);
@@ -440,13 +460,14 @@ void presence_say_goodbye(struct presence *presence, uint32_t rank)
 
 	if (rank == presence->self || presence_is_neighbour(presence, rank))
 		return;
-	tell_whom_we_miss(presence, rank); /* it goes the way of neighbours, too: it may not be there yet, and may be why we leave */
+	/* it goes the way of neighbours, too: it may not be there yet, and may be why we leave */
+	tell_whom_we_miss(presence, rank);
 	presence->events->send(presence->context, rank, &msg);
 }
 
 /* ---- time ---- */
 
-/* We were not there: stopped, or kept from running. What others did meanwhile we cannot judge. */
+/* We were not running: stopped, or kept from the processor. We cannot tell the silence of others from our own. */
 static void forgive_all(struct presence *presence, uint64_t now)
 {
 	for (uint32_t i = 0; i < presence->size; i++)
@@ -463,7 +484,10 @@ static void forgive_delay(struct presence *presence, uint64_t late_ns, uint64_t 
 	}
 }
 
-/* Of one without a word for too long: if something else comes from it, it has as much time again. Returns when that is over. */
+/*
+ * A rank without a heartbeat for too long: if something else comes from it, it has as much time again. Returns when
+ * that is over.
+ */
 static uint64_t silent_at(struct presence *presence, uint32_t rank, uint64_t now, bool *out_has_signs)
 {
 	uint64_t heard_ns = presence->all[rank].heard_ns, silence = silence_ns(presence);
@@ -491,14 +515,20 @@ static uint64_t look_at(struct presence *presence, uint32_t rank, uint64_t now)
 	bool has_signs;
 	uint64_t end_ns = silent_at(presence, rank, now, &has_signs);
 	if (now >= end_ns) {
-		bool is_not_cut_off = has_signs && end_ns == member->heard_ns + 2 * silence_ns(presence); /* something came until the end */
+		/* something came until the end */
+		bool is_not_cut_off = has_signs && end_ns == member->heard_ns + 2 * silence_ns(presence);
 
-		snprintf(how, sizeof(how), "rank %u has heard %s of it for %.1f s: it is stopped, %sor has had no core to run on", presence->self, has_signs ? "no word" : "nothing",
-		         (double)(now - member->heard_ns) / (double)NS_PER_S, is_not_cut_off ? "" : "cut off, ");
+		snprintf(how, sizeof(how),
+		         "rank %u has heard %s of it for %.1f s: it is stopped, %sor has had no core to run on", presence->self,
+		         has_signs ? "no word" : "nothing", (double)(now - member->heard_ns) / (double)NS_PER_S,
+		         is_not_cut_off ? "" : "cut off, ");
 		presence_accuse(presence, rank, how, now);
 		return next;
 	}
-	/* Half a beat more for one that beats us: as long as its beats come they are echoed, and there is nothing to be added. */
+	/*
+	 * Half a beat more for one that beats us: as long as its beats come they are echoed, and there is nothing to be
+	 * added.
+	 */
 	uint64_t pause = member->is_next ? beat_ns(presence) : beat_ns(presence) + beat_ns(presence) / 2;
 	if (member->told_ns == 0 || now >= member->told_ns + pause)
 		send_beat(presence, rank, member->is_next ? CONTROL_BEAT : CONTROL_ECHO, false, now);
@@ -534,7 +564,8 @@ uint64_t presence_turn(struct presence *presence, uint64_t now)
 
 const char *presence_verb(enum fate fate, const char *how)
 {
-	static const char *const ends[] = {"connection was closed", "Connection refused", "Connection reset", "Broken pipe"};
+	static const char *const ends[] = {"connection was closed", "Connection refused", "Connection reset",
+	                                   "Broken pipe"};
 
 	for (size_t i = 0; fate == FATE_DEAD && i < sizeof(ends) / sizeof(ends[0]); i++) {
 		if (strstr(how, ends[i]))

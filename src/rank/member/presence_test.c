@@ -10,9 +10,9 @@
 /* Counts what it is told. */
 struct owner {
 	uint32_t accused, fates;
-	uint64_t sign_ns;      /* what else has come */
+	uint64_t sign_ns;      /* when other data has come */
 	uint32_t signs_wanted; /* how often that was asked for */
-	uint32_t listener;     /* whose mail is kept: the first messages */
+	uint32_t listener;     /* the rank whose messages are kept: the first ones */
 	struct control_msg mail[8];
 	uint32_t mail_count;
 };
@@ -89,7 +89,10 @@ static void knows_that_it_was_given_up(void)
 	presence_fini(&presence);
 }
 
-/* A rank that was given up has thawed, and ends in good order: that is no death. One that has died does not leave any more. */
+/*
+ * A rank that was given up has thawed, and ends in good order: that is no death. One that has died does not leave any
+ * more.
+ */
 static void may_leave_after_silence(void)
 {
 	struct presence presence;
@@ -113,7 +116,10 @@ static void may_leave_after_silence(void)
 	presence_fini(&presence);
 }
 
-/* Of two that accuse each other one was left out. What it said comes later: nobody listens to it any more, not even about us. */
+/*
+ * Of two that accuse each other one was left out. Its messages come later: no rank listens to it any more, not even
+ * about us.
+ */
 static void does_not_listen_to_who_was_left_out(void)
 {
 	struct presence presence;
@@ -129,7 +135,7 @@ static void does_not_listen_to_who_was_left_out(void)
 	presence_fini(&presence);
 }
 
-/* ---- who gives up because of another ---- */
+/* ---- a rank that gives up because of another ---- */
 
 static void check_mail(const struct owner *owner, uint32_t at, enum control_type type, uint32_t about)
 {
@@ -137,7 +143,10 @@ static void check_mail(const struct owner *owner, uint32_t at, enum control_type
 	CHECK(owner->mail[at].type == type && owner->mail[at].about == about);
 }
 
-/* Whoever is told that we leave, neighbour or not, hears first of whom we gave up, or it would take us for the cause. */
+/*
+ * A rank that is told that we leave, neighbour or not, hears first of the ranks that we gave up, or it would take us
+ * for the cause.
+ */
 static void says_whom_it_gave_up_before_it_leaves(bool is_accused)
 {
 	for (uint32_t to = 1; to <= 3; to += 2) { /* of eight, 1 is next to 0, and 3 is not */
@@ -175,7 +184,7 @@ static void hear_accusation(struct presence *presence, uint32_t by, uint32_t abo
 	CHECK(presence_message(presence, by, &silent, 2));
 }
 
-/* What the listener is told then is all that is in its mail. */
+/* The messages to the listener from then on are kept. */
 static void leave(struct presence *presence, struct owner *owner)
 {
 	presence_leave(presence, "", &(struct call_note){0});
@@ -183,7 +192,10 @@ static void leave(struct presence *presence, struct owner *owner)
 	presence_say_goodbye(presence, owner->listener);
 }
 
-/* One word about each who is missing is enough; those without whom it was agreed to go on, many in the end perhaps, are no reason any more. */
+/*
+ * One message about each missing rank is enough; ranks that it was agreed to go on without, many in the end perhaps,
+ * are no reason any more.
+ */
 static void says_no_more_than_is_needed(void)
 {
 	struct presence presence;
@@ -203,7 +215,10 @@ static void says_no_more_than_is_needed(void)
 	presence_fini(&presence);
 }
 
-/* What is said must count: who accused it first may be gone, or its word be worth nothing, and then another says it, or the one who leaves. */
+/*
+ * The accusation that is told must count: its first accuser may be gone, or excluded, and then another says it, or the
+ * rank that leaves.
+ */
 static void says_what_counts(bool has_another)
 {
 	struct presence presence;
@@ -215,7 +230,7 @@ static void says_what_counts(bool has_another)
 	if (has_another)
 		hear_accusation(&presence, 2, 6);
 	presence_closed(&presence, 4, "it died", 3);
-	presence_exclude(&presence, 5, false, 3); /* of which 3, who was not asked, has to hear */
+	presence_exclude(&presence, 5, false, 3); /* rank 3, which was not asked, has to hear of that */
 	CHECK(presence_count(&presence) == 6);
 	leave(&presence, &owner);
 	CHECK(owner.mail_count == 4);
@@ -227,12 +242,13 @@ static void says_what_counts(bool has_another)
 	presence_fini(&presence);
 }
 
-/* So does whoever comes later, of others that have left. */
+/* So does a rank that comes later, of others that have left. */
 static void tells_bad_news_first(void)
 {
 	struct presence presence;
 	struct owner owner = {.listener = 3};
-	struct control_msg dead = message(CONTROL_DEAD, 1, 5), silent = message(CONTROL_SILENT, 4, 6), left = message(CONTROL_LEFT, 1, 1);
+	struct control_msg dead = message(CONTROL_DEAD, 1, 5), silent = message(CONTROL_SILENT, 4, 6),
+	                   left = message(CONTROL_LEFT, 1, 1);
 
 	CHECK(presence_init(&presence, 0, 8, NS_PER_S, 1, &events, &owner) == ESP_OK);
 	CHECK(presence_message(&presence, 1, &dead, 2));
@@ -276,11 +292,11 @@ static bool is_given_up(const struct presence *presence)
 	return presence->all[1].fate == FATE_SILENT;
 }
 
-/* Who is silent in every way is given up when it is time, and not before. */
+/* A rank that is silent in every way is given up when it is time, and not before. */
 static void accuses_in_time(void)
 {
 	struct presence presence;
-	struct owner owner = {.sign_ns = NS_PER_S}; /* as old as the last word: it says nothing */
+	struct owner owner = {.sign_ns = NS_PER_S}; /* as old as the last heartbeat: it says nothing */
 
 	begin_pair(&presence, &owner, NS_PER_S);
 	listen_until(&presence, NS_PER_S, NS_PER_S + 874 * MS);
@@ -311,7 +327,7 @@ static void believes_data(void)
 	presence_fini(&presence);
 }
 
-/* If data ends, silence counts from its end; if it comes for ever, and no word, it is what was sent before a stop. */
+/* If data ends, silence counts from its end; if it comes for ever without a heartbeat, it was sent before a stop. */
 static void believes_data_for_a_while(void)
 {
 	struct presence presence;
@@ -323,7 +339,8 @@ static void believes_data_for_a_while(void)
 	CHECK(!is_given_up(&presence));
 	listen_until(&presence, NS_PER_S + 1175 * MS, NS_PER_S + 1176 * MS);
 	CHECK(is_given_up(&presence));
-	CHECK(strstr(presence.all[1].how, "no word of it for 1.2 s: it is stopped, cut off, or has had no core to run on") != NULL);
+	CHECK(strstr(presence.all[1].how,
+	             "no word of it for 1.2 s: it is stopped, cut off, or has had no core to run on") != NULL);
 	presence_fini(&presence);
 
 	begin_pair(&presence, &owner, NS_PER_S);
@@ -332,11 +349,12 @@ static void believes_data_for_a_while(void)
 	CHECK(!is_given_up(&presence));
 	listen_until(&presence, NS_PER_S + 1750 * MS, NS_PER_S + 1751 * MS);
 	CHECK(is_given_up(&presence));
-	CHECK(strstr(presence.all[1].how, "it is stopped, or has had no core to run on") != NULL && !strstr(presence.all[1].how, "cut off"));
+	CHECK(strstr(presence.all[1].how, "it is stopped, or has had no core to run on") != NULL &&
+	      !strstr(presence.all[1].how, "cut off"));
 	presence_fini(&presence);
 }
 
-/* The time by which we are late ourselves counts against nobody; what is left of the others' does. */
+/* The time by which we are late ourselves counts against no other rank; what is left of the others' does. */
 static void does_not_count_own_delay(void)
 {
 	const uint64_t begin = NS_PER_S;
@@ -390,7 +408,10 @@ static bool goes_on_alone(bool was_accused)
 	return goes_on;
 }
 
-/* Stopped in the middle of an agreement, and back when the others have ended: their closed connections are all that it finds. */
+/*
+ * Stopped in the middle of an agreement, and back when the others have ended: their closed connections are all that it
+ * finds.
+ */
 static bool goes_on_alone_after(uint64_t away_ns)
 {
 	static const struct agreement_events agreement_events = {send_bytes, prepare, accuse};
@@ -409,7 +430,10 @@ static bool goes_on_alone_after(uint64_t away_ns)
 	return goes_on;
 }
 
-/* The same of one that was stopped before: it knows when it looks at the clock, or at the first connection that was closed. */
+/*
+ * The same of one that was stopped before: it knows when it looks at the clock, or at the first connection that was
+ * closed.
+ */
 static void knows_that_it_was_away(void)
 {
 	for (int first = 0; first < 2; first++) {
@@ -442,7 +466,7 @@ static void knows_that_it_joined_late(void)
 		CHECK(presence_init(&presence, 0, 3, NS_PER_S, now, &events, &owner) == ESP_OK);
 		for (; now < 5 * NS_PER_S; now += NS_PER_S / 8)
 			CHECK(presence_turn(&presence, now) <= now + NS_PER_S / 8);
-		if (is_away != 2) /* or nobody can have missed it */
+		if (is_away != 2) /* or no rank can have missed it */
 			presence_connected(&presence, 1, now);
 		presence_begin(&presence, now + (is_away > 0 ? NS_PER_S : 0));
 		CHECK(presence.was_accused == (is_away == 1));
@@ -450,15 +474,19 @@ static void knows_that_it_joined_late(void)
 	}
 }
 
-/* Words that fit: nobody is said to have died whose end was not seen. */
+/* No rank is said to have died whose end was not seen. */
 static void says_what_is_known(void)
 {
 	CHECK_STR(presence_verb(FATE_DEAD, "its connection was closed"), "has died, or ended without esp_fini()");
-	CHECK_STR(presence_verb(FATE_DEAD, "cannot connect to 10.0.0.2: Connection refused"), "has died, or ended without esp_fini()");
+	CHECK_STR(presence_verb(FATE_DEAD, "cannot connect to 10.0.0.2: Connection refused"),
+	          "has died, or ended without esp_fini()");
 	CHECK_STR(presence_verb(FATE_DEAD, "cannot connect to 10.0.0.2: Connection timed out"), "is given up");
 	CHECK_STR(presence_verb(FATE_DEAD, "rank 1 gave up: it joined, but did not connect in time"), "is given up");
 	CHECK_STR(presence_verb(FATE_DEAD, PRESENCE_EXCLUDED), "is left behind");
-	CHECK_STR(presence_verb(FATE_SILENT, "rank 1 has heard nothing of it for 8.8 s: it is stopped, cut off, or has had no core to run on"), "is given up");
+	CHECK_STR(
+		presence_verb(FATE_SILENT,
+	                  "rank 1 has heard nothing of it for 8.8 s: it is stopped, cut off, or has had no core to run on"),
+		"is given up");
 }
 
 int main(void)

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "rank/member/agreement.h"
+#include "rank/member/past_verdict.h"
 
-#define PAST_KEPT 64u /* verdicts about groups that were freed */
-#define WAYS 32u      /* in which groups that are after the same channel part */
+#define WAYS 32u /* in which groups that are after the same channel part */
 
 /* A message whose pieces are coming. */
 struct inbox {
@@ -28,18 +28,11 @@ struct shrink {
 	uint32_t waits_for;     /* a rank, or NO_RANK                    */
 };
 
-/* How a group that is no more was agreed upon. */
-struct past_verdict {
-	struct past_verdict *next;
-	uint32_t channel, first, size;
-	struct verdict_terms terms;
-	uint8_t maps[]; /* members, those of them who stayed behind, and who has left */
-};
-
 /* ---- sending ---- */
 
 /* All pieces follow each other on one connection. */
-static void send_pieces(struct rank *context, uint32_t to, uint32_t channel, uint32_t first, const uint8_t *bytes, size_t n)
+static void send_pieces(struct rank *context, uint32_t to, uint32_t channel, uint32_t first, const uint8_t *bytes,
+                        size_t n)
 {
 	for (size_t at = 0; at < n; at += CONTROL_PIECE_BYTES) {
 		size_t piece = n - at < CONTROL_PIECE_BYTES ? n - at : CONTROL_PIECE_BYTES;
@@ -75,9 +68,10 @@ static void undo(struct shrink *shrink)
 }
 
 /*
- * Where to look for another channel than one that is taken. Another group of these ranks may be shrunk at the same time, led by another rank,
- * and have taken it, and its leader be refused the same one here: if both went to the next one they would meet there again, and so on.
- * Groups that have a rank in common have different channels, so they go different ways, sooner or later.
+ * Where to look for another channel than one that is taken. Another group of these ranks may be shrunk at the same
+ * time, led by another rank, and have taken it, and its leader be refused the same one here: if both went to the next
+ * one they would meet there again, and so on. Groups that have a rank in common have different channels, so they go
+ * different ways, sooner or later.
  */
 static uint32_t beyond(const struct comm *group, uint32_t taken)
 {
@@ -154,15 +148,16 @@ static void tell_news(struct shrink *shrink)
 			agreement_gone(&shrink->agreement, i, now);
 	}
 	for (uint32_t i = 0; i < presence->accusation_count; i++) {
-		uint32_t about = place_of(group, presence->accusations[i].about), by = place_of(group, presence->accusations[i].by);
+		uint32_t about = place_of(group, presence->accusations[i].about),
+		         by = place_of(group, presence->accusations[i].by);
 
-		/* Who is not in the group has no say in it, but what it says may be true: others are asked sooner. */
+		/* A rank that is not in the group has no say in it, but its accusation may be true: others are asked sooner. */
 		if (about < group->size)
 			agreement_accused(&shrink->agreement, about, by < group->size ? by : about, now);
 	}
 }
 
-/* Whoever was away, before or since it began, may have been given up, also if nobody is left to say so. */
+/* A rank that was away, before or since it began, may have been given up, also if none is left to say so. */
 static void note_absence(struct shrink *shrink, uint64_t now)
 {
 	struct presence *presence = &shrink->group->context->member.presence;
@@ -204,15 +199,15 @@ static struct shrink *begin(struct comm *group)
 }
 
 /*
- * Those who go on are here, and the others are not, whatever anybody has said; but who has freed the group is not in it, and no
- * less in the job. A new group with one of the others in it fails at once.
+ * Ranks that go on are here, and the others are not, whatever was said of them; but a member that has freed the group
+ * is not in it, and no less in the job. A new group with one of the others in it fails at once.
  */
 static void abide_by(struct shrink *shrink)
 {
 	const struct comm *group = shrink->group;
 	struct presence *presence = &group->context->member.presence;
 	uint64_t now = clock_now_ns();
-	uint32_t asked = 0; /* of those who are here: some may not be in the group, or have freed it */
+	uint32_t asked = 0; /* of the ranks that are here: some may not be in the group, or have freed it */
 
 	for (uint32_t i = 0; i < group->size; i++) {
 		if (agreement_keeps(&shrink->agreement, i))
@@ -228,7 +223,8 @@ static void abide_by(struct shrink *shrink)
 		if (!has_left)
 			presence_exclude(presence, group->ranks[i], by_all, now);
 		else if (agreement_includes(&shrink->agreement, i) && shrink->prepared)
-			comm_fail(shrink->prepared, ESP_EABORTED, (int32_t)group->ranks[i], "a rank has freed the group that was shrunk", false);
+			comm_fail(shrink->prepared, ESP_EABORTED, (int32_t)group->ranks[i],
+			          "a rank has freed the group that was shrunk", false);
 	}
 }
 
@@ -242,7 +238,7 @@ static void notice_verdict(struct shrink *shrink)
 
 	bool is_news = agreement->is_decided && !shrink->is_noticed;
 
-	shrink->is_noticed = agreement->is_decided; /* what follows brings news of its own */
+	shrink->is_noticed = agreement->is_decided; /* the fates below call back into this module */
 	if (is_news && !agreement->goes_on)
 		undo(shrink);
 	if (is_news && agreement->goes_on)
@@ -291,13 +287,15 @@ uint64_t shrink_turn(struct rank *context, uint64_t now)
 		note_absence(group->change.shrink, now);
 		if (has_news)
 			tell_news(group->change.shrink);
-		uint64_t due = agreement_turn(&group->change.shrink->agreement, now), reason = comm_look_for_verdict(group, now);
+		uint64_t due = agreement_turn(&group->change.shrink->agreement, now),
+		         reason = comm_look_for_verdict(group, now);
 
 		next = due < next ? due : next;
 		next = reason < next ? reason : next;
 		notice_verdict(group->change.shrink);
 	}
-	return context->member.shrink_has_news ? now : next; /* a verdict, or one that does not answer, is news to the others */
+	/* a verdict, or one that does not answer, is news to the others */
+	return context->member.shrink_has_news ? now : next;
 }
 
 /* ---- messages ---- */
@@ -309,7 +307,8 @@ static bool gather(struct inbox *inbox, uint32_t size, const struct control_msg 
 
 	if (at == 0)
 		inbox->got = 0;
-	if (msg->piece.whole > most || whole == 0 || msg->piece.at != inbox->got || at >= whole || (at > 0 && whole != inbox->whole))
+	if (msg->piece.whole > most || whole == 0 || msg->piece.at != inbox->got || at >= whole ||
+	    (at > 0 && whole != inbox->whole))
 		return false;
 	if (!inbox->bytes)
 		inbox->bytes = malloc(most);
@@ -322,30 +321,9 @@ static bool gather(struct inbox *inbox, uint32_t size, const struct control_msg 
 	return inbox->got == whole;
 }
 
-/* Of a group of this size that is no more: what was decided, as a message. Its length; 0: nothing is known. */
-static size_t find_past(struct rank *context, const struct control_msg *msg, uint32_t size, uint8_t **out_bytes)
-{
-	size_t n = 0;
-
-	pthread_mutex_lock(&context->lock);
-	const struct past_verdict *past = context->comms.past;
-	while (past && (past->channel != msg->channel || past->first != msg->first || past->size != size))
-		past = past->next;
-	*out_bytes = past ? malloc(verdict_msg_most(past->size)) : NULL;
-	if (*out_bytes) {
-		size_t map = verdict_map_bytes(past->size);
-		struct verdict_msg answer = {.type = VERDICT_DECIDED, .size = past->size, .terms = past->terms, .members = past->maps,
-		                             .behind = past->maps + map, .left = past->maps + 2 * map};
-
-		n = verdict_msg_encode(&answer, *out_bytes);
-	}
-	pthread_mutex_unlock(&context->lock);
-	return n;
-}
-
 /*
- * Somebody waits for us to agree with it about a group that we do not have: it was freed here. Every group is opened on all
- * its members before anybody can use it, so there is none that we only do not have yet.
+ * A rank waits for us to agree with it about a group that we do not have: it was freed here. Every group is opened on
+ * all its members before any of them can use it, so there is none that we only do not have yet.
  */
 static void answer_late(struct rank *context, uint32_t peer, const struct control_msg *msg)
 {
@@ -355,7 +333,7 @@ static void answer_late(struct rank *context, uint32_t peer, const struct contro
 
 	if (msg->piece.at != 0 || !verdict_msg_asks(msg->piece.bytes, (size_t)piece, &answer.size))
 		return;
-	size_t n = find_past(context, msg, answer.size, &bytes);
+	size_t n = past_verdict_find(context, msg->channel, msg->first, answer.size, &bytes);
 	if (n > 0)
 		send_pieces(context, peer, msg->channel, msg->first, bytes, n);
 	else
@@ -363,7 +341,7 @@ static void answer_late(struct rank *context, uint32_t peer, const struct contro
 	free(bytes);
 }
 
-/* We go on in a context that has grown out of the group, and have not agreed with anybody about it. */
+/* We go on in a context that has grown out of the group, and have not begun an agreement about the group. */
 static bool has_left_for_another(struct comm *group)
 {
 	pthread_mutex_lock(&group->context->lock);
@@ -388,7 +366,8 @@ static void take_piece(struct comm *group, uint32_t peer, const struct control_m
 	    !verdict_msg_decode(shrink->inboxes[place].bytes, shrink->inboxes[place].got, group->size, &verdict))
 		return;
 	comm_shrinks(group, peer);
-	agreement_message(&shrink->agreement, place, shrink->inboxes[place].bytes, shrink->inboxes[place].got, clock_now_ns());
+	agreement_message(&shrink->agreement, place, shrink->inboxes[place].bytes, shrink->inboxes[place].got,
+	                  clock_now_ns());
 	notice_verdict(shrink);
 }
 
@@ -417,10 +396,10 @@ struct start {
 	uint32_t channel;
 };
 
-static void start(void *argument, void *errand)
+static void start(void *argument, void *command)
 {
 	struct rank *context = argument;
-	struct start *start = errand;
+	struct start *start = command;
 	struct comm *group = start->group;
 	struct shrink *shrink = group->change.shrink ? group->change.shrink : begin(group);
 
@@ -445,7 +424,8 @@ static enum esp_status await_end_of_calls(struct comm *group, uint64_t until, st
 	while (comm_is_busy(group)) {
 		now = clock_now_ns();
 		if (now >= until)
-			return failure_set(failure, ESP_ESTATE, -1, "calls of the group have not ended: is another thread in one of them?");
+			return failure_set(failure, ESP_ESTATE, -1,
+			                   "calls of the group have not ended: is another thread in one of them?");
 		pthread_mutex_lock(&context->lock);
 		rank_wait(context, now + NS_PER_MS < until ? now + NS_PER_MS : until);
 		pthread_mutex_unlock(&context->lock);
@@ -461,30 +441,35 @@ static bool has_verdict(struct comm *group)
 	return is_decided;
 }
 
-/* Who has no channel for the new group would refuse whatever is proposed, and all would go on proposing: so it does not take part before it has one. */
+/*
+ * A member without a channel for the new group would refuse each proposal, and all would go on proposing: so it does
+ * not take part before it has one.
+ */
 static enum esp_status begin_agreement(struct comm *group, struct failure *failure)
 {
 	struct rank *context = group->context;
 	uint32_t channel = comm_propose_channel(context, group, 0);
 
 	if (channel == COMM_NO_CHANNEL && !has_verdict(group))
-		return failure_set(failure, ESP_ELIMIT, (int32_t)context->rank, "this rank has %u groups, which is all that there can be: free one, and call "
-		                   "again", context->comms.most);
-	struct start *errand = calloc(1, sizeof(*errand));
-	if (!errand)
+		return failure_set(failure, ESP_ELIMIT, (int32_t)context->rank,
+		                   "this rank has %u groups, which is all that there can be: free one, and call "
+		                   "again",
+		                   context->comms.most);
+	struct start *command = calloc(1, sizeof(*command));
+	if (!command)
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory to shrink a group");
-	errand->group = group;
-	errand->channel = channel;
-	comm_count_done(group, &errand->everywhere, &errand->somewhere);
+	command->group = group;
+	command->channel = channel;
+	comm_count_done(group, &command->everywhere, &command->somewhere);
 	pthread_mutex_lock(&context->lock);
 	comm_visit(group);
 	pthread_mutex_unlock(&context->lock);
-	if (control_run(context->control, start, errand))
+	if (control_run(context->control, start, command))
 		return ESP_OK;
 	pthread_mutex_lock(&context->lock);
 	comm_depart(group);
 	pthread_mutex_unlock(&context->lock);
-	free(errand);
+	free(command);
 	return failure_set(failure, ESP_ENOMEM, -1, "no memory to shrink a group");
 }
 
@@ -495,22 +480,25 @@ static enum esp_status await_verdict(struct comm *group, uint64_t until, struct 
 	char who[RANK_TEXT];
 
 	pthread_mutex_lock(&context->lock);
-	while (!(group->change.shrink && group->change.shrink->is_decided) && !group->change.shrink_failed && clock_now_ns() < until)
+	while (!(group->change.shrink && group->change.shrink->is_decided) && !group->change.shrink_failed &&
+	       clock_now_ns() < until)
 		rank_wait(context, until);
 	bool is_decided = group->change.shrink && group->change.shrink->is_decided;
 	uint32_t waits_for = group->change.shrink ? group->change.shrink->waits_for : NO_RANK;
 	if (group->change.shrink_failed)
 		status = failure_set(failure, ESP_ENOMEM, -1, "no memory to shrink a group");
 	else if (!is_decided && waits_for == NO_RANK)
-		status = failure_set(failure, ESP_ETIMEOUT, -1, "the members of the group have not agreed on who goes on in time");
+		status =
+			failure_set(failure, ESP_ETIMEOUT, -1, "the members of the group have not agreed on the survivors in time");
 	else if (!is_decided)
-		status = failure_set(failure, ESP_ETIMEOUT, (int32_t)waits_for, "%s has not called esp_group_shrink() for this group in time",
+		status = failure_set(failure, ESP_ETIMEOUT, (int32_t)waits_for,
+		                     "%s has not called esp_group_shrink() for this group in time",
 		                     rank_text(context, waits_for, who));
 	pthread_mutex_unlock(&context->lock);
 	return status;
 }
 
-/* It is decided: nobody changes the agreement any more, so it can be read by any thread. */
+/* It is decided: no thread changes the agreement any more, so it can be read by any thread. */
 static void fill_report(const struct shrink *shrink, struct shrink_report *report)
 {
 	const struct agreement *agreement = &shrink->agreement;
@@ -541,8 +529,9 @@ static bool take_result(struct shrink *shrink, struct comm **out)
 	return is_ours;
 }
 
-/* as_late: who has no channel for another group waits as the others do, and takes no part. */
-static enum esp_status agree(struct comm *group, int64_t deadline_ns, bool as_late, struct shrink_report *report, struct failure *failure)
+/* as_late: a member that has no channel for another group waits as the others do, and takes no part. */
+static enum esp_status agree(struct comm *group, int64_t deadline_ns, bool as_late, struct shrink_report *report,
+                             struct failure *failure)
 {
 	struct rank *context = group->context;
 	char who[RANK_TEXT], why[CONTROL_TEXT];
@@ -576,7 +565,8 @@ static enum esp_status agree(struct comm *group, int64_t deadline_ns, bool as_la
 	return ESP_OK;
 }
 
-enum esp_status comm_agree(struct comm *group, int64_t deadline_ns, struct shrink_report *report, struct failure *failure)
+enum esp_status comm_agree(struct comm *group, int64_t deadline_ns, struct shrink_report *report,
+                           struct failure *failure)
 {
 	return agree(group, deadline_ns, true, report, failure);
 }
@@ -586,10 +576,11 @@ enum esp_status comm_shrink(struct comm *group, int64_t deadline_ns, struct comm
 {
 	pthread_mutex_lock(&group->context->lock);
 	bool has_grown = group->change.has_grown;
-	group->fail.is_told = true; /* who shrinks it knows */
+	group->fail.is_told = true; /* the caller that shrinks it knows */
 	pthread_mutex_unlock(&group->context->lock);
 	if (has_grown)
-		return failure_set(failure, ESP_ESTATE, -1, "this group has grown: shrink the world of the context that it has become");
+		return failure_set(failure, ESP_ESTATE, -1,
+		                   "this group has grown: shrink the world of the context that it has become");
 	enum esp_status status = agree(group, deadline_ns, false, report, failure);
 	if (status != ESP_OK)
 		return status;
@@ -600,48 +591,6 @@ enum esp_status comm_shrink(struct comm *group, int64_t deadline_ns, struct comm
 }
 
 /* ---- the end ---- */
-
-/* With the lock held. */
-static void keep_last(struct rank *context)
-{
-	uint32_t count = 0;
-
-	for (struct past_verdict **at = &context->comms.past; *at;) {
-		struct past_verdict *old = *at;
-
-		if (count++ < PAST_KEPT) {
-			at = &old->next;
-			continue;
-		}
-		*at = old->next;
-		free(old);
-	}
-}
-
-static void remember(struct rank *context, const struct shrink *shrink)
-{
-	const struct comm *group = shrink->group;
-	size_t map = verdict_map_bytes(group->size);
-	struct past_verdict *past = calloc(1, sizeof(*past) + 3 * map);
-
-	if (!past)
-		return;
-	past->channel = group->channel;
-	past->first = group->ranks[0];
-	past->size = group->size;
-	past->terms = shrink->agreement.accepted;
-	memcpy(past->maps, shrink->agreement.accepted_members, map);
-	memcpy(past->maps + map, shrink->agreement.behind, map);
-	for (uint32_t i = 0; i < group->size; i++) {
-		if (agreement_has_left(&shrink->agreement, i))
-			verdict_set_bit(past->maps + 2 * map, i);
-	}
-	pthread_mutex_lock(&context->lock);
-	past->next = context->comms.past;
-	context->comms.past = past;
-	keep_last(context);
-	pthread_mutex_unlock(&context->lock);
-}
 
 void shrink_fini(struct comm *group, bool is_closing)
 {
@@ -666,33 +615,7 @@ void shrink_fini(struct comm *group, bool is_closing)
 	context->comms.shrinking -= !shrink->is_decided;
 	pthread_mutex_unlock(&context->lock);
 	if (shrink->is_decided)
-		remember(context, shrink);
+		past_verdict_keep(group, &shrink->agreement);
 	release(shrink);
 	group->change.shrink = NULL;
-}
-
-void shrink_forget_name(struct rank *context, uint32_t channel, uint32_t first)
-{
-	struct past_verdict **at = &context->comms.past;
-
-	while (*at) {
-		struct past_verdict *old = *at;
-
-		if (old->channel != channel || old->first != first) {
-			at = &old->next;
-			continue;
-		}
-		*at = old->next;
-		free(old);
-	}
-}
-
-void shrink_forget_past(struct rank *context)
-{
-	while (context->comms.past) {
-		struct past_verdict *next = context->comms.past->next;
-
-		free(context->comms.past);
-		context->comms.past = next;
-	}
 }

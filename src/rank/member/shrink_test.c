@@ -1,5 +1,6 @@
 /*
- * shrink_test.c - what is refused before anybody is asked; whole groups are shrunk in tests/job and tests/members.
+ * shrink_test.c - calls that are refused before a member is asked; whole groups are shrunk in tests/job and
+ * tests/members.
  */
 #include "rank/member/shrink.h"
 
@@ -42,7 +43,10 @@ static void free_groups(struct comm *groups, uint32_t count)
 	free(context);
 }
 
-/* A rank that has all the groups that there can be has no channel for another one, whatever is proposed: the caller is told so at once. */
+/*
+ * A rank that has all the groups that there can be has no channel for another one, whatever is proposed: the caller is
+ * told so at once.
+ */
 static void too_many_groups(void)
 {
 	struct comm *groups = new_groups(COMMS_MOST), *group = &groups[7], *left = NULL;
@@ -52,7 +56,7 @@ static void too_many_groups(void)
 	group->fail.status = ESP_EPEER;
 	CHECK(comm_shrink(group, (int64_t)NS_PER_S, &left, &report, &failure) == ESP_ELIMIT);
 	CHECK(!left && failure.rank == 3 && strstr(failure.text, "16384 groups"));
-	/* But as a part of a call that ends alike for all it is late, as those are who wait for it. */
+	/* But as a part of a call that ends alike for all it is late, as the members are that wait for it. */
 	failure = FAILURE_NONE;
 	CHECK(comm_agree(group, (int64_t)NS_PER_MS, &report, &failure) == ESP_ETIMEOUT);
 	CHECK(failure.rank == 3 && strstr(failure.text, "16384 groups"));
@@ -60,7 +64,7 @@ static void too_many_groups(void)
 	free_groups(groups, COMMS_MOST);
 }
 
-/* The last channel, once it is kept for a group, is nobody else's. */
+/* The last channel, once it is kept for a group, is no other group's. */
 static void keeps_the_last(void)
 {
 	const uint32_t last = COMMS_MOST - 1;

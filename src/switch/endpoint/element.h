@@ -1,5 +1,5 @@
 /*
- * element.h - what an owner holds of one number: whose contributions, and their sum.
+ * element.h - an owner's part of one number: the contributors so far, and their sum.
  *
  * The merge rule (O3 in docs/switch.md): a packet whose contributors are disjoint from those held is added; one that
  * has all of them and more replaces them; any other is dropped. So no contribution is ever counted twice, whatever was

@@ -1,6 +1,4 @@
-/*
- * endpoint.h - what senders, owners and memberships hand to a driver: one packet, and to whom it goes.
- */
+/* endpoint.h - packets that senders, owners and memberships hand to a driver, with their destinations. */
 #ifndef SWITCH_ENDPOINT_ENDPOINT_H
 #define SWITCH_ENDPOINT_ENDPOINT_H
 

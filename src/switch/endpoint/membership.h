@@ -1,5 +1,5 @@
 /*
- * membership.h - what a member knows of its switch: whether it is there, and that it knows the member.
+ * membership.h - a member's view of its switch: whether it is there, and whether it knows the member.
  *
  * A switch holds its members in memory only, and forgets them when it starts anew. So a member says hello every
  * `busy_ns` while a call waits and every `idle_ns` otherwise; a welcome that says "registered" makes the switch alive.

@@ -1,8 +1,8 @@
 /*
- * step.h - what a switch does with one packet: (limits, slot, packet, now) -> event.
+ * step.h - the step of a switch for one packet: (limits, slot, packet, now) -> event.
  *
  * A slot sums the contributions to one number of one flow at one hop. The step changes the slot and the header of the
- * packet and returns an event; the event says what happens to the words (step_words_of) and whether the packet leaves
+ * packet and returns an event; the event says how the words are handled (step_words_of) and whether the packet leaves
  * (step_leaves). Rules S1 to S6 of docs/switch.md are named where they stand.
  *
  * Pure: no calls, no loops but over words, no clock, no allocation. One text runs in a user-space switch, in a BPF

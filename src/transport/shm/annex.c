@@ -18,9 +18,9 @@ struct gap {
 };
 
 /*
- * An annex is shared until fork() makes it private, for good: a child has the pages of the file as they were, so nobody may write
- * to them again, and their place in the heap is not used for anything else. One that a call uses when the process forks stays until the
- * call has ended; the child sees what the call does meanwhile.
+ * Adopted memory is shared until fork() makes it private, for good: a child has the pages of the file as they were, so
+ * no process may write to them again, and their place in the heap is not used for anything else. A region that a call
+ * uses when the process forks stays until the call has ended; the child sees the call's writes meanwhile.
  */
 struct annex {
 	struct annex *next;
@@ -38,12 +38,12 @@ struct annex {
 };
 
 /*
- * Taken in this order, before kept.c's, and that before a segment's. Who moves pages, which may take seconds, has `moving`; `lock` guards the lists and what an
- * annex is used for, and is held shortly: calls are started with it.
+ * Taken in this order, before kept.c's, and that before a segment's. The thread that moves pages, which may take
+ * seconds, has `moving`; `lock` guards the lists and the use counts, and is held shortly: calls are started with it.
  */
 static pthread_mutex_t moving = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct segment *annexed; /* segments that have an annex, or had one */
+static struct segment *annexed; /* segments that have adopted memory, or had some */
 
 #define STEP (UINT64_C(64) << 20) /* so much is there twice while pages are moved */
 
@@ -69,7 +69,10 @@ static uint64_t place_of(const struct annex *annex, const uint8_t *memory)
 
 /* ---- pages ---- */
 
-/* Is all of it private memory that may be written? Everything else is somebody's file, shared on purpose, or the stack, which grows. */
+/*
+ * Is all of it private memory that may be written? Everything else is a file, shared on purpose, or the stack, which
+ * grows.
+ */
 static bool is_private(const uint8_t *from, const uint8_t *end)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
@@ -93,14 +96,18 @@ static bool is_private(const uint8_t *from, const uint8_t *end)
 }
 
 #ifdef __SANITIZE_THREAD__
-/* To ThreadSanitizer mmap() writes to what it maps; but the kernel does it at one instant, and others may go on reading and writing there. */
+/*
+ * To ThreadSanitizer mmap() writes to what it maps; but the kernel does it at one instant, and others may go on reading
+ * and writing there.
+ */
 #define mmap(...) ((void *)syscall(SYS_mmap, __VA_ARGS__))
 #endif
 
-/* Some pages of an annex come from the file from now on. */
+/* Some pages of adopted memory come from the file from now on. */
 static bool map_pages(const struct annex *annex, uint8_t *from, uint64_t bytes, int how)
 {
-	return mmap(from, bytes, PROT_READ | PROT_WRITE, how | MAP_FIXED | MAP_NORESERVE, annex->segment->fd, (off_t)place_of(annex, from)) == from;
+	return mmap(from, bytes, PROT_READ | PROT_WRITE, how | MAP_FIXED | MAP_NORESERVE, annex->segment->fd,
+	            (off_t)place_of(annex, from)) == from;
 }
 
 /* Each step is in the heap before it is the caller's. *out_end: so far it went. False: not to the end. */
@@ -126,7 +133,7 @@ static bool move_in(const struct annex *annex, uint8_t **out_end)
 	return true;
 }
 
-/* Memory of nobody else's takes the place of pages, with what they hold. */
+/* Private memory takes the place of pages, with their content. */
 static bool replace_pages(uint8_t *from, uint64_t bytes)
 {
 	void *copy = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -150,7 +157,10 @@ static bool has_withdrawn(const struct annex *annex, const uint8_t *from, uint64
 	return false;
 }
 
-/* The next pages, from *from on, that were not: those are private already, and the file has others in their place. False: there are no more. */
+/*
+ * The next pages, from *from on, that were not: those are private already, and the file has others in their place.
+ * False: there are no more.
+ */
 static bool next_run(const struct annex *annex, uint8_t **from, uint8_t **out_end)
 {
 	uint8_t *at = *from;
@@ -183,7 +193,10 @@ static bool add_gap(struct annex *annex, uint8_t *from, uint8_t *end)
 	return true;
 }
 
-/* A call that has failed had offered these pages, and whoever stores into them may go on late. Nobody else uses them now. */
+/*
+ * A call that has failed had offered these pages, and a peer that stores into them may go on late. No other call uses
+ * them now.
+ */
 static bool withdraw(struct annex *annex, uint8_t *from, uint8_t *end)
 {
 	uint8_t *first = from > annex->pages ? from : annex->pages, *last = end < annex->pages_end ? end : annex->pages_end;
@@ -207,7 +220,7 @@ bool annexes_withdraw(struct segment *segment, uint64_t at, uint64_t bytes)
 		uint8_t *begin = page_down(segment, annex->memory);
 		uint64_t until = annex->at + (uint64_t)(page_up(segment, annex->end) - begin);
 
-		if (annex->is_mapped && annex->at < at + bytes && at < until) /* pages of one annex belong to no other */
+		if (annex->is_mapped && annex->at < at + bytes && at < until) /* pages of one region belong to no other */
 			is_done = withdraw(annex, begin + (at - annex->at), begin + (at + bytes - annex->at)) && is_done;
 	}
 	pthread_mutex_unlock(&lock);
@@ -217,14 +230,17 @@ bool annexes_withdraw(struct segment *segment, uint64_t at, uint64_t bytes)
 /* ---- private again ---- */
 
 /*
- * Private at one instant, while others may be writing: what is read comes from the file as before, and what is written is the process's own. The file
- * must not change any more.
+ * Private at one instant, while others may be writing: what is read comes from the file as before, and what is written
+ * is the process's own. The file must not change any more.
  */
 static void freeze(struct annex *annex)
 {
 	annex->is_shared = false;
 	for (uint8_t *from = annex->pages, *end; next_run(annex, &from, &end); from = end) {
-		/* The process has too many mappings: the rest stays shared, it is at least still there. What is private must not be mapped again. */
+		/*
+		 * The process has too many mappings: the rest stays shared, it is at least still there. Private pages must not
+		 * be mapped again.
+		 */
 		if (!map_pages(annex, from, (uint64_t)(end - from), MAP_PRIVATE)) {
 			annex->pages = from;
 			return;
@@ -241,7 +257,7 @@ enum moved {
 
 static enum moved move_out(struct annex *annex)
 {
-	/* A child has the file's pages, or somebody may still store into what was withdrawn. */
+	/* A child has the file's pages, or a peer may still store into withdrawn ones. */
 	enum moved moved = annex->was_forked || annex->gap_count > 0 ? MOVED_AWAY : MOVED_OUT;
 
 	for (uint8_t *from = annex->pages, *end; next_run(annex, &from, &end); from = end) {
@@ -253,7 +269,7 @@ static enum moved move_out(struct annex *annex)
 			continue;
 		}
 		if (!map_pages(annex, from, bytes, MAP_PRIVATE)) {
-			annex->pages = from; /* what comes before is private, and the file may have nothing in its place */
+			annex->pages = from; /* pages before it are private, and the file may have nothing in their place */
 			return MOVED_PARTLY;
 		}
 		annex->was_forked = true; /* or as good as: the file's pages are needed from now on */
@@ -266,8 +282,8 @@ static enum moved move_out(struct annex *annex)
 /* ---- making ---- */
 
 /*
- * Pages of the heap for all pages that the memory touches, as far from the beginning of a huge page as those are, so that huge pages of the file
- * can be mapped as such at both places.
+ * Pages of the heap for all pages that the memory touches, as far from the beginning of a huge page as those are, so
+ * that huge pages of the file can be mapped as such at both places.
  */
 static bool take_place(struct annex *annex)
 {
@@ -371,16 +387,19 @@ static void add(struct segment *segment, struct annex *annex)
 
 static enum esp_status make(struct segment *segment, uint8_t *memory, size_t bytes, struct error *err)
 {
-	if (overlaps(segment, memory, memory + bytes)) /* only those who move change the list */
+	if (overlaps(segment, memory, memory + bytes)) /* only threads that hold `moving` change the list */
 		return error_set(err, ESP_EINVAL, "some of the %zu bytes at %p are shared already", bytes, (void *)memory);
 	struct annex *annex = new_annex(segment, memory, bytes);
 	if (!annex)
 		return error_set(err, ESP_ENOMEM, "no memory to share memory");
 	enum esp_status status = ESP_OK;
 	if (annex->pages < annex->pages_end && !is_private(annex->pages, annex->pages_end))
-		status = error_set(err, ESP_EUNSUPPORTED, "the %zu bytes at %p are not private memory that can be written, as from malloc()", bytes, (void *)memory);
+		status = error_set(err, ESP_EUNSUPPORTED,
+		                   "the %zu bytes at %p are not private memory that can be written, as from malloc()", bytes,
+		                   (void *)memory);
 	else if (annex->pages < annex->pages_end && !fill(annex))
-		status = error_set(err, ESP_ENOMEM, "no shared memory for %zu bytes: the host or its cgroup has too little", bytes);
+		status =
+			error_set(err, ESP_ENOMEM, "no shared memory for %zu bytes: the host or its cgroup has too little", bytes);
 	if (status == ESP_OK)
 		add(segment, annex);
 	else
@@ -432,7 +451,8 @@ static enum esp_status end(struct annex *annex, struct error *err)
 		return error_set(err, ESP_ESTATE, "a call still uses the memory at %p", (void *)annex->memory);
 	enum moved moved = annex->pages < annex->pages_end ? move_out(annex) : MOVED_AWAY;
 	if (moved == MOVED_PARTLY)
-		return error_set(err, ESP_ENOMEM, "no memory to make the memory at %p private; calls copy it from now on", (void *)annex->memory);
+		return error_set(err, ESP_ENOMEM, "no memory to make the memory at %p private; calls copy it from now on",
+		                 (void *)annex->memory);
 	if (moved == MOVED_OUT) {
 		release_ends(annex);
 		give_place(annex);
@@ -447,9 +467,10 @@ enum esp_status annex_end(struct segment *segment, void *memory, struct error *e
 	struct annex *annex = segment->annexes;
 	while (annex && annex->memory != memory)
 		annex = annex->next;
-	enum esp_status status = annex                            ? end(annex, err)
-	                         : segment_owns(segment, memory, 1) ? ESP_OK
-	                                                          : error_set(err, ESP_EINVAL, "nothing was shared at %p", memory);
+	enum esp_status status = annex ? end(annex, err)
+	                         : segment_owns(segment, memory, 1)
+	                             ? ESP_OK
+	                             : error_set(err, ESP_EINVAL, "nothing was shared at %p", memory);
 	pthread_mutex_unlock(&moving);
 	return status;
 }
@@ -483,8 +504,12 @@ struct annex *annex_get(struct segment *segment, const void *memory, size_t byte
 		return NULL;
 	pthread_mutex_lock(&lock);
 	struct annex *annex = segment->annexes;
-	/* One that a child has seen is not given to another call: its pages are to become private when those end that have it. */
-	while (annex && !(annex->is_shared && !annex->was_forked && from >= annex->memory && from < annex->end && bytes <= (size_t)(annex->end - from)))
+	/*
+	 * One that a child has seen is not given to another call: its pages are to become private when those end that have
+	 * it.
+	 */
+	while (annex && !(annex->is_shared && !annex->was_forked && from >= annex->memory && from < annex->end &&
+	                  bytes <= (size_t)(annex->end - from)))
 		annex = annex->next;
 	if (annex && has_withdrawn(annex, from, bytes))
 		annex = NULL;
@@ -510,7 +535,7 @@ bool annex_is_whole(const struct annex *annex, const void *memory, size_t bytes)
 	return memory == annex->memory && bytes == (size_t)(annex->end - annex->memory);
 }
 
-/* What of [memory, end) lies before the pages, and what behind them. */
+/* Bytes of [memory, end) that lie before the pages, and behind them. */
 static uint64_t head_of(const struct annex *annex, const uint8_t *memory, const uint8_t *end)
 {
 	if (memory >= annex->pages)
@@ -568,7 +593,7 @@ void annexes_in_parent(void)
 	pthread_mutex_unlock(&moving);
 }
 
-/* What calls use is still shared: not with us. What they have not finished is as it is. */
+/* Memory that calls use is still shared: not with us. Their unfinished results are as they are. */
 void annexes_in_child(void)
 {
 	for (struct segment *segment = annexed; segment; segment = segment->next_annexed) {

@@ -26,8 +26,14 @@ struct pair {
 
 static struct segment *open_one(uint32_t self, uint64_t heap_bytes)
 {
-	struct segment_config config = {
-		.lanes = 1, .peers = 2, .self = self, .slot_bytes = 4096, .slots = 8, .small_shm_bytes = 4096, .heap_bytes = heap_bytes, .is_open = true};
+	struct segment_config config = {.lanes = 1,
+	                                .peers = 2,
+	                                .self = self,
+	                                .slot_bytes = 4096,
+	                                .slots = 8,
+	                                .small_shm_bytes = 4096,
+	                                .heap_bytes = heap_bytes,
+	                                .is_open = true};
 	struct segment *segment;
 
 	CHECK(segment_open(&config, &segment, NULL) == ESP_OK);
@@ -83,7 +89,7 @@ static void fill_random(struct rng *rng, uint8_t *to, uint64_t bytes)
 #define BLOCKS 6
 #define BLOCK_BYTES (6 * PAGE)
 
-/* Memory of the caller; some of it is shared. What lies around that must not change either. */
+/* Memory of the caller; some of it is shared. The bytes around that must not change either. */
 struct block {
 	uint8_t *memory, *model;
 	uint64_t from, bytes;
@@ -155,7 +161,7 @@ static void change(struct world *world, struct block *block)
 	memcpy(block->memory + at, block->model + at, bytes);
 }
 
-/* The child has what there was, whatever its parent does next, and what it does itself concerns nobody. */
+/* The child has the bytes of that moment, whatever its parent does next, and its own writes reach no other process. */
 static void have_child(struct world *world)
 {
 	int go[2], status;
@@ -266,7 +272,8 @@ static void large(void)
 	struct pair pair;
 
 	open_pair(&pair, UINT64_C(1) << 30);
-	CHECK(annex_make(pair.own, other + HUGE_PAGE - (uintptr_t)other % HUGE_PAGE + 16, HUGE_PAGE + 5 * PAGE, NULL) == ESP_OK);
+	CHECK(annex_make(pair.own, other + HUGE_PAGE - (uintptr_t)other % HUGE_PAGE + 16, HUGE_PAGE + 5 * PAGE, NULL) ==
+	      ESP_OK);
 	for (uint64_t i = 0; i < bytes; i += 1000)
 		memory[16 + i] = (uint8_t)(i / 1000);
 	CHECK(annex_make(pair.own, memory + 16, bytes, NULL) == ESP_OK);
@@ -297,7 +304,10 @@ static unsigned count_mappings(void)
 	return count;
 }
 
-/* Some pages of much memory were withdrawn: what lies between them is moved as a whole, as a process has only so many mappings. */
+/*
+ * Some pages of much memory were withdrawn: what lies between them is moved as a whole, as a process has only so many
+ * mappings.
+ */
 static void few_mappings(void)
 {
 	enum { PAGES = 4000 };
@@ -322,7 +332,10 @@ static void few_mappings(void)
 	munmap(memory, PAGES * PAGE);
 }
 
-/* A call is under way when the process forks: its result reaches the parent, and nothing of what comes after it the child. */
+/*
+ * A call is under way when the process forks: its result reaches the parent, and nothing of what comes after it the
+ * child.
+ */
 static void fork_in_call(void)
 {
 	struct pair pair;
@@ -333,7 +346,8 @@ static void fork_in_call(void)
 	open_pair(&pair, 16 * PAGE);
 	CHECK(pipe(go) == 0 && annex_make(pair.own, memory, 3 * PAGE, NULL) == ESP_OK);
 	struct annex *annex = annex_get(pair.own, memory, 3 * PAGE, &place);
-	CHECK(annex && annex_is_whole(annex, memory, 3 * PAGE) && !annex_is_whole(annex, memory, 3 * PAGE - 1) && !annex_is_whole(annex, memory + 1, 3 * PAGE - 1));
+	CHECK(annex && annex_is_whole(annex, memory, 3 * PAGE) && !annex_is_whole(annex, memory, 3 * PAGE - 1) &&
+	      !annex_is_whole(annex, memory + 1, 3 * PAGE - 1));
 	pid_t child = fork();
 	CHECK(child >= 0);
 	if (child == 0) {
@@ -342,7 +356,8 @@ static void fork_in_call(void)
 		_exit(memory[0] == 4 && memory[3 * PAGE - 1] == 4 ? 0 : 1);
 	}
 	memset(at_peer(&pair, place), 4, 3 * PAGE);
-	CHECK(!annex_get(pair.own, memory, 3 * PAGE, &(uint8_t *){NULL})); /* for another call, of which the child would see */
+	/* for another call, of which the child would see */
+	CHECK(!annex_get(pair.own, memory, 3 * PAGE, &(uint8_t *){NULL}));
 	annex_put(annex);
 	CHECK(memory[0] == 4 && !annex_get(pair.own, memory, 3 * PAGE, &place));
 	memset(memory, 5, 3 * PAGE);
@@ -375,7 +390,9 @@ static void *keep_writing(void *argument)
 	return NULL;
 }
 
-/* The caller's threads write to memory that no call uses while the process forks, or leaves the job: no write is lost. */
+/*
+ * The caller's threads write to memory that no call uses while the process forks, or leaves the job: no write is lost.
+ */
 static void writes_are_kept(void)
 {
 	for (int round = 0; round < 20; round++) {

@@ -34,7 +34,7 @@ struct flow {
 	uint16_t channel;
 	bool is_forgotten; /* not in the table */
 
-	/* What we sent. */
+	/* Messages that we sent. */
 	bool is_sending;     /* in the list: there are parcels                       */
 	uint32_t stamp;      /* of this use of the channel; 0: nothing was sent      */
 	uint32_t ahead;      /* all messages sent on it are below                    */
@@ -44,9 +44,9 @@ struct flow {
 	struct parcel *first, *last;
 	struct flow *next_sending;
 
-	/* What was offered to us. */
+	/* Messages that were offered to us. */
 	bool is_receiving;    /* in the list: not all was consumed                        */
-	bool was_dropped;     /* nobody wants what comes: all counts as consumed          */
+	bool was_dropped;     /* messages that come are not wanted: all count as consumed */
 	bool has_heap;        /* below heap_end: the sender waits for it to be consumed   */
 	uint32_t their_stamp;
 	uint32_t offers_end;  /* all messages offered to us are below                     */

@@ -1,7 +1,7 @@
 /*
- * forks.c - what a child made by fork() gets of memory that its parent shares with others.
+ * forks.c - the view of a child made by fork() of memory that its parent shares with others.
  *
- * One set of handlers for all of it, as their locks are taken in one order: annexes, what is kept, segments.
+ * One set of handlers for all of it, as their locks are taken in one order: adopted memory, kept memory, segments.
  */
 #include <pthread.h>
 

@@ -27,7 +27,10 @@ struct heap {
 void heap_init(struct heap *heap, uint64_t pages);
 void heap_fini(struct heap *heap); /* zeroed is fine */
 
-/* pages > 0; *out_first comes `after` pages after a multiple of align. False: there is no room, or no memory to remember it. */
+/*
+ * pages > 0; *out_first comes `after` pages after a multiple of align. False: there is no room, or no memory to
+ * remember it.
+ */
 ESP_CHECKED bool heap_take(struct heap *heap, uint64_t pages, uint64_t align, uint64_t after, uint64_t *out_first);
 /* How many pages were taken at first; 0: none. */
 uint64_t heap_taken(const struct heap *heap, uint64_t first);

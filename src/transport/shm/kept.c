@@ -1,11 +1,12 @@
 /*
  * kept.c - memory of a heap that outlives its segment.
  *
- * Segments some of whose memory was kept are in a list of the process, so that it can be freed by somebody who does not know
- * whether the segment is still there. When it goes, what was kept becomes private (a peer that thaws late may still store into the pages
- * that it shares with us), the rest is unmapped, and the segment stays in the list until the last piece was freed.
+ * Segments some of whose memory was kept are in a list of the process, so that it can be freed by a caller that does
+ * not know whether the segment is still there. When the segment goes, kept memory becomes private (a peer that thaws
+ * late may still store into the pages that it shares with us), the rest is unmapped, and the segment stays in the list
+ * until the last piece was freed.
  *
- * Whoever keeps memory treats it like any other, so a child made by fork() may write to it: that must not reach its parent.
+ * Kept memory is used like any other, so a child made by fork() may write to it: that must not reach its parent.
  */
 #include <pthread.h>
 #include <sys/mman.h>
@@ -41,17 +42,18 @@ void kept_in_parent(void)
 	pthread_mutex_unlock(&kept.lock);
 }
 
-/* What the child writes there is its own from now on. What has been withdrawn is private already. */
+/* The child's writes there are its own from now on. Withdrawn pages are private already. */
 static void part_from_parent(const struct segment *segment, uint64_t at, uint64_t bytes)
 {
 	uint64_t step = segment_withdrawn_in(segment, at, bytes) ? segment->layout.page : bytes;
 
 	for (uint64_t end = at + bytes; at < end; at += step)
 		if (!segment_withdrawn_in(segment, at, step))
-			(void)mmap(segment->base + at, step, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, segment->fd, (off_t)at);
+			(void)mmap(segment->base + at, step, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE,
+			           segment->fd, (off_t)at);
 }
 
-/* What the list has is its parent's. */
+/* The segments in the list are the parent's. */
 void kept_in_child(void)
 {
 	for (struct segment *segment = kept.first; segment; segment = segment->next_kept) {

@@ -19,8 +19,14 @@
 
 static struct segment *open_one(uint32_t self)
 {
-	struct segment_config config = {
-		.lanes = 2, .peers = 2, .self = self, .slot_bytes = 4096, .slots = 8, .small_shm_bytes = 4096, .heap_bytes = 64 * PAGE, .is_open = true};
+	struct segment_config config = {.lanes = 2,
+	                                .peers = 2,
+	                                .self = self,
+	                                .slot_bytes = 4096,
+	                                .slots = 8,
+	                                .small_shm_bytes = 4096,
+	                                .heap_bytes = 64 * PAGE,
+	                                .is_open = true};
 	struct segment *segment;
 
 	CHECK(segment_open(&config, &segment, NULL) == ESP_OK);
@@ -73,7 +79,8 @@ struct model {
 static void check_all(const struct model *model)
 {
 	for (int i = 0; i < PIECES; i++)
-		CHECK(!model->pieces[i].memory || is_full(model->pieces[i].memory, model->pieces[i].bytes, model->pieces[i].value));
+		CHECK(!model->pieces[i].memory ||
+		      is_full(model->pieces[i].memory, model->pieces[i].bytes, model->pieces[i].value));
 }
 
 static void take(struct model *model, struct piece *piece, int segment)
@@ -160,12 +167,13 @@ static void at_random(uint64_t seed)
 
 /* ---- by example ---- */
 
-/* Nothing else stays, and a peer that comes late stores into pages that nobody has. */
+/* Nothing else stays, and a peer that comes late stores into pages that no process uses. */
 static void is_private(void)
 {
 	struct segment *own = open_one(0), *peer = open_one(1);
 	struct segment_view *view;
-	uint8_t *lost = segment_alloc(own, PAGE), *left = segment_alloc(own, 3 * PAGE), *board = segment_small(own, 0, 0), local;
+	uint8_t *lost = segment_alloc(own, PAGE), *left = segment_alloc(own, 3 * PAGE), *board = segment_small(own, 0, 0),
+			local;
 	uint64_t at = (uint64_t)(left - own->base);
 
 	int file = dup(segment_descriptor(own));
@@ -187,7 +195,7 @@ static void is_private(void)
 	segment_close(peer);
 }
 
-/* What a child lets go of is its parent's, and what it writes is its own. */
+/* Memory that a child frees stays its parent's, and the child's writes are its own. */
 static void children(bool withdraws)
 {
 	struct segment *own = open_one(0);
@@ -212,7 +220,8 @@ static void children(bool withdraws)
 	}
 	CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status));
 	CHECK_U64(WEXITSTATUS(status), 0);
-	CHECK(is_full(memory, 3 * PAGE, 7) && is_full(other, PAGE, 8)); /* what was not kept is shared with children */
+	/* memory that was not kept is shared with children */
+	CHECK(is_full(memory, 3 * PAGE, 7) && is_full(other, PAGE, 8));
 	segment_close(own);
 	CHECK(is_full(memory, 3 * PAGE, 7) && segment_free_kept(memory));
 }

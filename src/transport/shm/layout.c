@@ -25,12 +25,14 @@ static enum esp_status check(const struct segment_config *config, struct error *
 	if (config->peers == 0 || config->peers > PEERS_MAX || config->self >= config->peers)
 		return error_set(err, ESP_EINVAL, "number %u of %u ranks on this host: there must be 1 to %u", config->self,
 		                 config->peers, PEERS_MAX);
-	if (config->slots == 0 || config->slots > SLOTS_MAX || config->slot_bytes == 0 || config->slot_bytes > SLOT_BYTES_MAX)
+	if (config->slots == 0 || config->slots > SLOTS_MAX || config->slot_bytes == 0 ||
+	    config->slot_bytes > SLOT_BYTES_MAX)
 		return error_set(err, ESP_EINVAL, "%u slots of %u bytes: there must be 1 to %u of 1 to %u", config->slots,
 		                 config->slot_bytes, SLOTS_MAX, SLOT_BYTES_MAX);
 	if (config->small_shm_bytes == 0 || config->small_shm_bytes > BOARD_BYTES_MAX || config->heap_bytes > BYTES_MAX)
-		return error_set(err, ESP_EINVAL, "boards of %u bytes, a heap of %llu: at most %u and %llu", config->small_shm_bytes,
-		                 (unsigned long long)config->heap_bytes, BOARD_BYTES_MAX, (unsigned long long)BYTES_MAX);
+		return error_set(err, ESP_EINVAL, "small_shm_bytes of %u, a heap of %llu: at most %u and %llu",
+		                 config->small_shm_bytes, (unsigned long long)config->heap_bytes, BOARD_BYTES_MAX,
+		                 (unsigned long long)BYTES_MAX);
 	return ESP_OK;
 }
 
@@ -58,10 +60,10 @@ enum esp_status layout_make(const struct segment_config *config, uint64_t page, 
 		layout.slots = 2 * config->peers;
 	layout.doze_at = page; /* the head has a page for itself */
 	place_lanes(&layout, config);
-	layout.boards_at = layout.lanes_at + config->lanes * layout.lane_bytes;
+	layout.cells_at = layout.lanes_at + config->lanes * layout.lane_bytes;
 	layout.cell_bytes = round_up(config->small_shm_bytes, LAYOUT_LINE);
 	layout.small_shm_bytes = round_up(2 * layout.cell_bytes, page);
-	layout.slots_at = layout.boards_at + LAYOUT_CHANNELS * layout.small_shm_bytes;
+	layout.slots_at = layout.cells_at + LAYOUT_CHANNELS * layout.small_shm_bytes;
 	layout.slot_bytes = layout_slot_bytes(config->slot_bytes);
 	layout.heap_at = round_up(layout_slot(&layout, config->lanes, 0), HUGE_PAGE);
 	layout.heap_bytes = config->heap_bytes / page * page;

@@ -1,6 +1,4 @@
-/*
- * parts.h - what a segment and a view are made of. Private to shm.
- */
+/* parts.h - the parts of a segment and of a view. Private to shm. */
 #ifndef TRANSPORT_SHM_PARTS_H
 #define TRANSPORT_SHM_PARTS_H
 
@@ -10,12 +8,12 @@
 #include "transport/shm/heap.h"
 #include "transport/shm/layout.h"
 
-#define SEGMENT_CELLS 2u /* of a board */
+#define SEGMENT_CELLS 2u /* of the small path */
 
 /* Pages of the heap that are private. */
 struct withdrawn {
 	uint64_t at, bytes; /* in the segment */
-	bool was_freed;     /* and never will be taken again: somebody may store into those that peers have */
+	bool was_freed;     /* and never will be taken again: a peer may store into its copies of them */
 };
 
 struct segment {
@@ -34,7 +32,7 @@ struct segment {
 	struct segment *next_kept; /* kept.c has it and the next one */
 	bool has_kept;             /* it is in that list             */
 	bool is_gone;              /* but for what was kept          */
-	struct annex *annexes;     /* annex.c guards these           */
+	struct annex *annexes;     /* guarded by the lock of adopted memory */
 	_Atomic uint32_t annex_count;
 	struct segment *next_annexed;
 	bool was_annexed;          /* it is in the list of those     */
@@ -48,7 +46,7 @@ struct segment_view {
 	bool is_open;     /* the heap can be written                          */
 };
 
-/* Takes memory for a stretch of the segment now, so that a lack of it shows here and not when it is written. */
+/* Takes memory for a span of the segment now, so that a lack of it shows here and not when it is written. */
 ESP_CHECKED bool segment_reserve(const struct segment *segment, uint64_t at, uint64_t bytes);
 
 /* Gives memory of whole pages back; they read as zero. False: the segment is sealed against writing. */
@@ -58,22 +56,31 @@ struct withdrawn *segment_withdrawn_in(const struct segment *segment, uint64_t a
 void segment_close_files(struct segment *segment);
 /* All of it but the mapping. */
 void segment_dispose(struct segment *segment);
-/* From segment_close(): nothing but what was kept is left of the segment, and kept.c has it now. False: nothing was, and the caller has it still. */
+/*
+ * From segment_close(): nothing but what was kept is left of the segment, and kept.c has it now. False: nothing was,
+ * and the caller has it still.
+ */
 ESP_CHECKED bool kept_remains(struct segment *segment);
-/* From segment_close(): all annexes become private. */
+/* From segment_close(): all adopted memory becomes private. */
 void annexes_close(struct segment *segment);
-/* Pages of the heap are about to be withdrawn: what annexes have of them becomes private first. False: no memory for it. */
+/*
+ * Pages of the heap are about to be withdrawn: adopted ones among them become private first. False: no memory for it.
+ */
 ESP_CHECKED bool annexes_withdraw(struct segment *segment, uint64_t at, uint64_t bytes);
-/* Makes huge pages, if it can, of the whole ones in a stretch of the segment; segment_reserve() takes care of the rest. */
+/* Makes huge pages, if it can, of the whole ones in a span of the segment; segment_reserve() takes care of the rest. */
 void segment_use_huge_pages(const struct segment *segment, uint64_t at, uint64_t bytes);
 
 /*
- * Pages take the place of others. By the system call itself: UCX, which MPI libraries bring along, puts its own mremap() in the place of the C
- * library's, and up to 1.13 that forgot the address (openucx/ucx, issue 8820): then pages went anywhere.
+ * Pages take the place of others. By the system call itself: UCX, which MPI libraries bring along, puts its own
+ * mremap() in the place of the C library's, and up to 1.13 that forgot the address (openucx/ucx, issue 8820): then
+ * pages went anywhere.
  */
 ESP_CHECKED bool segment_move_pages(void *from, uint64_t bytes, void *to);
 
-/* forks.c: from now on a child made by fork() gets what is told in annex.c and kept.c; these are the parts. */
+/*
+ * forks.c: from now on a child made by fork() gets memory as the comments on adopted and kept memory say; these are the
+ * parts.
+ */
 void forks_watch(void);
 void annexes_before_fork(void);
 void annexes_in_parent(void);

@@ -1,15 +1,14 @@
 /*
  * ring.h - descriptors of messages, from one writer to one reader. Private to shm.
  *
- * The writer fills in three words of a descriptor and then stores the first, which has the tag,
- * with release; the reader loads the first with acquire, and if the tag is the one that comes
- * next, everything that the writer did before, the data of the message included, is there. The
- * tag counts descriptors, so an old one, left from the lap before, is told from a new one without
- * anybody clearing it. The reader copies each word once: the writer may be broken, and change it
- * between two looks.
+ * The writer fills in three words of a descriptor and then stores the first, which has the tag, with release; the
+ * reader loads the first with acquire, and if the tag is the one that comes next, everything that the writer did
+ * before, the data of the message included, is there. The tag counts descriptors, so an old one, left from the lap
+ * before, is told from a new one without being cleared. The reader copies each word once: the writer may be broken, and
+ * change it between two reads.
  *
- * How many descriptors the reader has copied out lies in the reader's segment. The last free
- * place of a ring is kept for RING_END, so that an end can always be told.
+ * How many descriptors the reader has copied out lies in the reader's segment. The last free place of a ring is kept
+ * for RING_END, so that an end can always be told.
  */
 #ifndef TRANSPORT_SHM_RING_H
 #define TRANSPORT_SHM_RING_H
@@ -33,14 +32,15 @@ enum ring_kind {
 	RING_KINDS,
 };
 
-/* What a descriptor says. */
+/* The content of a descriptor. */
 struct ring_note {
 	uint8_t kind; /* enum ring_kind, if it is one */
 	uint16_t channel;
 	uint32_t stamp; /* which use of the channel: the number may be used again, and counts from the beginning then */
 	uint32_t index, ack, call, bytes;
 	uint64_t at;    /* offset in the segment */
-	uint64_t reply; /* RING_OPEN: where the answer may be stored, the same; it does not stand in the descriptor (layout_replies()) */
+	/* RING_OPEN: where the answer may be stored, the same; it does not stand in the descriptor (layout_replies()) */
+	uint64_t reply;
 };
 
 /* Does its data lie in the heap, whose owner waits until it is consumed? */
@@ -73,7 +73,7 @@ static inline void ring_put(struct ring_descriptor *ring, uint64_t position, con
 	atomic_store_explicit(&to->words[0], ring_pair(head, note->stamp), memory_order_release);
 }
 
-/* What stands at that position? Nothing: what the lap before left, or nobody has been there yet. */
+/* Judges the descriptor at that position. Nothing: it is left from the lap before, or was never written. */
 static inline enum ring_look ring_judge(uint64_t first_word, uint64_t position)
 {
 	uint16_t tag = (uint16_t)first_word, next = (uint16_t)(position + 1);

@@ -18,14 +18,16 @@
 #define VERSION 3u
 #define MAGIC UINT64_C(0x746e656d67657345) /* "Esegment" */
 
-/* The kernel gives up on a signal and forgets the whole step, so steps are short: a profiler sends a hundred a second. */
+/*
+ * The kernel gives up on a signal and forgets the whole step, so steps are short: a profiler sends a hundred a second.
+ */
 #define RESERVE_STEP (UINT64_C(8) << 20)
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008u
 #endif
 
-/* At the beginning of a segment: who wrote it, and how. Read once, and compared as a whole. */
+/* At the beginning of a segment: its writer's version and layout. Read once, and compared as a whole. */
 struct head {
 	uint64_t magic;
 	uint32_t version;
@@ -104,8 +106,11 @@ static enum esp_status no_addresses(struct error *err, const char *what, uint64_
 
 	if (errno != ENOMEM || getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
 		return no_file(err, what);
-	return error_set(err, ESP_ELIMIT, "no shared memory: addresses of this process are limited to %llu MiB (ulimit -v), and it maps %llu MiB for each rank of its "
-	                 "host: raise the limit, or set transport to tcp", (unsigned long long)limit.rlim_cur >> 20, (unsigned long long)bytes >> 20);
+	return error_set(err, ESP_ELIMIT,
+	                 "no shared memory: addresses of this process are limited to %llu MiB (ulimit -v), and it maps "
+	                 "%llu MiB for each rank of its "
+	                 "host: raise the limit, or set transport to tcp",
+	                 (unsigned long long)limit.rlim_cur >> 20, (unsigned long long)bytes >> 20);
 }
 
 static enum esp_status file_make(struct segment *segment, struct error *err)
@@ -128,8 +133,8 @@ static enum esp_status file_make(struct segment *segment, struct error *err)
 }
 
 /*
- * Unless the heap is open, the descriptor for peers can only be read through. Where it cannot be had, because there is no
- * /proc, a seal keeps everybody from writing; but then we cannot give memory back either.
+ * Unless the heap is open, the descriptor for peers can only be read through. Where it cannot be had, because there is
+ * no /proc, a seal keeps all processes from writing; but then we cannot give memory back either.
  */
 static int open_for_reading(const struct segment *segment, unsigned *seals)
 {
@@ -147,7 +152,8 @@ static enum esp_status file_seal(struct segment *segment, struct error *err)
 {
 	unsigned seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
-	segment->shared_fd = segment->config.is_open ? fcntl(segment->fd, F_DUPFD_CLOEXEC, 0) : open_for_reading(segment, &seals);
+	segment->shared_fd =
+		segment->config.is_open ? fcntl(segment->fd, F_DUPFD_CLOEXEC, 0) : open_for_reading(segment, &seals);
 	if (segment->shared_fd < 0 || fcntl(segment->fd, F_ADD_SEALS, seals) != 0)
 		return no_file(err, "a descriptor for the peers");
 	return ESP_OK;
@@ -173,8 +179,8 @@ static void *map_aligned(uint64_t bytes, int protection, int fd)
 }
 
 /*
- * Many views are quickest to map into a stretch of addresses that is known to be free: it is looked for once. Nothing holds it: if
- * somebody else maps something there meanwhile, a view goes elsewhere.
+ * Many views are quickest to map into a span of addresses that is known to be free: it is looked for once. It is not
+ * reserved: if another mapping is made there meanwhile, a view goes elsewhere.
  */
 static void find_room(struct segment *segment)
 {
@@ -296,7 +302,7 @@ int segment_descriptor(const struct segment *segment)
 
 /* ---- views ---- */
 
-/* May it be mapped without fear that its owner makes it shorter, which ends those who read it? */
+/* May it be mapped without fear that its owner makes it shorter, which ends its readers? */
 static bool is_steady(int fd, uint64_t bytes)
 {
 	struct stat stat;
@@ -305,7 +311,8 @@ static bool is_steady(int fd, uint64_t bytes)
 	return seals >= 0 && (seals & F_SEAL_SHRINK) && fstat(fd, &stat) == 0 && (uint64_t)stat.st_size == bytes;
 }
 
-static enum esp_status view_check(const struct segment *own, uint32_t peer, const struct segment_view *view, struct error *err)
+static enum esp_status view_check(const struct segment *own, uint32_t peer, const struct segment_view *view,
+                                  struct error *err)
 {
 	struct segment_config config = own->config;
 	struct head head = *(const struct head *)view->base;
@@ -313,12 +320,14 @@ static enum esp_status view_check(const struct segment *own, uint32_t peer, cons
 	config.self = peer;
 	struct head expected = make_head(&config, &own->layout);
 	if (memcmp(&head, &expected, sizeof(head)) != 0)
-		return error_set(err, ESP_ECORRUPT, "rank %u of this host has another segment: version %u, %u lanes, %u ranks, number %u",
-		                 peer, head.version, head.lanes, head.peers, head.self);
+		return error_set(err, ESP_ECORRUPT,
+		                 "rank %u of this host has another segment: version %u, %u lanes, %u ranks, number %u", peer,
+		                 head.version, head.lanes, head.peers, head.self);
 	return ESP_OK;
 }
 
-static enum esp_status view_map(const struct segment *own, uint32_t peer, int fd, struct segment_view *view, struct error *err)
+static enum esp_status view_map(const struct segment *own, uint32_t peer, int fd, struct segment_view *view,
+                                struct error *err)
 {
 	uint64_t bytes = own->layout.bytes;
 
@@ -334,7 +343,8 @@ static enum esp_status view_map(const struct segment *own, uint32_t peer, int fd
 	view->base = base;
 	/* If its owner does not let us, this fails. */
 	if (own->config.is_open && own->layout.heap_bytes > 0)
-		view->is_open = mprotect((uint8_t *)base + own->layout.heap_at, own->layout.heap_bytes, PROT_READ | PROT_WRITE) == 0;
+		view->is_open =
+			mprotect((uint8_t *)base + own->layout.heap_at, own->layout.heap_bytes, PROT_READ | PROT_WRITE) == 0;
 	return view_check(own, peer, view, err);
 }
 
@@ -358,7 +368,8 @@ static enum esp_status view_hand_out(struct segment_view *view, enum esp_status 
 	return status;
 }
 
-enum esp_status segment_view_open(const struct segment *own, uint32_t peer, int fd, struct segment_view **out, struct error *err)
+enum esp_status segment_view_open(const struct segment *own, uint32_t peer, int fd, struct segment_view **out,
+                                  struct error *err)
 {
 	struct segment_view *view = view_make(own, peer);
 	enum esp_status status =
@@ -390,7 +401,7 @@ void segment_view_close(struct segment_view *view)
 	free(view);
 }
 
-/* ---- boards ---- */
+/* ---- small path ---- */
 
 bool segment_small_reserve(struct segment *segment, uint16_t channel, uint32_t bytes)
 {
@@ -438,9 +449,9 @@ static void heap_put(struct segment *segment, uint64_t first)
 #endif
 
 /*
- * Where the system has them only for those who ask (or for nobody: this asks all the same). A page of each is there first, as the kernel does not begin
- * with nothing; it makes the rest by itself. To reserve all of it before, page by page, takes far longer: each is cleared and then copied. If there are
- * no huge pages it stays as it is.
+ * Where the system has huge pages only on request (or never: this asks all the same). A page of each is there first, as
+ * the kernel does not begin with nothing; it makes the rest by itself. To reserve all of it before, page by page, takes
+ * far longer: each is cleared and then copied. If there are no huge pages it stays as it is.
  */
 void segment_use_huge_pages(const struct segment *segment, uint64_t at, uint64_t bytes)
 {
@@ -457,8 +468,9 @@ void segment_use_huge_pages(const struct segment *segment, uint64_t at, uint64_t
 }
 
 /*
- * Ranks make the same allocations and sum the same elements of all of them. If these lay at the same place of huge pages, a core would have them in the
- * same sets of its second cache, and they would drive each other out. So each rank begins elsewhere within the bytes that a way of such a cache has.
+ * Ranks make the same allocations and sum the same elements of all of them. If these lay at the same place of huge
+ * pages, a core would have them in the same sets of its second cache, and they would drive each other out. So each rank
+ * begins elsewhere within the bytes that a way of such a cache has.
  */
 #define CACHE_WAY (128u << 10)
 
@@ -470,7 +482,10 @@ static uint64_t own_colour(const struct segment *segment)
 	return colours > 1 ? segment->config.self * UINT64_C(5) % colours : 0;
 }
 
-/* What was taken at first, and given back to the system, may be taken again. With it goes what its first huge page has before it, where nobody else has that. */
+/*
+ * Memory that was taken at first, and given back to the system, may be taken again. With it goes the part before it of
+ * its first huge page, where no other allocation has that.
+ */
 static void put_with_gap(struct segment *segment, uint64_t first)
 {
 	uint64_t heap_at = segment->layout.heap_at, page = segment->layout.page, begin = first;
@@ -480,7 +495,8 @@ static void put_with_gap(struct segment *segment, uint64_t first)
 		begin = heap_reach_back(&segment->heap, first, own_colour(segment));
 	pthread_mutex_unlock(&segment->lock);
 	if (begin < first)
-		(void)segment_release(segment, heap_at + begin * page, (first - begin) * page); /* if not: nobody has written there */
+		/* if not: no thread has written there */
+		(void)segment_release(segment, heap_at + begin * page, (first - begin) * page);
 	heap_put(segment, begin);
 }
 
@@ -499,13 +515,14 @@ void *segment_alloc(struct segment *segment, size_t bytes)
 	uint64_t at = layout->heap_at + first * page;
 	uint8_t *memory = segment->base + at;
 	/*
-	 * Without the lock: it takes long. The range is ours; of the first huge page others may have what comes before it, and do not notice. What is
-	 * to be in dumps are whole huge pages, as these are divided where a mapping ends.
+	 * Without the lock: it takes long. The range is ours; other allocations may have the part of the first huge page
+	 * before it, and do not notice. Memory for dumps is in whole huge pages, as these are divided where a mapping ends.
 	 */
 	if (align == HUGE_PAGE) {
 		uint64_t end = (at + pages * page + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
 
-		madvise(memory - colour * page, (end < layout->bytes ? end : layout->bytes) - (at - colour * page), MADV_DODUMP);
+		madvise(memory - colour * page, (end < layout->bytes ? end : layout->bytes) - (at - colour * page),
+		        MADV_DODUMP);
 		segment_use_huge_pages(segment, at - colour * page, (colour + pages) * page);
 	} else {
 		madvise(memory, pages * page, MADV_DODUMP);
@@ -573,7 +590,7 @@ static bool withdraw_pages(struct segment *segment, uint64_t at, uint64_t bytes)
 		return false;
 	memcpy(copy, place, bytes);
 	pthread_mutex_lock(&segment->lock);
-	/* In this order: who finds it in the list makes no use of it. */
+	/* In this order: a thread that finds it in the list does not use it. */
 	bool is_listed = withdrawn_add(segment, at, bytes);
 	bool is_private = is_listed && segment_move_pages(copy, bytes, place);
 	if (is_listed && !is_private)

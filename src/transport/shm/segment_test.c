@@ -1,6 +1,4 @@
-/*
- * segment_test.c - what the owner of a segment can do, what its peers can, and what neither can.
- */
+/* segment_test.c - rights of the owner of a segment, and of its peers. */
 #include "transport/shm/segment.h"
 
 #include <fcntl.h>
@@ -68,11 +66,12 @@ static void check_places(const struct segment_config *config, uint64_t page)
 	CHECK(layout_replies(&layout, lane, peer) + LAYOUT_RING * 8 <= layout_taken(&layout, lane, 0));
 	CHECK(layout_taken(&layout, lane, peer) + LAYOUT_LINE <= layout_consumed(&layout, lane, 0, 0));
 	CHECK(layout_consumed(&layout, lane, peer, UINT16_MAX) + 8 <= layout_revoked(&layout, lane, 0, 0));
-	CHECK(layout_revoked(&layout, lane, peer, UINT16_MAX) + 4 <= layout.boards_at);
+	CHECK(layout_revoked(&layout, lane, peer, UINT16_MAX) + 4 <= layout.cells_at);
 	CHECK(layout_revoked(&layout, 0, peer, UINT16_MAX) + 4 <= layout_lane(&layout, 1));
 	CHECK(layout_small(&layout, 7, 1) + config->small_shm_bytes <= layout_small(&layout, 8, 0));
 	CHECK(layout_small(&layout, UINT16_MAX, 1) + config->small_shm_bytes <= layout_slot(&layout, 0, 0));
-	CHECK(layout_slot(&layout, 0, layout.slots - 1) + TRANSPORT_SHIFTS + config->slot_bytes <= layout_slot(&layout, 1, 0));
+	CHECK(layout_slot(&layout, 0, layout.slots - 1) + TRANSPORT_SHIFTS + config->slot_bytes <=
+	      layout_slot(&layout, 1, 0));
 	CHECK(layout_slot(&layout, lane, layout.slots - 1) + TRANSPORT_SHIFTS + config->slot_bytes <= layout.heap_at);
 	CHECK(layout.heap_at % page == 0 && layout.slots_at % page == 0 && layout_small(&layout, 1, 0) % page == 0);
 
@@ -195,7 +194,7 @@ static void peers_store(void)
 	}
 }
 
-/* What is withdrawn keeps its place and what it held, and is out of everybody's reach, for ever. */
+/* Withdrawn memory keeps its place and content, and is out of reach of all peers, for ever. */
 static void withdrawn(void)
 {
 	enum { PAGE = 4096, BYTES = 5 * PAGE };
@@ -211,8 +210,10 @@ static void withdrawn(void)
 	memset(seen, 2, BYTES); /* late */
 	for (uint32_t i = 0; i < BYTES; i++)
 		CHECK_U64(heap[i], i / PAGE == 1 || i / PAGE == 2 ? 1 : 2);
-	CHECK(segment_owns(theirs, heap, PAGE) && segment_owns(theirs, heap + 3 * PAGE, 2 * PAGE) && segment_owns(theirs, after, PAGE));
-	CHECK(!segment_owns(theirs, heap, PAGE + 1) && !segment_owns(theirs, heap + 2 * PAGE, 1) && !segment_owns(theirs, heap, BYTES));
+	CHECK(segment_owns(theirs, heap, PAGE) && segment_owns(theirs, heap + 3 * PAGE, 2 * PAGE) &&
+	      segment_owns(theirs, after, PAGE));
+	CHECK(!segment_owns(theirs, heap, PAGE + 1) && !segment_owns(theirs, heap + 2 * PAGE, 1) &&
+	      !segment_owns(theirs, heap, BYTES));
 	for (uint32_t i = 0; i < 40; i++)
 		CHECK(segment_withdraw(theirs, after, PAGE)); /* again, and in a list that grows */
 	CHECK(segment_free(theirs, heap) && !segment_free(theirs, heap));
@@ -257,7 +258,7 @@ static void no_segments(void)
 	refuse(own, 1, fd);
 	CHECK(segment_view_open(own, 1, -1, &view, NULL) == ESP_ECORRUPT);
 
-	refuse(own, 0, dup(segment_descriptor(theirs))); /* not who it should be */
+	refuse(own, 0, dup(segment_descriptor(theirs))); /* not the expected peer */
 	CHECK(segment_view_borrow(own, 0, theirs, &view, NULL) == ESP_ECORRUPT);
 	struct segment_config config = two_ranks;
 	config.self = 1;
@@ -270,9 +271,9 @@ static void no_segments(void)
 	segment_close(own);
 }
 
-/* ---- boards ---- */
+/* ---- small path ---- */
 
-static void boards(void)
+static void small_path(void)
 {
 	struct segment *own = open_as(0), *theirs = open_as(1);
 	struct segment_view *view = view_of(own, 1, theirs);
@@ -340,7 +341,10 @@ static void memory(void)
 	segment_close(own);
 }
 
-/* Large pieces of two ranks do not begin at the same place of a way of a cache, and huge pages that begin before them go with them. */
+/*
+ * Large pieces of two ranks do not begin at the same place of a way of a cache, and huge pages that begin before them
+ * go with them.
+ */
 static void colours(void)
 {
 	struct segment *own = open_as(0), *other = open_as(1);
@@ -478,7 +482,7 @@ int main(void)
 	peers_store();
 	withdrawn();
 	no_segments();
-	boards();
+	small_path();
 	memory();
 	colours();
 	no_memory();

@@ -25,7 +25,7 @@ static void write_to(int fd)
 	(void)written;
 }
 
-/* Wakes those who sleep and for whom something was left: one fence for all of it. */
+/* Wakes sleeping peers that messages were left for: one fence for all of them. */
 static void tell_all(struct shm *shm)
 {
 	if (!shm->tells)
@@ -106,7 +106,7 @@ static bool peers_make(struct shm *shm, const struct shm_config *config)
 	return true;
 }
 
-/* What is in its rings belongs to those who have read them: a lane is opened once. */
+/* Descriptors in its rings belong to the peers that have read them: a lane is opened once. */
 static bool is_first(struct segment *segment, uint32_t lane)
 {
 	uint64_t bit = UINT64_C(1) << lane % 64;
@@ -118,8 +118,8 @@ enum esp_status shm_open_lane(const struct shm_config *config, const struct tran
                               struct shm **out, struct error *err)
 {
 	if (config->lane >= config->segment->config.lanes || !is_first(config->segment, config->lane))
-		return error_set(err, ESP_EINVAL, "lane %u of a segment of %u: no such lane, or it was opened before", config->lane,
-		                 config->segment->config.lanes);
+		return error_set(err, ESP_EINVAL, "lane %u of a segment of %u: no such lane, or it was opened before",
+		                 config->lane, config->segment->config.lanes);
 	struct shm *shm = calloc(1, sizeof(*shm));
 	if (!shm)
 		return error_set(err, ESP_ENOMEM, "no memory for a lane");
@@ -142,7 +142,7 @@ enum esp_status shm_open_lane(const struct shm_config *config, const struct tran
 	if (status == ESP_OK)
 		status = slots_init(&shm->slots, shm->segment, shm->lane);
 	if (status != ESP_OK) {
-		shm->has_ended = true; /* nothing was left for anybody */
+		shm->has_ended = true; /* nothing was left for a peer */
 		shm_close(shm);
 		return error_set(err, status, "no memory or no descriptor for lane %u of %u ranks", config->lane,
 		                 config->segment->config.peers);
@@ -242,7 +242,8 @@ void shm_adopt(struct shm *shm, uint32_t local, const struct segment_view *view,
 
 enum esp_status shm_readmit(struct shm *shm, uint32_t number, struct error *err)
 {
-	struct peer *peer = number < shm->user_peers && shm->local_of[number] != UINT32_MAX ? &shm->peers[shm->local_of[number]] : NULL;
+	struct peer *peer =
+		number < shm->user_peers && shm->local_of[number] != UINT32_MAX ? &shm->peers[shm->local_of[number]] : NULL;
 
 	assert(peer && peer->local != shm->self);
 	if (shm->has_ended || !peer->is_lost)
@@ -315,7 +316,7 @@ void shm_forget(struct shm *shm, uint16_t channel)
 
 /* ---- turns ---- */
 
-/* Whoever there is something for. */
+/* Peers that there are messages for. */
 static void collect_ready(struct shm *shm)
 {
 	uint32_t number;
@@ -356,8 +357,9 @@ static void pull(struct shm *shm)
 void shm_hand_over(struct shm *shm)
 {
 	/*
-	 * What they have consumed makes room for more: without it ranks send a window at a time, and wait for each other in between (two ranks
-	 * on two cores took 1.5 times as long for 100 MiB). Where a rank has several lanes the others work meanwhile, and there is nothing to gain.
+	 * Messages that they have consumed make room for more: without this check ranks send a window at a time, and wait
+	 * for each other in between (two ranks on two cores took 1.5 times as long for 100 MiB). Where a rank has several
+	 * lanes the others work meanwhile, and there is nothing to gain.
 	 */
 	for (uint32_t i = 0; i < shm->peer_count && shm->is_only_lane && !shm->has_ended; i++) {
 		if (shm->peers[i].flows.sending)
@@ -378,7 +380,7 @@ unsigned shm_poll(struct shm *shm)
 	if (shm->has_ended || shm_has_ended(shm))
 		return shm->moved;
 	take_turns(shm);
-	shm_hand_over(shm); /* what came in makes something to send */
+	shm_hand_over(shm); /* messages that came in make others to send */
 	return shm->moved;
 }
 

@@ -2,24 +2,23 @@
  * shm.h - the messages of one lane between ranks of one host, through memory that each shares.
  *
  * The sender leaves a descriptor in a ring of its own segment and the receiver pulls. It writes into the sender's
- * memory only where a message asks for it (transport_message.reply). Data that lies in memory from segment_alloc() is offered
- * where it lies, and its sent() comes when the peer has consumed it; other data is copied once
- * into a slot of the segment (once for all peers that get the same content) and its sent()
- * comes at once. No message is longer than slot_bytes. One thread at a time drives a lane; only
- * shm_wake() and shm_nudge() may be called by others. docs/shm.md has the protocol.
+ * memory only where a message asks for it (transport_message.reply). Data that lies in memory from segment_alloc() is
+ * offered where it lies, and its sent() comes when the peer has consumed it; other data is copied once into a slot of
+ * the segment (once for all peers that get the same content) and its sent() comes at once. No message is longer than
+ * slot_bytes. One thread at a time drives a lane; only shm_wake() and shm_nudge() may be called by others. docs/shm.md
+ * has the protocol.
  *
- * Sleeping is in two steps, so that the caller can wait for other things at the same time: shm_doze()
- * raises a flag that peers look at after they have left something, and looks once more; if
- * there is nothing, shm_descriptor() (an eventfd) becomes readable when there is. shm_rouse()
- * lowers the flag and empties the descriptor.
+ * Sleeping is in two steps, so that the caller can wait for other things at the same time: shm_doze() raises a flag
+ * that peers look at after they have left something, and looks once more; if there is nothing, shm_descriptor() (an
+ * eventfd) becomes readable when there is. shm_rouse() lowers the flag and empties the descriptor.
  *
- * Loss. Shared memory does not notice that a peer has died, or has closed its lane: somebody else
- * does, and calls shm_drop(). lost() is also called with
+ * Loss. Shared memory does not notice that a peer has died, or has closed its lane: the user does, and calls
+ * shm_drop(). lost() is also called with
  *     ESP_ECORRUPT  for a peer that leaves nonsense
  *     ESP_EPEER     for one whose user has failed, or that has dropped us
  *     ESP_ENOMEM    if there is no memory to remember what was sent to it or came from it
- *     another       what the user answered to offer() or credit()
- * What was left for a lost peer is taken back, as it may be alive and read it.
+ *     another       the user's answer to offer() or credit()
+ * Messages left for a lost peer are taken back, as it may be alive and read them.
  */
 #ifndef TRANSPORT_SHM_SHM_H
 #define TRANSPORT_SHM_SHM_H
@@ -34,15 +33,15 @@ struct shm_config {
 	uint32_t lane;
 	uint32_t peers;          /* as the user numbers them                                           */
 	const uint32_t *peer_of; /* by number in the segment: the user's number of that peer; copied   */
-	bool is_crowded;         /* ranks share cores: who is waited for may not be running            */
+	bool is_crowded;         /* ranks share cores: an awaited rank may not be running */
 };
 
 /*
  * Borrows user and context until shm_close(). ESP_ENOMEM, ESP_ELIMIT (descriptors). ESP_EINVAL: no such lane, or
  * it was opened before: a lane of a segment is opened once.
  */
-ESP_CHECKED enum esp_status shm_open_lane(const struct shm_config *config, const struct transport_user *user, void *context,
-                                          struct shm **out, struct error *err);
+ESP_CHECKED enum esp_status shm_open_lane(const struct shm_config *config, const struct transport_user *user,
+                                          void *context, struct shm **out, struct error *err);
 /*
  * No callback comes any more, and peers are not told; what was copied for them stays readable as long
  * as they map the segment. If memory is on loan it is taken back, and then they are told. NULL is fine.
@@ -55,17 +54,17 @@ void shm_close(struct shm *shm);
  */
 void shm_adopt(struct shm *shm, uint32_t local, const struct segment_view *view, int wake_fd);
 /*
- * A peer that was lost, and has been adopted or not, is back, as a process with another segment or as one that has lost this
- * one too: this lane's half of what lies between the two is as at the beginning. Both do so before either gives its descriptors
- * to the other again; then shm_adopt(). No thread nudges the peer meanwhile. ESP_ENOMEM.
+ * A peer that was lost, and has been adopted or not, is back, as a process with another segment or as one that has lost
+ * this one too: this lane's half of what lies between the two is as at the beginning. Both do so before either gives
+ * its descriptors to the other again; then shm_adopt(). No thread nudges the peer meanwhile. ESP_ENOMEM.
  */
 ESP_CHECKED enum esp_status shm_readmit(struct shm *shm, uint32_t peer, struct error *err);
 /* The peer is gone: lost() is called, once. By the user's number; one that is no peer here is ignored. */
 void shm_drop(struct shm *shm, uint32_t peer, enum esp_status why);
 /*
- * The channel has failed or is closed (transport.h). Memory that is on loan for it is taken back;
- * copies stay for peers that are slower. What was offered to us counts as consumed. The number may be
- * used again after all have forgotten it, unless memory was on loan then: what is taken back remains so.
+ * The channel has failed or is closed (transport.h). Memory that is on loan for it is taken back; copies stay for peers
+ * that are slower. Messages offered to us count as consumed. The number may be used again after all have forgotten it,
+ * unless memory was on loan then: the loans stay taken back.
  */
 void shm_forget(struct shm *shm, uint16_t channel);
 
@@ -81,7 +80,9 @@ void shm_rouse(struct shm *shm);
 int shm_descriptor(const struct shm *shm);
 /* Ends the sleep, the current or the next one. From any thread. */
 void shm_wake(struct shm *shm);
-/* Wakes the peer's lane if its flag is up: for those who leave something for it elsewhere in the segment. From any thread. */
+/*
+ * Wakes the peer's lane if its flag is up: after something was left for it elsewhere in the segment. From any thread.
+ */
 void shm_nudge(const struct shm *shm, uint32_t local);
 
 struct shm_stats {
@@ -90,7 +91,7 @@ struct shm_stats {
 	uint64_t copied_bytes;  /* into slots            */
 	uint64_t offered_bytes; /* where they lie        */
 	uint64_t stored_bytes;  /* by us, where they were wanted */
-	uint64_t withdrawn_bytes; /* from peers who had not stored them when we could not wait any longer */
+	uint64_t withdrawn_bytes; /* from peers that had not stored them when we could not wait any longer */
 	uint64_t wakes;         /* of peers that slept; shm_nudge() is not counted */
 	uint64_t slots_most;    /* that were taken at a time */
 };

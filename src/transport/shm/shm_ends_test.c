@@ -35,7 +35,7 @@ static void sender_forgets(void)
 	CHECK_U64(a->user.sent[C], 1);
 	shm_forget(a->shm, 1);
 	shm_forget(a->shm, 5); /* never used */
-	/* What was ours to lend is taken back from whom it was lent to; copies stay. */
+	/* Memory that we lent is taken back from its borrower; copies stay. */
 	CHECK(is_revoked(&inbox(rig, B, A, 1)->last));
 	CHECK(!is_revoked(&inbox(rig, B, A, 2)->last) && !is_revoked(&inbox(rig, C, A, 1)->last));
 	CHECK(rig_holds(inbox(rig, C, A, 1)->last.data, 10, 3));
@@ -57,8 +57,10 @@ static void answered(void)
 	struct rig_rank *a = &rig->ranks[A], *b = &rig->ranks[B];
 	uint8_t *memory = segment_alloc(a->segment, 8192), own[10] = {0};
 
-	rig_send(a, B, (struct transport_message){.channel = 1, .index = 0, .bytes = 10, .data = memory, .reply = memory + 4096});
-	rig_send(a, B, (struct transport_message){.channel = 1, .index = 1, .bytes = 10, .data = memory, .reply = own}); /* that nobody has */
+	rig_send(a, B,
+	         (struct transport_message){.channel = 1, .index = 0, .bytes = 10, .data = memory, .reply = memory + 4096});
+	/* memory that no segment has */
+	rig_send(a, B, (struct transport_message){.channel = 1, .index = 1, .bytes = 10, .data = memory, .reply = own});
 	rig_send(a, B, (struct transport_message){.channel = 1, .index = 2, .bytes = 10, .data = own, .reply = memory});
 	rig_run(rig);
 	const struct transport_message *last = &inbox(rig, B, A, 1)->last;
@@ -87,7 +89,9 @@ static void stops_while_it_stores(enum storing storing)
 	uint8_t *memory = segment_alloc(a->segment, 3 * 4096);
 
 	rig_fill(memory, 3 * 4096, 1);
-	rig_send(a, B, (struct transport_message){.channel = 1, .index = 0, .bytes = 4096, .data = memory + 4096, .reply = memory + 4096});
+	rig_send(a, B,
+	         (struct transport_message){
+	             .channel = 1, .index = 0, .bytes = 4096, .data = memory + 4096, .reply = memory + 4096});
 	rig_run(rig);
 	uint8_t *late = inbox(rig, B, A, 1)->replies[0];
 	CHECK(late && inbox(rig, B, A, 1)->last.storing == b->shm->storing);
@@ -103,7 +107,7 @@ static void stops_while_it_stores(enum storing storing)
 	}
 	CHECK(is_revoked(&inbox(rig, B, A, 1)->last));
 	memset(late, 0, 4096);
-	/* Who has not begun sees that it must not. */
+	/* A peer that has not begun sees that it must not. */
 	CHECK(rig_holds(memory, 3 * 4096, 1) == (storing != STORES_NOT));
 	CHECK(segment_owns(a->segment, memory, 3 * 4096) == (storing == STORES_NOT));
 	CHECK_U64(shm_stats(a->shm).withdrawn_bytes, storing == STORES_NOT ? 0 : 4096);
@@ -125,7 +129,7 @@ static void receiver_forgets(void)
 	rig_run(rig);
 	CHECK(a->user.sent[B] == 2 && a->shm->slots.taken == 0);
 
-	/* What comes late is dropped, and counts as consumed. */
+	/* A message that comes late is dropped, and counts as consumed. */
 	rig_send(a, B, (struct transport_message){.channel = 1, .index = 3, .bytes = 10, .data = memory});
 	rig_send(a, B, (struct transport_message){.channel = 1, .index = 2, .bytes = 10, .data = data});
 	rig_send(a, B, (struct transport_message){.is_credit = true, .channel = 1});
@@ -272,7 +276,7 @@ static void user_fails_handing_over(void)
 	rig_close(rig);
 }
 
-/* Who leaves in good order says nothing; what it left can still be read. Unless its memory is on loan. */
+/* A lane that is closed in good order says nothing; its messages can still be read. Unless its memory is on loan. */
 static void closes(bool has_lent)
 {
 	struct rig *rig = rig_open(200, false);

@@ -46,8 +46,8 @@ static void try_note(struct ring_note note, bool could_be)
 	struct rig *rig = rig_open(4, false);
 
 	leave(rig, note);
-	CHECK_MSG(is_taken(rig) == could_be, "kind %u, channel %u, stamp %u, bytes %u, at %#" PRIx64, note.kind, note.channel,
-	          note.stamp, note.bytes, note.at);
+	CHECK_MSG(is_taken(rig) == could_be, "kind %u, channel %u, stamp %u, bytes %u, at %#" PRIx64, note.kind,
+	          note.channel, note.stamp, note.bytes, note.at);
 	if (!could_be)
 		CHECK(rig->ranks[B].user.why == ESP_ECORRUPT || note.kind == RING_END);
 	check_innocent(rig);
@@ -90,9 +90,15 @@ static void descriptors_at_limits(void)
 	try_note((struct ring_note){.kind = RING_EMPTY, .stamp = 0}, false);
 
 	const uint64_t heap_end = layout.heap_at + layout.heap_bytes, most = (UINT64_C(1) << 56) - 1;
-	const uint64_t not_slots[] = {0, layout_slot(&layout, 1, 0) - 64, layout_slot(&layout, 1, 0) + 64, layout_slot(&layout, 0, 0),
-	                              layout_slot(&layout, 1, layout.slots), layout.heap_at, most};
-	const uint64_t not_heap[] = {0, layout.heap_at - 1, heap_end - 99, heap_end, layout_slot(&layout, 1, 0), most, most - 50};
+	const uint64_t not_slots[] = {0,
+	                              layout_slot(&layout, 1, 0) - 64,
+	                              layout_slot(&layout, 1, 0) + 64,
+	                              layout_slot(&layout, 0, 0),
+	                              layout_slot(&layout, 1, layout.slots),
+	                              layout.heap_at,
+	                              most};
+	const uint64_t not_heap[] = {0,    layout.heap_at - 1, heap_end - 99, heap_end, layout_slot(&layout, 1, 0),
+	                             most, most - 50};
 	for (int i = 0; i < 7; i++) {
 		note = slot;
 		note.at = not_slots[i];
@@ -152,7 +158,7 @@ static void early_use(void)
 	rig_close(rig);
 }
 
-/* What the user thinks of it counts. */
+/* The user's answer counts. */
 static void user_refuses(void)
 {
 	static const enum esp_status answers[] = {ESP_ECORRUPT, ESP_EMISMATCH, ESP_ENOMEM};
@@ -233,7 +239,10 @@ static void taken(void)
 	}
 }
 
-/* A peer turns out to be broken while it is handed what there is for it, before its message is read: that one is not offered. */
+/*
+ * A peer turns out to be broken while it is handed what there is for it, before its message is read: that one is not
+ * offered.
+ */
 static void taken_while_handing_over(void)
 {
 	struct rig *rig = rig_open(1, false);
@@ -247,7 +256,12 @@ static void taken_while_handing_over(void)
 		;
 	CHECK_U64(b->user.pulled[A], LAYOUT_RING - 1);
 	for (uint32_t i = 0; i < 2; i++)
-		leave(rig, (struct ring_note){.kind = RING_HEAP, .channel = 1, .stamp = 1, .index = i, .bytes = RIG_SLOT_BYTES, .at = layout->heap_at});
+		leave(rig, (struct ring_note){.kind = RING_HEAP,
+		                              .channel = 1,
+		                              .stamp = 1,
+		                              .index = i,
+		                              .bytes = RIG_SLOT_BYTES,
+		                              .at = layout->heap_at});
 	rig_send(b, C, (struct transport_message){.channel = 2, .index = 0, .bytes = 10, .data = data});
 	atomic_store((_Atomic uint32_t *)segment_at(a->segment, layout_taken(layout, 1, B)), UINT32_MAX);
 	shm_poll(b->shm);
@@ -282,7 +296,8 @@ static void run_seed(uint64_t seed)
 			.bytes = (uint32_t)rng_below(&rng, rng_chance(&rng, 1, 10) ? UINT32_MAX : RIG_SLOT_BYTES),
 		};
 		const struct layout *layout = &a->segment->layout;
-		note.at = note.kind == RING_SLOT || note.kind == RING_BRIEF ? layout_slot(layout, 1, (uint32_t)rng_below(&rng, 4))
+		note.at = note.kind == RING_SLOT || note.kind == RING_BRIEF
+		              ? layout_slot(layout, 1, (uint32_t)rng_below(&rng, 4))
 		          : note.kind == RING_HEAP ? layout->heap_at + rng_below(&rng, layout->heap_bytes)
 		                                   : 0;
 		if (rng_chance(&rng, 1, 20))
@@ -291,7 +306,7 @@ static void run_seed(uint64_t seed)
 			note.bytes = 0;
 		leave(rig, note);
 		shm_poll(b->shm);
-		CHECK_U64(b->user.sum, 0); /* nobody has written anything there, but all of it was read */
+		CHECK_U64(b->user.sum, 0); /* never written, but all of it was read */
 		rig_send(b, A, (struct transport_message){.channel = note.channel, .index = step, .bytes = 20, .data = data});
 		_Atomic uint64_t *counter = segment_at(a->segment, layout_consumed(layout, 1, B, note.channel));
 		if (rng_chance(&rng, 1, 2))

@@ -32,7 +32,8 @@ static void ops_close(void *t)
 }
 
 /* Nothing is replaced: memory does not break. */
-static enum esp_status ops_adopt(void *t, uint32_t peer, const struct endpoint *endpoint, bool replaces, struct error *err)
+static enum esp_status ops_adopt(void *t, uint32_t peer, const struct endpoint *endpoint, bool replaces,
+                                 struct error *err)
 {
 	struct shm *shm = t;
 	uint32_t local = peer < shm->user_peers ? shm->local_of[peer] : UINT32_MAX;

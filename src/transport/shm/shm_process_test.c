@@ -88,7 +88,8 @@ static void sender_main(int socket)
 			uint8_t *data = (next % 2 ? heap : own) + next % BUFFERS * RIG_SLOT_BYTES;
 
 			rig_fill(data, bytes_of(next), next);
-			rig_send(b, A, (struct transport_message){.channel = 5, .index = next, .bytes = bytes_of(next), .data = data});
+			rig_send(b, A,
+			         (struct transport_message){.channel = 5, .index = next, .bytes = bytes_of(next), .data = data});
 			next++;
 		}
 		if (shm_poll(b->shm) == 0)
@@ -128,7 +129,7 @@ int main(void)
 	CHECK(kill(child, SIGKILL) == 0 && waitpid(child, &status, 0) == child);
 	while (shm_poll(a->shm) > 0)
 		;
-	CHECK(in->count > before && a->user.lost[B] == 0); /* nobody says so */
+	CHECK(in->count > before && a->user.lost[B] == 0); /* the death is not reported */
 	CHECK(rig_holds(last->data, last->bytes, last->index) && atomic_load(last->revoked) == 0);
 	CHECK(shm_doze(a->shm) && !rig_is_readable(a->shm, 0));
 	shm_rouse(a->shm);

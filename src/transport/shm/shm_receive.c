@@ -1,6 +1,4 @@
-/*
- * shm_receive.c - what others leave for us: checked, offered to the user, and told about once it is consumed.
- */
+/* shm_receive.c - messages that others leave for us: checked, offered to the user, and acknowledged once consumed. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,9 +7,10 @@
 /* Descriptors of one peer in a turn, so that all get theirs. */
 #define TAKE_MOST 64u
 /*
- * Before so much is read, peers get what there is for them: else they would wait until all that lies in the ring is summed, and we for them after
- * that (two ranks with 256 KiB or 1 MiB took twice as long). Copies, where ranks share cores, are an exception: most of those that wait do
- * not run anyway, and the more slots are taken the fewer are in a cache.
+ * Before so much is read, peers get what there is for them: else they would wait until all that lies in the ring is
+ * summed, and we for them after that (two ranks with 256 KiB or 1 MiB took twice as long). Copies, where ranks share
+ * cores, are an exception: most of those that wait do not run anyway, and the more slots are taken the fewer are in a
+ * cache.
  */
 #define HAND_OVER_BYTES (16u << 10)
 
@@ -31,7 +30,8 @@ static bool is_sound(const struct shm *shm, const struct peer *peer, const struc
 		return note->stamp != 0 && note->bytes > 0 && note->bytes <= shm->segment->config.slot_bytes &&
 		       layout_is_slot(shm->layout, shm->lane, note->at);
 	case RING_STORED:
-		return peer->view->is_open && segment_is_open(shm->segment) && note->stamp != 0 && note->bytes > 0 && note->bytes <= shm->segment->config.slot_bytes;
+		return peer->view->is_open && segment_is_open(shm->segment) && note->stamp != 0 && note->bytes > 0 &&
+		       note->bytes <= shm->segment->config.slot_bytes;
 	case RING_OPEN:
 		if (!layout_is_heap(shm->layout, note->reply, note->bytes))
 			return false;
@@ -62,11 +62,11 @@ static void expect(struct shm *shm, struct peer *peer, struct flow *flow, const 
 		flow->heap_end = flow->has_heap && flow_is_below(end, flow->heap_end) ? flow->heap_end : end;
 		flow->has_heap = true;
 	}
-	if (note->bytes > 0 && note->kind != RING_STORED) /* of what is stored already nobody has anything to take back */
+	if (note->bytes > 0 && note->kind != RING_STORED) /* a message that is stored already cannot be taken back */
 		flow_list_receiving(&peer->flows, flow);
 }
 
-/* Nobody wants it, nor any other message of the channel: it counts as consumed. */
+/* It is not wanted, nor any other message of the channel: it counts as consumed. */
 static void drop(struct shm *shm, struct peer *peer, const struct ring_note *note)
 {
 	struct flow *flow = flows_find(&peer->flows, note->channel);
@@ -76,7 +76,8 @@ static void drop(struct shm *shm, struct peer *peer, const struct ring_note *not
 		flow->was_dropped = true;
 		return;
 	}
-	_Atomic uint64_t *counter = segment_at(shm->segment, layout_consumed(shm->layout, shm->lane, peer->local, note->channel));
+	_Atomic uint64_t *counter =
+		segment_at(shm->segment, layout_consumed(shm->layout, shm->lane, peer->local, note->channel));
 	uint64_t value = atomic_load_explicit(counter, memory_order_relaxed);
 	if (value >> 32 == note->stamp && flow_is_below(note->index, (uint32_t)value))
 		return;
@@ -119,7 +120,7 @@ static enum esp_status offer(struct shm *shm, struct peer *peer, const struct ri
 		.revoked = view_at(peer->view, layout_revoked(shm->layout, shm->lane, shm->self, note->channel)),
 	};
 	enum esp_status status = shm->user->offer(shm->context, peer->number, &message);
-	/* Only now, so that nothing is kept of channels that nobody knows. */
+	/* Only now, so that nothing is kept of channels that are unknown. */
 	struct flow *flow = status == ESP_OK ? flows_get(&peer->flows, note->channel) : NULL;
 
 	if (!flow) {
@@ -167,7 +168,7 @@ static enum esp_status take_credit(struct shm *shm, struct peer *peer, const str
 	return shm->user->credit(shm->context, peer->number, &message);
 }
 
-/* ESP_PENDING: nobody wants it. Anything but that and ESP_OK: the peer is lost. */
+/* ESP_PENDING: it is not wanted. Anything but that and ESP_OK: the peer is lost. */
 static enum esp_status take(struct shm *shm, struct peer *peer, const struct ring_note *note)
 {
 	if (!is_sound(shm, peer, note))
@@ -189,16 +190,18 @@ void peer_receive(struct shm *shm, struct peer *peer)
 		if (look != RING_SOME)
 			break;
 		if (note.kind == RING_OPEN)
-			note.reply = atomic_load_explicit(&peer->from_replies[peer->from_position % LAYOUT_RING], memory_order_relaxed);
+			note.reply =
+				atomic_load_explicit(&peer->from_replies[peer->from_position % LAYOUT_RING], memory_order_relaxed);
 		peer->from_position++;
 		shm->moved++;
-		if (note.bytes >= HAND_OVER_BYTES && note.kind != RING_STORED && (ring_is_lent(note.kind) || !shm->is_crowded)) {
+		if (note.bytes >= HAND_OVER_BYTES && note.kind != RING_STORED &&
+		    (ring_is_lent(note.kind) || !shm->is_crowded)) {
 			shm_hand_over(shm);
 			if (shm->has_ended || peer->is_lost)
 				return;
 		}
 		enum esp_status status = take(shm, peer, &note);
-		/* The status of a user that failed by itself is nobody's fault. */
+		/* A user that failed by itself is no fault of the peer. */
 		if (shm_has_ended(shm))
 			return;
 		if (status != ESP_OK && status != ESP_PENDING) {

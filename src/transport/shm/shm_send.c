@@ -1,6 +1,4 @@
-/*
- * shm_send.c - what we leave for others: pulled from the user, copied or offered.
- */
+/* shm_send.c - messages that we leave for others: pulled from the user, copied or offered. */
 #include <assert.h>
 #include <string.h>
 
@@ -148,10 +146,11 @@ static void add_parcel(struct peer *peer, struct flow *flow, struct parcel *parc
 /* May the peer store its answer by itself? */
 static bool is_open_for(const struct shm *shm, const struct peer *peer, const struct transport_message *message)
 {
-	return message->reply && peer->view->is_open && segment_is_open(shm->segment) && segment_owns(shm->segment, message->reply, message->bytes);
+	return message->reply && peer->view->is_open && segment_is_open(shm->segment) &&
+	       segment_owns(shm->segment, message->reply, message->bytes);
 }
 
-/* What is to be remembered until the peer has consumed it; false: no memory. */
+/* Remembers the message until the peer has consumed it; false: no memory. */
 static bool remember(struct shm *shm, struct peer *peer, struct flow *flow, const struct transport_message *message,
                      uint32_t slot)
 {
@@ -159,7 +158,8 @@ static bool remember(struct shm *shm, struct peer *peer, struct flow *flow, cons
 
 	if (!parcel)
 		return false;
-	*parcel = (struct parcel){.cookie = message->cookie, .index = message->index, .slot = slot, .bytes = message->bytes};
+	*parcel =
+		(struct parcel){.cookie = message->cookie, .index = message->index, .slot = slot, .bytes = message->bytes};
 	if (slot == SLOT_NONE && is_open_for(shm, peer, message))
 		parcel->reply = message->reply;
 	add_parcel(peer, flow, parcel);
@@ -241,7 +241,7 @@ static enum esp_status put_data(struct shm *shm, struct peer *peer, const struct
 	return ESP_OK;
 }
 
-/* What was held back, or what is next; false: nothing. */
+/* The message that was held back, or the next one; false: there is none. */
 static bool next_message(struct shm *shm, struct peer *peer, struct transport_message *out)
 {
 	if (peer->holds) {

@@ -1,6 +1,4 @@
-/*
- * shm_settle.c - what becomes of what we left: consumed by the peer, or taken back.
- */
+/* shm_settle.c - the end of messages that we left: consumed by the peer, or taken back. */
 #include <sched.h>
 #include <stdlib.h>
 
@@ -70,7 +68,7 @@ void peer_settle(struct shm *shm, struct peer *peer)
 {
 	for (struct flow **at = &peer->flows.sending; *at;) {
 		struct flow *flow = *at;
-		/* What the peer did before, reading our memory included, is over. */
+		/* All that the peer did before, reading our memory included, is over. */
 		uint64_t value = atomic_load_explicit(flow->counter, memory_order_acquire);
 		bool all;
 
@@ -129,7 +127,8 @@ bool peer_clear_marks(struct shm *shm, struct peer *peer)
 	for (uint32_t i = 0; peer->revoked && i < LAYOUT_CHANNELS; i++) {
 		if (!(peer->revoked[i / 64] & UINT64_C(1) << i % 64))
 			continue;
-		_Atomic uint32_t *word = segment_at(shm->segment, layout_revoked(shm->layout, shm->lane, peer->local, (uint16_t)i));
+		_Atomic uint32_t *word =
+			segment_at(shm->segment, layout_revoked(shm->layout, shm->lane, peer->local, (uint16_t)i));
 
 		atomic_store(word, 0);
 		peer->revoked[i / 64] &= ~(UINT64_C(1) << i % 64);
@@ -150,7 +149,7 @@ static void revoke(struct shm *shm, struct peer *peer, uint16_t channel)
 #define STORING_MOST (20 * NS_PER_MS)
 #define STORING_LONG NS_PER_S
 
-/* What the peer was about to store when we revoked it: is it still not all there? What it begins later it sees to be revoked. */
+/* Is the store that the peer had begun when we revoked it still not complete? Later stores see that it is revoked. */
 static bool is_storing(struct peer *peer, uint64_t most_ns)
 {
 	uint32_t before = atomic_load(peer->storing);
@@ -181,7 +180,10 @@ static void withdraw(struct shm *shm, struct peer *peer, const struct flow *flow
 	}
 }
 
-/* Revokes what was offered on the flow, for reading and for storing: the latter must have come to an end when this returns. */
+/*
+ * Revokes what was offered on the flow, for reading and for storing: the latter must have come to an end when this
+ * returns.
+ */
 static void recall(struct shm *shm, struct peer *peer, const struct flow *flow)
 {
 	bool is_open = false;
@@ -201,7 +203,7 @@ void peer_revoke_heap(struct shm *shm, struct peer *peer)
 	}
 }
 
-/* Those in the heap, or all. Nobody is told. */
+/* Drops the messages in the heap, or all, without sent(). */
 static void drop_parcels(struct shm *shm, struct flow *flow, bool all)
 {
 	struct parcel *parcel = flow->first;

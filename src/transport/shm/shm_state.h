@@ -1,9 +1,9 @@
 /*
- * shm_state.h - what a lane of shm is made of. Private to shm.
+ * shm_state.h - the parts of a lane of shm. Private to shm.
  *
- * shm.c has the peers, the turns and sleeping; shm_send.c what we leave for others, shm_settle.c what
- * becomes of it, shm_receive.c what others leave for us. All of it belongs to the thread that drives the lane, but for
- * what shm_wake() and shm_nudge() use.
+ * shm.c has the peers, the turns and sleeping; shm_send.c the messages that we leave for others, shm_settle.c their
+ * end, shm_receive.c messages that others leave for us. All of it belongs to the thread that drives the lane, but for
+ * the fields that shm_wake() and shm_nudge() use.
  */
 #ifndef TRANSPORT_SHM_SHM_STATE_H
 #define TRANSPORT_SHM_SHM_STATE_H
@@ -13,7 +13,7 @@
 #include "transport/shm/shm.h"
 #include "transport/shm/slots.h"
 
-/* What somebody who sleeps wants to be woken for. */
+/* Events that a sleeping lane wants to be woken for. */
 enum doze {
 	DOZE_NEWS = 1, /* a descriptor; a message in the heap was consumed */
 	DOZE_ROOM = 2, /* descriptors were copied out; slots are free      */
@@ -28,8 +28,8 @@ struct peer {
 	bool wants;          /* user->next() has not been asked to the end                          */
 	bool holds;          /* held was pulled, and waits for a slot                               */
 	bool is_lost;
-	uint8_t tell;        /* enum doze: what was left for it and not told                        */
-	uint32_t brief_slot; /* what lies in it was not copied out yet; SLOT_NONE: there is nothing */
+	uint8_t tell;        /* enum doze: events left for it and not told */
+	uint32_t brief_slot; /* its content was not copied out yet; SLOT_NONE: there is none */
 	struct flows flows;  /* its lists */
 
 	struct transport_message held;
@@ -62,9 +62,9 @@ struct shm {
 	_Atomic uint32_t *doze; /* ours */
 	_Atomic uint32_t *storing; /* ours: odd while we store into others' memory */
 	bool has_ended;         /* the user has failed: nothing is done any more */
-	bool tells;             /* somebody has something to be told             */
+	bool tells;             /* a peer has something to be told */
 	bool is_crowded;        /* ranks share cores                             */
-	bool is_only_lane;      /* nobody else works for the rank while we wait  */
+	bool is_only_lane;      /* no other lane works for the rank while we wait */
 	unsigned moved;         /* in this call of shm_poll()                    */
 	uint32_t stamps;        /* given out                                     */
 	struct slots slots;
@@ -105,11 +105,14 @@ void peer_put_end(struct shm *shm, struct peer *peer);
 /* Looks at what the peer has consumed. */
 void peer_settle(struct shm *shm, struct peer *peer);
 bool peer_has_consumed(const struct peer *peer);
-/* Says that what lies in the heap is taken back; the fence is the caller's. Nobody stores into it any more. */
+/* Says that memory in the heap is taken back; the fence is the caller's. No peer stores into it any more. */
 void peer_revoke_heap(struct shm *shm, struct peer *peer);
 /* Takes back everything that was left for the peer, slots too. */
 void peer_take_back(struct shm *shm, struct peer *peer);
-/* Of a lost peer: no channel counts as taken back any more, and nothing as consumed. False: not known which, or no memory. */
+/*
+ * Of a lost peer: no channel counts as taken back any more, and nothing as consumed. False: not known which, or no
+ * memory.
+ */
 ESP_CHECKED bool peer_clear_marks(struct shm *shm, struct peer *peer);
 /* Forgets all flows with the peer, and frees them. */
 void peer_release(struct shm *shm, struct peer *peer);

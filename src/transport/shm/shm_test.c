@@ -51,7 +51,10 @@ static void copied(void)
 	rig_close(rig);
 }
 
-/* Large data lies in a line of the copy as it does in memory, for all that share the copy; a slot is used anew with another shift. */
+/*
+ * Large data lies in a line of the copy as it does in memory, for all that share the copy; a slot is used anew with
+ * another shift.
+ */
 static void in_step(void)
 {
 	struct rig *rig = rig_open(4, false);
@@ -64,7 +67,9 @@ static void in_step(void)
 
 		rig_fill(data + i / 2, bytes, i);
 		for (uint32_t to = B; to <= C; to++)
-			rig_send(a, to, (struct transport_message){.channel = 3, .index = i, .bytes = bytes, .data = data + i / 2, .content = i + 1});
+			rig_send(a, to,
+			         (struct transport_message){
+			             .channel = 3, .index = i, .bytes = bytes, .data = data + i / 2, .content = i + 1});
 		rig_run(rig);
 		for (uint32_t to = B; to <= C; to++) {
 			struct rig_inbox *in = inbox(rig, to, A, 3);
@@ -89,8 +94,9 @@ static void offered(void)
 	CHECK(memory);
 	rig_fill(memory + 100, 500, 5);
 	for (uint32_t i = 0; i < 2; i++)
-		rig_send(a, B, (struct transport_message){.channel = 1, .index = i, .bytes = 250, .data = memory + 100 + i * 250,
-		                                          .cookie = &cookies[i]});
+		rig_send(a, B,
+		         (struct transport_message){
+		             .channel = 1, .index = i, .bytes = 250, .data = memory + 100 + i * 250, .cookie = &cookies[i]});
 	rig_run(rig);
 	struct rig_inbox *in = inbox(rig, B, A, 1);
 	CHECK_U64(in->count, 2);
@@ -108,8 +114,8 @@ static void offered(void)
 }
 
 /*
- * Before a large message is read the others get what there is for them, and its sender is told what was consumed so far. Not before
- * small ones, nor, where ranks share cores, before copies.
+ * Before a large message is read the others get what there is for them, and its sender is told what was consumed so
+ * far. Not before small ones, nor, where ranks share cores, before copies.
  */
 static void handed_over(void)
 {
@@ -117,8 +123,8 @@ static void handed_over(void)
 		uint32_t bytes;
 		bool lent, is_crowded, hands_over;
 	} cases[] = {
-		{RIG_SLOT_BYTES, true, false, true}, {RIG_SLOT_BYTES, false, false, true}, {100, true, false, false}, {100, false, false, false},
-		{RIG_SLOT_BYTES, true, true, true}, {RIG_SLOT_BYTES, false, true, false},
+		{RIG_SLOT_BYTES, true, false, true}, {RIG_SLOT_BYTES, false, false, true}, {100, true, false, false},
+		{100, false, false, false},          {RIG_SLOT_BYTES, true, true, true},   {RIG_SLOT_BYTES, false, true, false},
 	};
 
 	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -146,7 +152,10 @@ static void handed_over(void)
 	}
 }
 
-/* A rank with one lane sees before the next large message what of its own was consumed, so that it can send more; one with others after all of them. */
+/*
+ * A rank with one lane sees before the next large message what of its own was consumed, so that it can send more; one
+ * with others after all of them.
+ */
 static void consumed_meanwhile(void)
 {
 	for (int is_only = 0; is_only < 2; is_only++) {
@@ -239,7 +248,8 @@ static void send_some(struct rig *rig, uint32_t to, uint16_t channel, uint32_t f
 	static uint8_t data[100];
 
 	for (uint32_t i = first; i < first + count; i++)
-		rig_send(&rig->ranks[A], to, (struct transport_message){.channel = channel, .index = i, .bytes = 100, .data = data});
+		rig_send(&rig->ranks[A], to,
+		         (struct transport_message){.channel = channel, .index = i, .bytes = 100, .data = data});
 }
 
 /* The last slots are used, too, but each peer has only one of them at a time, until it has looked. */
@@ -251,7 +261,7 @@ static void slots_are_few(void)
 
 	CHECK_U64(a->segment->layout.slots, SLOTS);
 	send_some(rig, B, 0, 0, PLENTY + 3);
-	/* What needs no slot is not kept waiting, until it stands behind something that does. */
+	/* A message that needs no slot is not kept waiting, until it stands behind one that does. */
 	rig_send(a, C, (struct transport_message){.is_credit = true});
 	rig_send(a, C, (struct transport_message){.index = 0, .bytes = 100, .data = memory});
 	send_some(rig, C, 0, 1, 2);
@@ -272,7 +282,7 @@ static void slots_are_few(void)
 	CHECK(a->user.sent[B] == PLENTY + 3 && a->user.sent[C] == 2);
 	CHECK(inbox(rig, B, A, 0)->count == PLENTY + 3 && inbox(rig, C, A, 0)->count == 4);
 	CHECK(rig->ranks[C].user.credits[A] == 1);
-	CHECK_U64(a->shm->slots.taken, PLENTY); /* nobody has consumed anything */
+	CHECK_U64(a->shm->slots.taken, PLENTY); /* no message was consumed */
 
 	inbox(rig, B, A, 0)->consumed = PLENTY + 2;
 	rig_run(rig);
@@ -307,7 +317,7 @@ static void brief_is_whole(void)
 	CHECK_U64(shm_stats(a->shm).copied_bytes, (PLENTY + 3) * 100); /* contents in such slots are not shared */
 	shm_forget(rig->ranks[B].shm, 2);
 	CHECK(!rig->ranks[B].shm->peers[A].flows.receiving);
-	/* And where nobody wants it. */
+	/* And where they are not wanted. */
 	rig->ranks[B].user.answer = ESP_PENDING;
 	send_some(rig, B, 3, 0, 2);
 	rig_run(rig);
@@ -415,8 +425,12 @@ static void any_order(void)
 
 	inbox(rig, B, A, 1)->consumed = UINT32_MAX - 1;
 	for (int i = 0; i < 4; i++)
-		rig_send(a, B, (struct transport_message){.channel = 1, .index = order[i], .bytes = 10, .data = i % 2 ? data : memory,
-		                                          .cookie = (void *)&order[i]});
+		rig_send(a, B,
+		         (struct transport_message){.channel = 1,
+		                                    .index = order[i],
+		                                    .bytes = 10,
+		                                    .data = i % 2 ? data : memory,
+		                                    .cookie = (void *)&order[i]});
 	rig_run(rig);
 	CHECK_U64(inbox(rig, B, A, 1)->count, 4);
 	CHECK_U64(a->user.sent[B], 2); /* the copies */
@@ -502,7 +516,7 @@ static void sleeps(void)
 	CHECK(!rig_is_readable(b->shm, 0));
 	CHECK(!shm_doze(b->shm)); /* there is something to receive */
 
-	/* Nobody is woken for a copy that was consumed, unless it waits for slots. */
+	/* No peer is woken for a copy that was consumed, unless it waits for slots. */
 	CHECK(shm_doze(a->shm));
 	CHECK(shm_poll(b->shm) > 0);
 	inbox(rig, B, A, 1)->consumed = 1;
@@ -532,7 +546,7 @@ static void sleeps(void)
 	CHECK(!rig_is_readable(b->shm, 0));
 	CHECK(shm_doze(b->shm));
 	shm_nudge(a->shm, B);
-	shm_nudge(a->shm, A); /* nobody is there */
+	shm_nudge(a->shm, A); /* no other rank is there */
 	CHECK(rig_is_readable(b->shm, 0));
 	shm_rouse(b->shm);
 

@@ -3,12 +3,11 @@
  *
  *     shm_traffic_test [--seed FIRST] [--count N]
  *
- * Every rank sends so many messages to every other on every channel, within a window that moves
- * when messages are acknowledged, lowest number first or in any order; from its own memory or from the
- * segment, now and then the same to both. It consumes what it gets when it likes, in any order
- * within the window. Whoever has nothing to do sleeps; one that is not woken ends the test.
- * When a rank is through it forgets the channels, at once and not when the others are; then
- * all begin anew, with the same channel numbers. Memory is overwritten as soon as it is given back.
+ * Every rank sends so many messages to every other on every channel, within a window that moves when messages are
+ * acknowledged, lowest number first or in any order; from its own memory or from the segment, now and then the same to
+ * both. It consumes what it gets when it likes, in any order within the window. A rank that has nothing to do sleeps;
+ * one that is not woken ends the test. When a rank is through it forgets the channels, at once and not when the others
+ * are; then all begin anew, with the same channel numbers. Memory is overwritten as soon as it is given back.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -51,7 +50,7 @@ struct rank {
 	struct segment_view *views[RANKS];
 	struct shm *shm;
 	struct link links[RANKS][CHANNELS];
-	struct loan *twin[RANKS][CHANNELS]; /* what the other peer got, and this one gets too */
+	struct loan *twin[RANKS][CHANNELS]; /* memory that the other peer got, and this one gets too */
 	bool ready[RANKS];
 	uint32_t on_loan;
 	uint64_t contents;
@@ -72,7 +71,9 @@ static uint8_t byte_of(uint32_t seed, uint32_t at)
 static struct loan *loan_make(struct rank *rank)
 {
 	struct loan *loan = malloc(sizeof(*loan));
-	uint32_t bytes = rng_chance(&rank->rng, 1, 10) ? 0 : (uint32_t)rng_below(&rank->rng, rng_chance(&rank->rng, 1, 8) ? BYTES_MOST : BYTES_OFTEN);
+	uint32_t bytes = rng_chance(&rank->rng, 1, 10)
+	                     ? 0
+	                     : (uint32_t)rng_below(&rank->rng, rng_chance(&rank->rng, 1, 8) ? BYTES_MOST : BYTES_OFTEN);
 
 	CHECK(loan);
 	*loan = (struct loan){.seed = (uint32_t)rng_next(&rank->rng), .bytes = bytes, .content = ++rank->contents};
@@ -448,8 +449,8 @@ static void run_seed(uint64_t seed, uint64_t *sleeps, uint64_t *messages)
 /* ---- to and fro ---- */
 
 /*
- * One message goes back and forth, and whoever waits sleeps at once: the wake that is missed
- * if a flag is raised just when nobody looks is looked for here.
+ * One message goes back and forth, and the waiting side sleeps at once: this looks for a wake that is missed if a flag
+ * is raised just when the other side does not check it.
  */
 struct player {
 	struct segment *segment;
@@ -528,7 +529,8 @@ static void *player_main(void *context)
 static void player_open(struct player *player, uint32_t self, uint32_t rounds)
 {
 	static const uint32_t numbers[2] = {0, 0}; /* each calls the other 0 */
-	struct segment_config config = {.lanes = 1, .peers = 2, .self = self, .slot_bytes = 64, .slots = 1, .small_shm_bytes = 64};
+	struct segment_config config = {
+		.lanes = 1, .peers = 2, .self = self, .slot_bytes = 64, .slots = 1, .small_shm_bytes = 64};
 
 	*player = (struct player){.rounds = rounds, .to_send = self == 0};
 	CHECK(segment_open(&config, &player->segment, NULL) == ESP_OK);

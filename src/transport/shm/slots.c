@@ -20,8 +20,9 @@ static bool grow(struct slots *slots)
 {
 	uint32_t left = slots->limit - slots->reserved, most = slots->step < left ? slots->step : left, count = 0;
 
-	while (count < most && segment_reserve(slots->segment, layout_slot(&slots->segment->layout, slots->lane, slots->reserved + count),
-	                                       (uint64_t)slots->segment->config.slot_bytes + TRANSPORT_SHIFTS))
+	while (count < most &&
+	       segment_reserve(slots->segment, layout_slot(&slots->segment->layout, slots->lane, slots->reserved + count),
+	                       (uint64_t)slots->segment->config.slot_bytes + TRANSPORT_SHIFTS))
 		count++;
 	if (count < most)
 		slots->limit = slots->reserved + count;

@@ -43,7 +43,10 @@ bool slots_available(struct slots *slots);
 uint32_t slots_left(const struct slots *slots);
 /* The copy of that content, which gets one user more; SLOT_NONE: there is none. */
 uint32_t slots_find(struct slots *slots, uint16_t channel, uint64_t content);
-/* A free slot, with one user, for data that is shifted (transport.h). One is available. content 0: is not found by others. */
+/*
+ * A free slot, with one user, for data that is shifted (transport.h). One is available. content 0: is not found by
+ * others.
+ */
 uint32_t slots_get(struct slots *slots, uint16_t channel, uint64_t content, uint8_t shift);
 /* A user less. */
 void slots_put(struct slots *slots, uint32_t slot);

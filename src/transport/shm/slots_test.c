@@ -16,7 +16,13 @@
 static struct segment *open_segment(uint32_t slot_bytes)
 {
 	struct segment_config config = {
-		.lanes = LANES, .peers = 3, .self = 1, .slot_bytes = slot_bytes, .slots = SLOTS, .small_shm_bytes = 64, .heap_bytes = 1u << 20,
+		.lanes = LANES,
+		.peers = 3,
+		.self = 1,
+		.slot_bytes = slot_bytes,
+		.slots = SLOTS,
+		.small_shm_bytes = 64,
+		.heap_bytes = 1u << 20,
 	};
 	struct segment *segment;
 	struct error err;
@@ -53,15 +59,18 @@ static void have_memory(uint32_t slot_bytes)
 
 	for (uint32_t lane = 0; lane < LANES; lane++) {
 		CHECK(slots_init(&slots[lane], segment, lane) == ESP_OK);
-		CHECK(slots[lane].reserved > 0 && (slots[lane].reserved == 1 || (uint64_t)slots[lane].reserved * slot_bytes <= 1u << 20));
+		CHECK(slots[lane].reserved > 0 &&
+		      (slots[lane].reserved == 1 || (uint64_t)slots[lane].reserved * slot_bytes <= 1u << 20));
 		CHECK_U64(take_all(&slots[lane], taken[lane]), SLOTS);
 	}
 	uint64_t reserved = bytes_in_use(segment->fd) - before;
-	CHECK_MSG(reserved <= LANES * (SLOTS * layout_slot_cost(slot_bytes, page) + 2 * page), "%" PRIu64 " bytes for slots of %u", reserved, slot_bytes);
+	CHECK_MSG(reserved <= LANES * (SLOTS * layout_slot_cost(slot_bytes, page) + 2 * page),
+	          "%" PRIu64 " bytes for slots of %u", reserved, slot_bytes);
 	for (uint32_t lane = 0; lane < LANES; lane++) {
 		for (uint32_t i = 0; i < SLOTS; i++) {
 			CHECK(layout_is_slot(&segment->layout, lane, slots_at(&slots[lane], taken[lane][i])));
-			memset(segment_at(segment, slots_at(&slots[lane], taken[lane][i])), (int)(1 + lane * SLOTS + i), slot_bytes);
+			memset(segment_at(segment, slots_at(&slots[lane], taken[lane][i])), (int)(1 + lane * SLOTS + i),
+			       slot_bytes);
 		}
 	}
 	CHECK_U64(bytes_in_use(segment->fd) - before, reserved); /* none had to be found for what was written */
@@ -83,7 +92,10 @@ static void memory_is_short(uint32_t slot_bytes, uint32_t count)
 	uint32_t taken[SLOTS];
 	int fd = segment->fd, small = memfd_create("small", MFD_ALLOW_SEALING | MFD_CLOEXEC);
 	uint64_t page = segment->layout.page;
-	uint64_t bytes = count == 0 ? 0 : (layout_slot(&segment->layout, 0, count - 1) + slot_bytes + TRANSPORT_SHIFTS + page - 1) / page * page;
+	uint64_t bytes =
+		count == 0
+			? 0
+			: (layout_slot(&segment->layout, 0, count - 1) + slot_bytes + TRANSPORT_SHIFTS + page - 1) / page * page;
 	struct slots slots;
 
 	CHECK(small >= 0 && ftruncate(small, (off_t)bytes) == 0 && fcntl(small, F_ADD_SEALS, F_SEAL_GROW) == 0);
@@ -104,7 +116,8 @@ static void memory_is_short(uint32_t slot_bytes, uint32_t count)
 
 int main(void)
 {
-	static const uint32_t sizes[] = {1, 1000, 4096, 64u << 10, (128u << 10) - 1, 128u << 10, 200001, 256u << 10, 3u << 20};
+	static const uint32_t sizes[] = {1,          1000,   4096,       64u << 10, (128u << 10) - 1,
+	                                 128u << 10, 200001, 256u << 10, 3u << 20};
 
 	for (uint32_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		have_memory(sizes[i]);

@@ -46,9 +46,9 @@ bool conn_has_work(const struct conn *conn)
 /* A list of parts costs the kernel more than so few bytes cost to be put together. */
 #define FLAT_BYTES 2048u
 
-/* What is handed to the kernel at once: small messages put together, or parts of others. */
+/* Data that is handed to the kernel at once: small messages put together, or parts of others. */
 struct gather {
-	struct iovec parts[STREAM_STRETCHES * CONN_GATHER];
+	struct iovec parts[STREAM_SPANS * CONN_GATHER];
 	uint32_t part_count;
 	uint32_t bytes;
 	uint32_t of_message[CONN_GATHER]; /* bytes of each, in the order of the ring */
@@ -56,7 +56,10 @@ struct gather {
 	uint8_t flat[FLAT_BYTES];
 };
 
-/* The first messages, if they are small and nothing is before them. What was pulled and is of another kind is the next one. */
+/*
+ * Gathers the first messages, if they are small and nothing is before them. A pulled message of another kind is the
+ * next one.
+ */
 static void gather_small(struct gather *gather, struct conn *conn)
 {
 	enum stream_whole whole = STREAM_WHOLE;
@@ -83,16 +86,16 @@ static void gather_small(struct gather *gather, struct conn *conn)
 		gather->parts[gather->part_count++] = (struct iovec){gather->flat, gather->bytes};
 }
 
-/* The next stretch of a message; false: it goes in only in part, and ends the batch. */
-static bool gather_stretch(struct gather *gather, const struct stream_bytes *stretch)
+/* Adds the next span of a message; false: it goes in only in part, and ends the batch. */
+static bool gather_span(struct gather *gather, const struct stream_bytes *span)
 {
-	uint32_t bytes = least(stretch->bytes, stretch->at ? CONN_SEND_MOST : sizeof(zeros));
+	uint32_t bytes = least(span->bytes, span->at ? CONN_SEND_MOST : sizeof(zeros));
 
 	gather->parts[gather->part_count++] =
-		(struct iovec){(void *)(uintptr_t)(stretch->at ? stretch->at : zeros), bytes};
+		(struct iovec){(void *)(uintptr_t)(span->at ? span->at : zeros), bytes};
 	gather->of_message[gather->message_count] += bytes;
 	gather->bytes += bytes;
-	return bytes == stretch->bytes;
+	return bytes == span->bytes;
 }
 
 /* Pulls further messages until there are enough for one call, or none is left. */
@@ -102,19 +105,19 @@ static void gather_rest(struct gather *gather, struct conn *conn)
 
 	while (whole && gather->message_count < CONN_GATHER && gather->bytes < CONN_SEND_BYTES) {
 		uint32_t at = (conn->writer_first + gather->message_count) % CONN_GATHER;
-		struct stream_bytes stretches[STREAM_STRETCHES];
+		struct stream_bytes spans[STREAM_SPANS];
 
 		if (gather->message_count >= conn->writer_count && !conn->wants)
 			return;
 		unsigned count =
-			stream_pending(&conn->writers[at], conn->user, conn->context, conn->number, stretches);
+			stream_pending(&conn->writers[at], conn->user, conn->context, conn->number, spans);
 		if (count == 0) {
 			conn->wants = false;
 			return;
 		}
 		gather->of_message[gather->message_count] = 0;
 		for (unsigned i = 0; whole && i < count; i++)
-			whole = gather_stretch(gather, &stretches[i]);
+			whole = gather_span(gather, &spans[i]);
 		gather->message_count++;
 		if (conn->writer_count < gather->message_count)
 			conn->writer_count = gather->message_count;
@@ -143,7 +146,8 @@ static void gather_settle(const struct gather *gather, struct conn *conn, uint32
 /* The other end may be well, and come to be reached another way. */
 static bool has_no_way(int error)
 {
-	return error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH || error == ENETDOWN || error == EHOSTDOWN || error == ENODEV;
+	return error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH || error == ENETDOWN ||
+	       error == EHOSTDOWN || error == ENODEV;
 }
 
 /* By something in between, perhaps; whether the other end has ended, others will know. */
@@ -161,9 +165,8 @@ bool conn_severed(struct conn *conn, int error)
 }
 
 /*
- * A peer that closed after its last message may reset what is still sent to it (a credit,
- * say). What it sent before counts, so a failure to write ends the connection only when
- * nothing is left to be read.
+ * A peer that closed after its last message may reset the connection as more is sent to it (a credit, say). Data that
+ * it sent before counts, so a failure to write ends the connection only when nothing is left to be read.
  */
 static enum esp_status write_failed(struct conn *conn, int error)
 {
@@ -176,7 +179,8 @@ static enum esp_status write_failed(struct conn *conn, int error)
 }
 
 /* One system call. ESP_OK: *out_sent bytes have left. */
-static enum esp_status write_parts(struct conn *conn, struct iovec *parts, uint32_t count, size_t bytes, uint32_t *out_sent)
+static enum esp_status write_parts(struct conn *conn, struct iovec *parts, uint32_t count, size_t bytes,
+                                   uint32_t *out_sent)
 {
 	struct msghdr message = {.msg_iov = parts, .msg_iovlen = count};
 	ssize_t sent;
@@ -197,7 +201,9 @@ static enum esp_status write_parts(struct conn *conn, struct iovec *parts, uint3
 	return ESP_OK;
 }
 
-/* What the other end's kernel has is not needed here any more: it will be read before this socket is given up. */
+/*
+ * Bytes that the other end's kernel has are not needed here any more: they will be read before this socket is given up.
+ */
 static void trim(struct conn *conn)
 {
 	int waiting = 0;
@@ -233,7 +239,7 @@ static enum esp_status write_greeting(struct conn *conn)
 static enum esp_status write_again(struct conn *conn)
 {
 	const void *at = NULL;
-	size_t bytes = keep_stretch(&conn->keep, conn->sent_to, &at);
+	size_t bytes = keep_span(&conn->keep, conn->sent_to, &at);
 	struct iovec part = {(void *)(uintptr_t)at, bytes < CONN_SEND_BYTES ? bytes : CONN_SEND_BYTES};
 	uint32_t sent;
 	enum esp_status status = write_parts(conn, &part, 1, part.iov_len, &sent);
@@ -372,7 +378,8 @@ enum esp_status conn_read(struct conn *conn)
 	size_t asked = parts[0].iov_len + (count > 1 ? parts[1].iov_len : 0);
 	ssize_t got;
 	do {
-		got = count == 1 ? recv(conn->fd, parts[0].iov_base, parts[0].iov_len, MSG_DONTWAIT) : readv(conn->fd, parts, count);
+		got = count == 1 ? recv(conn->fd, parts[0].iov_base, parts[0].iov_len, MSG_DONTWAIT)
+		                 : readv(conn->fd, parts, count);
 	} while (got < 0 && errno == EINTR);
 	if (got <= 0)
 		return nothing_read(conn, got, errno);
@@ -396,7 +403,7 @@ static int set_size(int fd, int option, uint32_t bytes)
 	return bytes == 0 || setsockopt(fd, SOL_SOCKET, option, &value, sizeof(value)) == 0 ? 0 : errno;
 }
 
-/* What the kernel has, lowered to so much: it may be lower already, for all. False: this kernel cannot. */
+/* Lowers a value of the kernel to so much: it may be lower already, for all sockets. False: this kernel cannot. */
 static bool lower(int fd, int option, int microseconds)
 {
 	int now = 0;
@@ -407,10 +414,11 @@ static bool lower(int fd, int option, int microseconds)
 }
 
 /*
- * Where many send to one at a time, as in most plans, the queue of a switch overflows, and what was lost at the end of a burst is
- * not sent again before the retransmission timer: by default 200 ms beyond the time there and back, in which a whole call would have been
- * over. The kernel adds what times vary by, so a shorter least wait costs little on a network that is far or uneven. But nobody may hold back its
- * word that something came for as long; an older kernel at the other end does so for 40 ms at the least, so there some is sent twice.
+ * Where many send to one at a time, as in most plans, the queue of a switch overflows, and a segment lost at the end of
+ * a burst is not sent again before the retransmission timer: by default 200 ms beyond the time there and back, in which
+ * a whole call would have been over. The kernel adds what times vary by, so a shorter least wait costs little on a
+ * network that is far or uneven. But an acknowledgement may not be delayed for as long; an older kernel at the other
+ * end does so for 40 ms at the least, so there some is sent twice.
  */
 static void hurry_up(int fd)
 {

@@ -22,10 +22,9 @@
 #define CONN_SEND_MOST (1u << 20) /* of one message */
 
 /*
- * What is received beyond the body under way, so that small messages, and the head of the
- * next large one, need no call of their own. What lies in it is copied once more, so after
- * a large message it is just the head (bench/tcp_bench: a stream of 1 KiB costs a quarter
- * less than with 4 KiB always; large ones do not notice).
+ * Bytes received beyond the body under way, so that small messages, and the head of the next large one, need no call of
+ * their own. They are copied once more, so after a large message it is just the head (bench/tcp_bench: a stream of 1
+ * KiB costs a quarter less than with 4 KiB always; large ones do not notice).
  */
 #define CONN_AHEAD 16384u
 #define CONN_AHEAD_HEAD 256u
@@ -71,10 +70,11 @@ struct conn {
 	uint32_t ahead_have;
 	_Alignas(TRANSPORT_ALIGN) uint8_t ahead[CONN_AHEAD];
 
-	/* What is kept for the case that another connection takes this one's place. */
+	/* Sent bytes, kept for the case that another connection takes this one's place. */
 	bool keeps;
 	struct keep keep;
-	uint64_t sent_to;      /* how much of the stream this socket was given: the end of what is kept, or it is being sent again */
+	/* how much of the stream this socket was given: the end of what is kept, or it is being sent again */
+	uint64_t sent_to;
 
 	uint8_t phase;         /* enum conn_phase */
 	bool is_resuming;      /* until all that was kept has been sent again */
@@ -98,7 +98,10 @@ ESP_CHECKED enum esp_status conn_read(struct conn *conn);
  */
 ESP_CHECKED bool conn_forget(struct conn *conn, uint16_t channel);
 
-/* An error of the network that another connection may get around: notes it. False: it is of another kind, or nothing is kept. */
+/*
+ * An error of the network that another connection may get around: notes it. False: it is of another kind, or nothing is
+ * kept.
+ */
 bool conn_severed(struct conn *conn, int error);
 
 /* Frees what it holds; the descriptor is the caller's. */

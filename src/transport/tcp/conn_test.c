@@ -31,9 +31,9 @@ int main(void)
 	CHECK_U64(conn_prepare(fd, 0, 0, 0), 0);
 	if (is_known) {
 		CHECK_MSG(value_of(fd, RTO_MIN_US) <= 40000, "%d us", value_of(fd, RTO_MIN_US));
-		/* Whoever waits for as little must be told in time. */
+		/* A sender that waits for as little must be acknowledged in time. */
 		CHECK_MSG(value_of(fd, DELACK_MAX_US) <= 20000, "%d us", value_of(fd, DELACK_MAX_US));
-		/* What is lower already, as it may be set for the whole machine, stays. */
+		/* A value that is lower already, as it may be set for the whole machine, stays. */
 		CHECK(setsockopt(fd, IPPROTO_TCP, RTO_MIN_US, &lower, sizeof(lower)) == 0);
 		lower = value_of(fd, RTO_MIN_US); /* in whole ticks */
 		CHECK_U64(conn_prepare(fd, 0, 0, 0), 0);

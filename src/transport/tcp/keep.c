@@ -35,7 +35,7 @@ static bool grow(struct keep *keep, size_t bytes)
 	uint8_t *ring = malloc(capacity);
 	if (!ring)
 		return false;
-	for (uint64_t place = keep->first; (have = keep_stretch(keep, place, &at)) > 0; place += have)
+	for (uint64_t place = keep->first; (have = keep_span(keep, place, &at)) > 0; place += have)
 		put(ring, capacity, place, at, have);
 	free(keep->bytes);
 	keep->bytes = ring;
@@ -64,7 +64,7 @@ void keep_trim(struct keep *keep, uint64_t to)
 		keep->first = to;
 }
 
-size_t keep_stretch(const struct keep *keep, uint64_t from, const void **out_at)
+size_t keep_span(const struct keep *keep, uint64_t from, const void **out_at)
 {
 	assert(from >= keep->first && from <= keep->end);
 	if (from == keep->end)

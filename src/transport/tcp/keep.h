@@ -1,5 +1,5 @@
 /*
- * keep.h - what was sent and may have to be sent again: the end of a stream of bytes. Private to tcp.
+ * keep.h - sent bytes that may have to be sent again: the end of a stream of bytes. Private to tcp.
  *
  * Bytes are known by their place in the stream, counted from its first one. A ring that grows; pure.
  */
@@ -14,17 +14,17 @@
 struct keep {
 	uint8_t *bytes;
 	size_t capacity;     /* a power of two, or 0             */
-	uint64_t first, end; /* what it holds: end is not in it  */
+	uint64_t first, end; /* of the bytes it holds: end is not in it */
 };
 
 /* Is there room for that many without growing? */
 bool keep_has_room(const struct keep *keep, size_t bytes);
 /* The first so many bytes of the parts. False: no memory; nothing has changed. */
 bool keep_add(struct keep *keep, const struct iovec *parts, size_t bytes);
-/* Those before `to`, which is not beyond the end, are not needed any more. */
+/* Bytes before `to`, which is not beyond the end, are not needed any more. */
 void keep_trim(struct keep *keep, uint64_t to);
 /* The bytes from `from` on, as far as they lie together; 0: that is the end. */
-size_t keep_stretch(const struct keep *keep, uint64_t from, const void **out_at);
+size_t keep_span(const struct keep *keep, uint64_t from, const void **out_at);
 void keep_fini(struct keep *keep);
 
 #endif

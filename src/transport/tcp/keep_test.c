@@ -19,7 +19,7 @@ static void check_all(const struct keep *keep)
 	const void *at;
 	size_t have;
 
-	while ((have = keep_stretch(keep, place, &at)) > 0) {
+	while ((have = keep_span(keep, place, &at)) > 0) {
 		for (size_t i = 0; i < have; i++)
 			CHECK_U64(((const uint8_t *)at)[i], byte_at(place + i));
 		place += have;
@@ -37,8 +37,10 @@ static void holds_what_was_added(struct rng *rng)
 	for (uint32_t i = 0; i < STREAM; i++)
 		stream[i] = byte_at(i);
 	while (end < STREAM) {
-		size_t bytes = rng_below(rng, STREAM - end < 30000 ? STREAM - end + 1 : 30000), split = rng_below(rng, bytes + 1);
-		struct iovec parts[3] = {{stream + end, split}, {stream + end + split, 0}, {stream + end + split, STREAM - end - split}};
+		size_t bytes = rng_below(rng, STREAM - end < 30000 ? STREAM - end + 1 : 30000),
+		       split = rng_below(rng, bytes + 1);
+		struct iovec parts[3] = {
+			{stream + end, split}, {stream + end + split, 0}, {stream + end + split, STREAM - end - split}};
 
 		CHECK(keep_add(&keep, parts, bytes));
 		end += bytes;
@@ -50,14 +52,15 @@ static void holds_what_was_added(struct rng *rng)
 			keep_trim(&keep, to / 2); /* an older word */
 		}
 		CHECK(keep.first == first && keep.end == end);
-		CHECK(keep_has_room(&keep, keep.capacity - (end - first)) && !keep_has_room(&keep, keep.capacity - (end - first) + 1));
+		CHECK(keep_has_room(&keep, keep.capacity - (end - first)) &&
+		      !keep_has_room(&keep, keep.capacity - (end - first) + 1));
 		check_all(&keep);
 	}
 	keep_fini(&keep);
 	free(stream);
 }
 
-/* What is trimmed is used again: memory follows what is kept, not what was sent. */
+/* Trimmed space is used again: memory follows the bytes that are kept, not those that were sent. */
 static void grows_no_more_than_needed(void)
 {
 	uint8_t piece[1000] = {0};

@@ -26,7 +26,7 @@ static void say_count(struct conn *conn)
 
 /* ---- taking over ---- */
 
-/* What has been pulled and what has been sent. */
+/* Takes over the pulled messages and the counts of sent bytes. */
 static void take_sending(struct conn *conn, struct conn *from)
 {
 	memcpy(conn->writers, from->writers, sizeof(conn->writers));
@@ -63,8 +63,9 @@ static void end_resuming(struct tcp *tcp, struct conn *conn)
 
 void resume_note(struct tcp *tcp, struct conn *conn)
 {
-	if (conn->is_resuming && (conn->closed || conn->retired || (conn->phase == CONN_FLOWS && conn->sent_to == conn->keep.end &&
-	                                                            conn->greeting_at == conn->greeting_bytes)))
+	if (conn->is_resuming &&
+	    (conn->closed || conn->retired ||
+	     (conn->phase == CONN_FLOWS && conn->sent_to == conn->keep.end && conn->greeting_at == conn->greeting_bytes)))
 		end_resuming(tcp, conn);
 }
 
@@ -98,7 +99,8 @@ void resume_begin(struct tcp *tcp, struct peer *peer, struct conn *conn)
 static enum esp_status hear(struct conn *conn, struct frame *out)
 {
 	while (conn->greeting_have < FRAME_BYTES) {
-		ssize_t got = recv(conn->fd, conn->greeting_in + conn->greeting_have, FRAME_BYTES - conn->greeting_have, MSG_DONTWAIT);
+		ssize_t got =
+			recv(conn->fd, conn->greeting_in + conn->greeting_have, FRAME_BYTES - conn->greeting_have, MSG_DONTWAIT);
 
 		if (got < 0 && errno == EINTR)
 			continue;
@@ -133,7 +135,7 @@ static enum esp_status drain(struct tcp *tcp, struct peer *peer, struct conn *co
 		if (status == ESP_OK && frame.type != awaited)
 			return ESP_ECORRUPT;
 		if (status == ESP_OK && conn->phase == CONN_SWITCHES)
-			take_receiving(peer, conn); /* those before it have been read */
+			take_receiving(peer, conn); /* older connections have been read to the end */
 		if (status == ESP_OK)
 			conn->phase = conn->phase == CONN_SWITCHES ? CONN_COUNTS : CONN_FLOWS;
 	}

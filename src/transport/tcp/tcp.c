@@ -15,7 +15,7 @@
 
 #define ROUNDS_MOST 4    /* over the connections with work, in one poll               */
 #define POLLS_PER_LOOK 4 /* for events, while there are connections with work         */
-#define GUESSES_PER_LOOK 128 /* and while it is known from whom something must come    */
+#define GUESSES_PER_LOOK 128 /* and while it is known which peer must send */
 
 /* ---- connections with work ---- */
 
@@ -299,7 +299,7 @@ bool tcp_is_resuming(const struct tcp *tcp)
 
 /* ---- turns ---- */
 
-/* Whoever has become ready to send: on its first connection, or on one that is asked for. */
+/* Pulls from peers that have become ready to send: on the first connection, or on one that is asked for. */
 static void pull(struct tcp *tcp)
 {
 	uint32_t number;
@@ -368,7 +368,7 @@ static void take_turn(struct tcp *tcp, struct conn *conn)
 		tcp->moved += status == ESP_OK;
 	}
 	resume_note(tcp, conn);
-	/* The status of a user that failed by itself is nobody's fault. */
+	/* A user that failed by itself is no fault of the peer. */
 	if (status != ESP_OK && status != ESP_PENDING && !tcp_has_ended(tcp))
 		peer_lose(tcp, conn->number, status);
 	work_add(tcp, conn);
@@ -387,9 +387,10 @@ static void take_turns(struct tcp *tcp)
 }
 
 /*
- * To look for events and then to read are two system calls. Who waits for one peer alone, as in every small call, reads from it at
- * once: if nothing has come that costs no more than the look. Others have their turn all the same, after a while: eight ranks
- * on two cores take 0.96 times as long for 4 bytes, 0.9 for 1 KiB (with small messages in one piece, conn.c).
+ * To look for events and then to read are two system calls. A lane that waits for one peer alone, as in every small
+ * call, reads from it at once: if nothing has come that costs no more than the look. Others have their turn all the
+ * same, after a while: eight ranks on two cores take 0.96 times as long for 4 bytes, 0.9 for 1 KiB (with small messages
+ * in one piece, conn.c).
  */
 static bool guess(struct tcp *tcp)
 {
@@ -406,7 +407,7 @@ static bool guess(struct tcp *tcp)
 	return true;
 }
 
-/* What is possible now, as far as that is not known. */
+/* Finds out which connections can be read or written, as far as that is not known. */
 static void look(struct tcp *tcp, int64_t timeout_ns)
 {
 	if (timeout_ns == 0 && guess(tcp))
@@ -419,7 +420,7 @@ static void take_rounds(struct tcp *tcp)
 {
 	for (int round = 0; round < ROUNDS_MOST && tcp->work_first; round++) {
 		take_turns(tcp);
-		pull(tcp); /* what came in makes something to send */
+		pull(tcp); /* messages that came in make others to send */
 	}
 }
 

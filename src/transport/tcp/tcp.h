@@ -1,38 +1,34 @@
 /*
  * tcp.h - the messages of one lane over connected stream sockets.
  *
- * TCP over IPv4 or IPv6; a socket pair of AF_UNIX serves as well. Sockets come from outside,
- * connected and authenticated: this file opens none, and knows no job, key or address.
+ * TCP over IPv4 or IPv6; a socket pair of AF_UNIX serves as well. Sockets come from outside, connected and
+ * authenticated: this file opens none, and knows no job, key or address.
  *
- * One thread at a time drives a lane's transport; only tcp_wake() may be called by others.
- * Nothing blocks but tcp_poll(), as long as it is told to. Messages are pulled out of the
- * user when the socket can take them, so a peer that does not read costs the sender no
- * memory: what was pulled is CONN_GATHER headers and pointers at most.
+ * One thread at a time drives a lane's transport; only tcp_wake() may be called by others. Nothing blocks but
+ * tcp_poll(), as long as it is told to. Messages are pulled out of the user when the socket can take them, so a peer
+ * that does not read costs the sender no memory: pulled messages are CONN_GATHER headers and pointers at most.
  *
- * A peer may have two connections, when both ends dialled at once. Each end sends on the
- * first that it was given and keeps to it; what it is sent comes on one connection too, not
- * necessarily the same. So the order of messages is kept, and a peer that sends on both is
- * refused.
+ * A peer may have two connections, when both ends dialled at once. Each end sends on the first that it was given and
+ * keeps to it; it receives on one connection too, not necessarily the same. So the order of messages is kept, and a
+ * peer that sends on both is refused.
  *
- * With config.resumes the connections to a peer can be replaced by another one that goes another way (resume.h). What one has
- * sent is kept until the kernel of the other end has it, which costs a copy; the new one begins where the old ones ended, so
- * no byte gets lost and none comes twice. A peer then has one connection at a time, and whoever makes them hands both ends the same
- * ones in the same order: one of the two ranks dials, always the same.
+ * With config.resumes the connections to a peer can be replaced by another one that goes another way (resume.h). Bytes
+ * that one has sent are kept until the kernel of the other end has them, which costs a copy; the new one begins where
+ * the old ones ended, so no byte gets lost and none comes twice. A peer then has one connection at a time, and their
+ * maker hands both ends the same ones in the same order: one of the two ranks dials, always the same.
  *
- * Loss. A peer is lost when any of its connections ends. What had arrived before the end is
- * delivered first. lost() is called once per peer, with
+ * Loss. A peer is lost when any of its connections ends. Data that had arrived before the end is delivered first.
+ * lost() is called once per peer, with
  *     ESP_EPEER     the peer closed between two messages: it left, or was killed while idle
  *     ESP_ELINK     the connection was reset, timed out, or ended within a message (a peer that
  *                   closes while it is being sent to may show as this or as the one above)
- *     ESP_ECORRUPT  what came is no frame, is not what was sent, or came on a second connection
- * If connections can be replaced, one that the network reports to be without a way (no route, no answer), or that was reset, ends
- * nothing: it waits.
- *     another       what the user answered to begin() or credit(), or was given to tcp_drop()
- * Messages that the user answers with ESP_PENDING are read and dropped.
- * Whether an orderly end is a failure is the user's to say: the transport cannot know whether
- * more was expected. A user that has failed (struct transport_user, failed()) ends it all:
- * every connection is closed, and neither its memory nor itself is touched any more. One that
- * has not goes on with the peers that are left.
+ *     ESP_ECORRUPT  bytes that are no frame, are not as they were sent, or came on a second connection
+ *     another       the user's answer to begin() or credit(), or the status given to tcp_drop()
+ * If connections can be replaced, one that the network reports to be without a way (no route, no answer), or that was
+ * reset, ends nothing: it waits. Messages that the user answers with ESP_PENDING are read and dropped. Whether an
+ * orderly end is a failure is the user's to say: the transport cannot know whether more was expected. A user that has
+ * failed (struct transport_user, failed()) ends it all: every connection is closed, and neither its memory nor itself
+ * is touched any more. One that has not goes on with the peers that are left.
  */
 #ifndef TRANSPORT_TCP_TCP_H
 #define TRANSPORT_TCP_TCP_H
@@ -63,8 +59,8 @@ ESP_CHECKED enum esp_status tcp_open(const struct tcp_config *config, const stru
                                      struct tcp **out, struct error *err);
 
 /*
- * Closes all connections; no callback comes any more. What the kernel still holds may be
- * lost with them, so close when the peers are known to be done. NULL is fine.
+ * Closes all connections; no callback comes any more. Bytes that the kernel still holds may be lost with them, so close
+ * when the peers are known to be done. NULL is fine.
  */
 void tcp_close(struct tcp *tcp);
 
@@ -78,8 +74,8 @@ void tcp_close(struct tcp *tcp);
 ESP_CHECKED enum esp_status tcp_adopt(struct tcp *tcp, uint32_t peer, int fd, bool checked, struct error *err);
 
 /*
- * The same, in place of all connections that the peer has had: what they still owe leaves on this one, once the other end has
- * also been given its end of it. For config.resumes.
+ * The same, in place of all connections that the peer has had: what they still owe leaves on this one, once the other
+ * end has also been given its end of it. For config.resumes.
  */
 ESP_CHECKED enum esp_status tcp_replace(struct tcp *tcp, uint32_t peer, int fd, bool checked, struct error *err);
 
@@ -114,7 +110,10 @@ unsigned tcp_flush(struct tcp *tcp);
 
 /* Is there a connection that is known to have something to move? */
 bool tcp_has_work(const struct tcp *tcp);
-/* Somebody has waited for its descriptor: the next tcp_poll() looks for events, whoever is awaited, or that would be readable on and on. */
+/*
+ * A caller has waited for its descriptor: the next tcp_poll() looks for events, whichever peer is awaited, or the
+ * descriptor would be readable on and on.
+ */
 void tcp_has_slept(struct tcp *tcp);
 
 /* Ends the sleep of tcp_poll(), the current or the next one. From any thread. */

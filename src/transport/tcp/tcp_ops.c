@@ -30,7 +30,8 @@ static void ops_close(void *t)
 	tcp_close(t);
 }
 
-static enum esp_status ops_adopt(void *t, uint32_t peer, const struct endpoint *endpoint, bool replaces, struct error *err)
+static enum esp_status ops_adopt(void *t, uint32_t peer, const struct endpoint *endpoint, bool replaces,
+                                 struct error *err)
 {
 	return replaces ? tcp_replace(t, peer, endpoint->fd, endpoint->checked, err)
 	                : tcp_adopt(t, peer, endpoint->fd, endpoint->checked, err);

@@ -11,8 +11,8 @@
 struct peer {
 	struct conn *conns;   /* messages leave on the first      */
 	struct conn *from;    /* the one on which they come, or NULL; it has the reader */
-	struct conn *retired; /* those that were replaced and not yet read to the end, the oldest first */
-	bool dialled;         /* there is something for it, and nobody has brought a connection yet */
+	struct conn *retired; /* replaced and not yet read to the end, the oldest first */
+	bool dialled;         /* it has messages to send, and no connection was brought yet */
 	bool lost;
 };
 
@@ -25,7 +25,7 @@ struct tcp {
 	bool ended;     /* the user has failed: nothing is done any more */
 	unsigned moved; /* in this call of tcp_poll() */
 	unsigned unlooked; /* calls of tcp_poll() since events were last looked for */
-	unsigned guesses;  /* whom to read from, since then */
+	unsigned guesses;  /* reads from the awaited peer, since then */
 	unsigned resuming; /* connections that have is_resuming */
 	struct conn *work_first, *work_last;
 	struct conn *closed; /* to be freed when nothing points to them any more */
@@ -34,7 +34,7 @@ struct tcp {
 
 /* Has the user failed? Then all is closed. */
 bool tcp_has_ended(struct tcp *tcp);
-/* What lies ready on a connection: as conn_read(), but nothing is taken from a second one. */
+/* Reads the bytes that lie ready on a connection: as conn_read(), but nothing is taken from a second one. */
 ESP_CHECKED enum esp_status tcp_receive(struct tcp *tcp, struct conn *conn);
 /* Its memory is kept until nothing points to it. It is in no list any more. */
 void tcp_close_conn(struct tcp *tcp, struct conn *conn);
