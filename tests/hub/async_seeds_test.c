@@ -9,6 +9,7 @@
 #include "base/rng.h"
 #include "fabric/gate.h"
 #include "hub/store/store_lane.h"
+#include "math/math.h"
 #include "wire/hub_frame.h"
 
 #define WORKERS_MOST 6u
@@ -82,7 +83,9 @@ static void draw_layout(void)
 	uint32_t count = (uint32_t)rng_below(&world.rng, 4) + 1;
 
 	for (uint32_t t = 0; t < count; t++)
-		tensors[t] = (struct layout_tensor){.name = t + 1, .elements = rng_below(&world.rng, 200), .type = ESP_F32};
+		tensors[t] = (struct layout_tensor){.name = t + 1,
+		                                    .elements = rng_below(&world.rng, 200),
+		                                    .type = rng_chance(&world.rng, 1, 4) ? ESP_BF16 : ESP_F32};
 	tensors[0].elements++;
 	world.lane_count = (uint32_t)rng_below(&world.rng, LANES_MOST) + 1;
 	CHECK(hub_layout_make(tensors, count, LAYOUT_CHUNK_LEAST, world.lane_count, &world.layout, NULL) == ESP_OK);
@@ -99,6 +102,7 @@ static void open_world(uint64_t seed)
 	draw_layout();
 	world.model.weights = calloc(world.layout.elements, sizeof(float));
 	world.model.sums = calloc(world.layout.elements, sizeof(float));
+	world.model.halves = calloc(world.layout.elements, sizeof(*world.model.halves));
 	gate_init(&world.gate, world.workers, (uint32_t)rng_below(&world.rng, 2 * world.workers) + 1);
 	for (uint32_t lane = 0; lane < world.lane_count; lane++) {
 		const struct store_lane_config config = {.layout = &world.layout, .model = &world.model, .lane = lane,
@@ -116,6 +120,7 @@ static void close_world(void)
 		store_lane_close(world.lanes[lane]);
 	free(world.model.weights);
 	free(world.model.sums);
+	free(world.model.halves);
 	hub_layout_fini(&world.layout);
 }
 
@@ -184,22 +189,38 @@ static void step_worker(uint32_t number)
 
 /* ---- pieces of messages ---- */
 
-static void fill(struct conn *conn, uint32_t worker, const struct layout_chunk *cut)
+/* The chunk's elements as they are sent. */
+static void put(uint32_t chunk, const float *from, void *out)
 {
+	uint32_t elements = world.layout.chunk[chunk].elements;
+
+	if (hub_layout_chunk_type(&world.layout, chunk) == ESP_F32)
+		memcpy(out, from, elements * sizeof(float));
+	else
+		math_narrow(ESP_BF16, out, from, elements);
+}
+
+static void fill(struct conn *conn, uint32_t worker, uint32_t chunk)
+{
+	const struct layout_chunk *cut = &world.layout.chunk[chunk];
+	float data[LAYOUT_CHUNK_LEAST];
+
 	for (uint32_t i = 0; i < cut->elements; i++)
-		conn->data[i] = conn->kind == HUB_SET ? 0 : gradient(worker, world.worker[worker].number, cut->at + i);
+		data[i] = conn->kind == HUB_SET ? 0 : gradient(worker, world.worker[worker].number, cut->at + i);
+	put(chunk, data, conn->data);
 }
 
 static void send_piece(uint32_t worker, uint32_t lane)
 {
 	struct conn *conn = &world.conns[worker][lane];
-	const struct layout_chunk *cut = &world.layout.chunk[conn->chunks[conn->first]];
 
 	if (!conn->is_busy) {
-		conn->bytes = conn->kind == HUB_PULL ? 0 : cut->elements * (uint32_t)sizeof(float);
+		uint32_t chunk = conn->chunks[conn->first];
+
+		conn->bytes = conn->kind == HUB_PULL ? 0 : hub_layout_chunk_bytes(&world.layout, chunk);
 		conn->done = 0;
 		conn->is_busy = true;
-		fill(conn, worker, cut);
+		fill(conn, worker, chunk);
 		const struct transport_message message = {.channel = conn->kind, .index = conn->sent++, .bytes = conn->bytes,
 		                                          .call = conn->chunks[conn->first]};
 		CHECK(user->begin(world.lanes[lane], worker, &message) == ESP_OK);
@@ -219,10 +240,11 @@ static void send_piece(uint32_t worker, uint32_t lane)
 
 static void check_weights(const struct transport_message *message)
 {
-	const struct layout_chunk *cut = &world.layout.chunk[message->call];
+	float expected[LAYOUT_CHUNK_LEAST];
 
-	CHECK(message->ack <= world.gate.version && message->bytes == cut->elements * sizeof(float));
-	CHECK(memcmp(message->data, world.history[message->ack] + cut->at, message->bytes) == 0);
+	CHECK(message->ack <= world.gate.version && message->bytes == hub_layout_chunk_bytes(&world.layout, message->call));
+	put(message->call, world.history[message->ack] + world.layout.chunk[message->call].at, expected);
+	CHECK(memcmp(message->data, expected, message->bytes) == 0);
 }
 
 static void take_answer(uint32_t number, uint32_t lane)

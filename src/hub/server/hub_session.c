@@ -349,11 +349,6 @@ static bool take_row(struct hub_session *session, uint32_t worker, uint32_t inde
 		.name = row->name, .elements = row->elements, .type = row->type, .group = row->group};
 	struct layout_tensor *known = &session->tensors[index];
 
-	if (session->job->delay_bound > 0 && tensor.type != ESP_F32) {
-		fail(session, ESP_EUNSUPPORTED, worker, "tensor %u of worker %u is not of type f32: job %s is asynchronous", index,
-		     worker, session->job->name);
-		return false;
-	}
 	if (index == session->known) {
 		*known = tensor;
 		session->declared_by[index] = (uint16_t)worker;

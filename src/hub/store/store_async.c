@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "hub/store/store_state.h"
+#include "math/math.h"
 
 static uint64_t bit(uint32_t worker)
 {
@@ -45,22 +46,18 @@ bool store_lane_take_lost(struct store_lane *lane, uint32_t *out_worker)
 
 /* ---- the end of an update ---- */
 
-static void optimize(struct store_lane *lane, uint32_t number, void *term)
+/* A term of 16 bits is widened into the sum's memory, which is free. */
+static void apply_term(struct store_lane *lane, uint32_t number, const void *term)
 {
 	struct store_chunk *chunk = &lane->chunks[number];
 	const struct layout_chunk *cut = store_cut(lane, number);
-	const struct store_model *model = lane->config.model;
-	struct optimizer_step step = {
-		.optimizer = &lane->optimizers[lane->config.layout->tensor[cut->tensor].group],
-		.step = chunk->version + 1,
-		.contributors = 1,
-		.weights = model->weights + cut->at,
-		.sum = term,
-	};
+	float *wide = lane->config.model->sums + cut->at;
+	bool is_wide = store_type(lane, number) == ESP_F32;
 
-	for (uint32_t i = 0; i < lane->states; i++)
-		step.states[i] = model->states[i] + cut->at;
-	optimizer_run(&step, cut->elements);
+	if (!is_wide)
+		math_widen(store_type(lane, number), wide, term, cut->elements);
+	store_chunk_optimize(lane, number, &lane->optimizers[lane->config.layout->tensor[cut->tensor].group], 1,
+	                     is_wide ? term : wide);
 	chunk->version++;
 	lane->stats.rounds++;
 	store_chunk_count(lane, chunk->version);
@@ -101,7 +98,7 @@ void store_lane_apply(struct store_lane *lane, uint32_t worker)
 		const struct store_request *request = store_request(lane, number, worker);
 
 		assert(is_collected(request));
-		optimize(lane, number, store_pool_at(&lane->pool, request->link));
+		apply_term(lane, number, store_pool_at(&lane->pool, request->link));
 		end_term(lane, number, worker);
 	}
 	forget_update(lane, worker);
@@ -169,14 +166,13 @@ void store_async_lost(struct store_lane *lane, uint32_t worker, enum esp_status 
 void store_async_lend(struct store_lane *lane, uint32_t number, uint32_t worker, struct transport_message *out)
 {
 	struct store_request *request = store_request(lane, number, worker);
-	const struct layout_chunk *cut = store_cut(lane, number);
-	uint32_t bytes = cut->elements * (uint32_t)sizeof(float);
+	uint32_t bytes = store_bytes(lane, number);
 
 	assert(request->state == STORE_IDLE);
 	request->state = STORE_SENDING;
 	request->link = store_pool_get(&lane->pool, 0);
 	lane->stats.slots = lane->pool.made;
-	memcpy(store_pool_at(&lane->pool, request->link), lane->config.model->weights + cut->at, bytes);
+	memcpy(store_pool_at(&lane->pool, request->link), store_weights(lane, number), bytes);
 	out->channel = HUB_WEIGHTS;
 	out->bytes = bytes;
 	out->data = store_pool_at(&lane->pool, request->link);

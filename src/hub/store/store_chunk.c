@@ -137,17 +137,18 @@ void store_chunk_term(struct store_lane *lane, uint32_t number, uint32_t worker,
 
 /* ---- the update ---- */
 
-static void optimize(struct store_lane *lane, uint32_t number)
+void store_chunk_optimize(struct store_lane *lane, uint32_t number, const struct optimizer *optimizer,
+                          uint32_t contributors, const float *sum)
 {
 	const struct store_chunk *chunk = &lane->chunks[number];
 	const struct layout_chunk *cut = store_cut(lane, number);
 	const struct store_model *model = lane->config.model;
 	struct optimizer_step step = {
-		.optimizer = store_values_get(&lane->values, chunk->value),
+		.optimizer = optimizer,
 		.step = chunk->before + chunk->version + 1,
-		.contributors = lane->config.workers,
+		.contributors = contributors,
 		.weights = model->weights + cut->at,
-		.sum = model->sums + cut->at,
+		.sum = sum,
 	};
 
 	for (uint32_t i = 0; i < lane->states; i++)
@@ -188,7 +189,8 @@ void store_chunk_try_update(struct store_lane *lane, uint32_t number)
 	if (chunk->added < lane->config.workers || chunk->sending > 0)
 		return;
 	assert(chunk->has_weights && chunk->terms == store_all(lane));
-	optimize(lane, number);
+	store_chunk_optimize(lane, number, store_values_get(&lane->values, chunk->value), lane->config.workers,
+	                     lane->config.model->sums + store_cut(lane, number)->at);
 	store_values_release(&lane->values, chunk->value);
 	chunk->version++;
 	chunk->terms = 0;

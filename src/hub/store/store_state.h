@@ -145,6 +145,9 @@ void store_chunk_pull(struct store_lane *lane, uint32_t chunk, uint32_t worker);
 /* Updates the chunk if its round is complete and no answer borrows its weights. */
 void store_chunk_try_update(struct store_lane *lane, uint32_t chunk);
 
+/* The step of the optimizer with a finished sum; the version is raised by the caller. */
+void store_chunk_optimize(struct store_lane *lane, uint32_t chunk, const struct optimizer *optimizer,
+                          uint32_t contributors, const float *sum);
 /* Says that a chunk has this version now. */
 void store_chunk_count(struct store_lane *lane, uint64_t version);
 

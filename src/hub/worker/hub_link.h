@@ -97,7 +97,7 @@ ESP_CHECKED enum esp_status hub_link_set_optimizer(struct hub_link *link, uint16
 
 /* 0: the job trains in rounds. */
 uint32_t hub_link_delay_bound(const struct hub_link *link);
-/* Of all weights. */
+/* Of an update of all tensors. */
 uint64_t hub_link_bytes(const struct hub_link *link);
 
 struct hub_update {

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "hub/worker/link_state.h"
+#include "math/math.h"
 #include "wire/hub_frame.h"
 
 #define BURST_NS (2 * NS_PER_MS) /* a paced update never catches up more than so much time */
@@ -270,9 +271,9 @@ uint32_t hub_link_delay_bound(const struct hub_link *link)
 
 uint64_t hub_link_bytes(const struct hub_link *link)
 {
-	uint64_t elements = 0;
+	uint64_t bytes = 0;
 
 	for (uint32_t i = 0; i < link->layout.tensors; i++)
-		elements += link->layout.tensor[i].elements;
-	return elements * sizeof(float);
+		bytes += link->layout.tensor[i].elements * math_type_bytes((enum esp_type)link->layout.tensor[i].type);
+	return bytes;
 }
