@@ -69,8 +69,8 @@ struct esp_hub_tensor {
 	const char *name;   /* differs between the tensors of a job */
 	uint64_t count;     /* elements; 0 is fine                  */
 	/*
-	 * ESP_F32, ESP_F16 or ESP_BF16: of gradients and weights. The hub adds and optimizes in float32 in any case: it keeps
-	 * float32 masters of the weights, and answers with them rounded to nearest even.
+	 * ESP_F32, ESP_F16 or ESP_BF16: of gradients and weights. The hub adds and optimizes in float32 in any case: it
+	 * keeps float32 masters of the weights, and answers with them rounded to nearest even.
 	 */
 	enum esp_type type;
 	uint32_t group;     /* parameter group, from 0: tensors of a group share the values of the optimizer */
@@ -101,11 +101,11 @@ enum esp_hub_kind {
 	ESP_HUB_PUSHPULL = 3,
 	/*
 	 * The optimizer's state of a tensor, in float32 whatever the tensor's type: `state` 1 and 2 are the arrays that the
-	 * optimizer keeps (momentum; Adam's first and second moments), 0 is the weights (the masters of ESP_F16 and ESP_BF16).
-	 * Read by any worker at any time, into `weights`; between rounds, to be of one version. Written by worker 0, from
-	 * `gradient`, between esp_hub_init() and its first push of the tensor: training goes on after `rounds` rounds that
-	 * another job has run, with any number of workers. State 0 is written of ESP_F16 and ESP_BF16 only, and has to round to
-	 * the first weights. No worker reads while worker 0 writes.
+	 * optimizer keeps (momentum; Adam's first and second moments), 0 is the weights (the masters of ESP_F16 and
+	 * ESP_BF16). Read by any worker at any time, into `weights`; between rounds, to be of one version. Written by
+	 * worker 0, from `gradient`, between esp_hub_init() and its first push of the tensor: training goes on after
+	 * `rounds` rounds that another job has run, with any number of workers. State 0 is written of ESP_F16 and ESP_BF16
+	 * only, and has to round to the first weights. No worker reads while worker 0 writes.
 	 */
 	ESP_HUB_READ_STATE = 4,
 	ESP_HUB_WRITE_STATE = 5
@@ -138,8 +138,8 @@ ESP_API enum esp_status esp_hub_start(struct esp_hub *hub, const struct esp_hub_
 ESP_API enum esp_status esp_hub_set(struct esp_hub *hub, uint32_t group, const char *values, uint64_t *out_version);
 
 /*
- * The values of a parameter group's optimizer on this worker: "sgd lr=0.1 momentum=0.9 ..."; NULL: no such group. The text
- * stays until the next esp_hub_set().
+ * The values of a parameter group's optimizer on this worker: "sgd lr=0.1 momentum=0.9 ..."; NULL: no such group. Until
+ * the next esp_hub_set().
  */
 ESP_API const char *esp_hub_optimizer(struct esp_hub *hub, uint32_t group);
 

@@ -169,8 +169,8 @@ static enum esp_status read_tensor(const struct esp_hub_tensor *tensor, uint32_t
 		return error_set(err, ESP_EINVAL, "tensor %u (%.60s) has no type: %u is none", index, tensor->name,
 		                 (unsigned)tensor->type);
 	if (tensor->type != ESP_F32 && tensor->type != ESP_F16 && tensor->type != ESP_BF16)
-		return error_set(err, ESP_EUNSUPPORTED, "tensor %u (%.60s) is of type %s: the hub trains f32, f16 and bf16", index,
-		                 tensor->name, esp_type_name(tensor->type));
+		return error_set(err, ESP_EUNSUPPORTED, "tensor %u (%.60s) is of type %s: the hub trains f32, f16 and bf16",
+		                 index, tensor->name, esp_type_name(tensor->type));
 	if (tensor->group >= GROUPS_MOST)
 		return error_set(err, ESP_EINVAL, "tensor %u (%.60s) is in parameter group %u: there are %u at most", index,
 		                 tensor->name, tensor->group, GROUPS_MOST);
@@ -471,7 +471,7 @@ static enum esp_status check_state(const struct esp_hub *hub, const struct esp_h
 		return api_refuse_with(who, ESP_EINVAL, "tensor %u is of type f32: its weights are written by esp_hub_init()",
 		                       call->tensor);
 	if (hub_link_has_pushed(hub->link, call->tensor))
-		return api_refuse_with(who, ESP_ESTATE, "tensor %u was pushed already: an optimizer's state is written before that",
+		return api_refuse_with(who, ESP_ESTATE, "tensor %u was pushed already: an optimizer's state is written before",
 		                       call->tensor);
 	return ESP_OK;
 }

@@ -43,8 +43,8 @@ static void test_narrow(const struct math_kernels *kernels, enum esp_type type)
 		}
 		kernels->narrow[type](got, floats, PATTERNS);
 		for (int i = 0; i < PATTERNS; i++)
-			CHECK_MSG(got[i] == ref_round_half(type, floats[i]), "%s of %a is %04x", math_type_name(type), (double)floats[i],
-			          got[i]);
+			CHECK_MSG(got[i] == ref_round_half(type, floats[i]), "%s of %a is %04x", math_type_name(type),
+			          (double)floats[i], got[i]);
 	}
 }
 

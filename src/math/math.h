@@ -98,8 +98,8 @@ bool math_finish_valid(enum esp_type type, enum esp_op op, double factor, uint32
 void math_finish(void *data, size_t count, enum esp_type type, enum esp_op op, double factor, uint32_t contributors);
 
 /*
- * Elements of f16 or bf16 as floats, which is exact, and floats as such elements, rounded to nearest even; a NaN stays one.
- * f32 is copied. dst and src do not overlap, and need not be aligned.
+ * Elements of f16 or bf16 as floats, which is exact, and floats as such elements, rounded to nearest even; a NaN stays
+ * one. f32 is copied. dst and src do not overlap, and need not be aligned.
  */
 void math_widen(enum esp_type type, float *dst, const void *src, size_t count);
 void math_narrow(enum esp_type type, void *dst, const float *src, size_t count);
