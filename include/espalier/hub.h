@@ -27,6 +27,7 @@
  * - No call hangs. A worker that dies, leaves while others need it, or differs from the others ends the calls of all
  *   workers with a sentence that names it; after that every call on this esp_hub fails alike. Close it, and connect
  *   again with all workers to begin anew.
+ * - A job that was created with --mode async has updates in place of rounds, see esp_hub_update().
  * - A gradient's memory is the library's from the start of a call until it has ended. Weights are written by then.
  * - Any thread may make calls; connect, init and close are made by one thread.
  */
@@ -141,6 +142,64 @@ ESP_API enum esp_status esp_hub_set(struct esp_hub *hub, uint32_t group, const c
  * the next esp_hub_set().
  */
 ESP_API const char *esp_hub_optimizer(struct esp_hub *hub, uint32_t group);
+
+/*
+ * Asynchronous jobs ('espalier hub create --mode async --delay-bound T'). Each worker's update of the whole model is a
+ * round of its own: the hub's optimizer runs with it alone, undivided, and the model's version rises by one. Workers
+ * never wait for each other, and one that dies ends nothing but its own update:
+ *
+ *     while (...) {
+ *         esp_hub_model(hub, weights, &version);            // weights[t]: of tensor t
+ *         compute_gradients(weights, gradients);
+ *         update.computed_from = version;
+ *         esp_hub_update(hub, &update, &result);            // applied, or dropped as it would be too late
+ *     }
+ *
+ * The *delay* of an update is the version after it minus the version of the weights that it was computed from; a lone
+ * worker's updates have 1. The hub applies none whose delay would be above T. Where the job has a scheduler (--sched),
+ * it orders the updates by their deadlines and by the links, and drops some before a byte of them is sent; a worker
+ * that cannot reach it offers its updates to the hub directly.
+ *
+ * The weights of all tensors as they are now. *out_version: every chunk of them has at least this version.
+ * ESP_EUNSUPPORTED: the job trains in rounds.
+ */
+ESP_API enum esp_status esp_hub_model(struct esp_hub *hub, void *const *weights, uint64_t *out_version);
+
+struct esp_hub_update {
+	size_t struct_size;
+	const void *const *gradients; /* by tensor                                                                    */
+	uint64_t computed_from;       /* the version of esp_hub_model()                                               */
+	double norm;                  /* Euclidean norm of the update, told to the scheduler; 0: not known            */
+	int64_t deadline_ns;          /* from now on; 0: the setting deadline_seconds                                 */
+};
+#define ESP_HUB_UPDATE_INIT ESP_INIT(struct esp_hub_update)
+
+/* What has become of an update. */
+enum esp_hub_fate {
+	ESP_HUB_APPLIED = 0,
+	ESP_HUB_LATE_AT_SOURCE = 1, /* dropped by the scheduler: too late, or it would hold up others. No byte was sent */
+	ESP_HUB_LATE_AT_OFFER = 2,  /* dropped by the hub when it was offered: too late already. No byte was sent       */
+	ESP_HUB_LATE_AT_HUB = 3     /* dropped by the hub: others were applied while it was sent                        */
+};
+
+struct esp_hub_result {
+	size_t struct_size;
+	enum esp_hub_fate fate;
+	uint64_t version;  /* applied: the model's, after it                                          */
+	uint64_t delay;    /* applied: of the update; else that which it would have had, as far as known */
+	uint64_t position; /* in the scheduler's order, from 1; 0: the hub was asked directly        */
+};
+#define ESP_HUB_RESULT_INIT ESP_INIT(struct esp_hub_result)
+
+/*
+ * Gives an update of all tensors to the hub and returns when it is applied as a whole, or dropped: ESP_OK in both.
+ * One call at a time. ESP_EUNSUPPORTED: the job trains in rounds; ESP_EINVAL: a norm that is negative or no number;
+ * ESP_ETIMEOUT, ESP_EPEER and others as of esp_hub_push().
+ */
+ESP_API enum esp_status esp_hub_update(struct esp_hub *hub, const struct esp_hub_update *update,
+                                       struct esp_hub_result *result);
+/* The greatest delay of an applied update; 0: the job trains in rounds. */
+ESP_API uint32_t esp_hub_delay_bound(const struct esp_hub *hub);
 
 ESP_API uint32_t esp_hub_worker(const struct esp_hub *hub);
 ESP_API uint32_t esp_hub_workers(const struct esp_hub *hub);

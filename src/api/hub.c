@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "api/hub_update.h"
 #include "api/hub_work.h"
 #include "base/clock.h"
 #include "base/conf.h"
@@ -29,6 +30,7 @@ struct esp_hub {
 	uint32_t groups;
 	struct optimizer *values;        /* by parameter group */
 	char (*texts)[OPTIMIZER_TEXT];   /* the same as text */
+	struct api_updates *updates;     /* hub_update.c; owned; NULL: none were made */
 };
 
 static enum esp_status refuse(const char *who, const struct error *err)
@@ -148,6 +150,7 @@ enum esp_status esp_hub_close(struct esp_hub *hub)
 	enum esp_status status = check(__func__, hub);
 	if (status != ESP_OK)
 		return status;
+	api_updates_close(hub->updates);
 	hub_link_close(hub->link);
 	free(hub->values);
 	free(hub->texts);
@@ -348,6 +351,28 @@ enum esp_status esp_hub_init(struct esp_hub *hub, const struct esp_hub_tensor *g
 	return refuse(__func__, &err);
 }
 
+/* ---- for hub_update.c ---- */
+
+enum esp_status api_hub_check(const char *who, const struct esp_hub *hub)
+{
+	return check(who, hub);
+}
+
+struct hub_link *api_hub_link(const struct esp_hub *hub)
+{
+	return hub->link;
+}
+
+struct api_updates **api_hub_updates(struct esp_hub *hub)
+{
+	return &hub->updates;
+}
+
+uint64_t api_hub_deadline(const struct esp_hub *hub, int64_t deadline_ns)
+{
+	return deadline_of(hub, deadline_ns);
+}
+
 /* ---- calls ---- */
 
 static enum esp_status check_call(const char *who, const struct esp_hub *hub, const struct hub_op_call *call)
@@ -357,6 +382,11 @@ static enum esp_status check_call(const char *who, const struct esp_hub *hub, co
 
 	if (!hub_link_layout(hub->link))
 		return api_refuse_with(who, ESP_ESTATE, "no model is declared: call esp_hub_init() first");
+	if (hub_link_delay_bound(hub->link) > 0 && call->kind != HUB_PULL)
+		return api_refuse_with(who, ESP_EUNSUPPORTED,
+		                       "job %s is asynchronous: its workers read by esp_hub_model() and push by esp_hub_update(), and "
+		                       "its optimizer's state stays in the hub",
+		                       hub_link_job(hub->link));
 	if (call->tensor >= hub->tensors)
 		return api_refuse_with(who, ESP_EINVAL, "there is no tensor %u: %u were declared", call->tensor, hub->tensors);
 	if (hub_link_layout(hub->link)->tensor[call->tensor].elements == 0)
@@ -526,6 +556,9 @@ enum esp_status esp_hub_set(struct esp_hub *hub, uint32_t group, const char *val
 		return status;
 	if (!values)
 		return api_refuse_with(__func__, ESP_EINVAL, "values is NULL");
+	if (hub_link_delay_bound(hub->link) > 0)
+		return api_refuse_with(__func__, ESP_EUNSUPPORTED, "job %s is asynchronous: its optimizer keeps the values that it "
+		                                                   "was created with", hub_link_job(hub->link));
 	if (group >= hub->groups)
 		return api_refuse_with(__func__, ESP_EINVAL, "there is no parameter group %u: %u were declared", group,
 		                       hub->groups);

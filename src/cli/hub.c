@@ -41,6 +41,12 @@ static void await_key(const char *path, uint64_t until_ns)
 		nanosleep(&pause, NULL);
 }
 
+enum esp_status cli_hub_key(const char *path, struct key *out, struct error *err)
+{
+	await_key(path, clock_now_ns() + KEY_PATIENCE);
+	return key_read(path, "--key-file", 0, out, err);
+}
+
 enum esp_status cli_hub_dial(const char *hub, const char *key_file, uint64_t timeout_seconds, struct msg_socket *out,
                              uint64_t *out_until_ns, struct error *err)
 {
@@ -49,10 +55,8 @@ enum esp_status cli_hub_dial(const char *hub, const char *key_file, uint64_t tim
 	struct hub_dial dial = {.hub = &address, .workers = HUB_OPERATORS, .purpose = HELLO_CONTROL};
 	enum esp_status status = address_parse(hub, "--hub", &address, err);
 
-	if (status == ESP_OK) {
-		await_key(key_file, clock_now_ns() + KEY_PATIENCE);
-		status = key_read(key_file, "--key-file", 0, &key, err);
-	}
+	if (status == ESP_OK)
+		status = cli_hub_key(key_file, &key, err);
 	if (status != ESP_OK)
 		return status;
 	*out_until_ns = clock_now_ns() + timeout_seconds * NS_PER_S;

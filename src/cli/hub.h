@@ -17,6 +17,8 @@ extern const struct cli_command cli_hub_create, cli_hub_remove, cli_hub_status;
 /* The hub itself: espalier hub --listen ... */
 int cli_hub_serve(int argc, char **argv);
 
+/* The hub's key; a hub that is being started may not have written it yet. */
+ESP_CHECKED enum esp_status cli_hub_key(const char *path, struct key *out, struct error *err);
 /* A connection of an operator that has the hub's key. */
 ESP_CHECKED enum esp_status cli_hub_dial(const char *hub, const char *key_file, uint64_t timeout_seconds,
                                          struct msg_socket *out, uint64_t *out_until_ns, struct error *err);

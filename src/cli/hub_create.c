@@ -13,6 +13,11 @@
 
 #define COMMAND "hub create"
 
+enum mode {
+	MODE_ROUNDS,
+	MODE_ASYNC,
+};
+
 static enum esp_status create(struct msg_socket *socket, const struct hub_msg_create *create, uint64_t until_ns,
                               struct ticket *out, struct error *err)
 {
@@ -35,6 +40,10 @@ static int run(int argc, char **argv)
 {
 	const char *hub = HUB_DEFAULT, *key_file = HUB_KEY_FILE, *optimizer_text = NULL, *ticket_file = NULL;
 	uint64_t workers = 0, chunk = LAYOUT_CHUNK_BYTES, weight = 1, timeout = 10, until_ns;
+	uint64_t delay_bound = 0;
+	const char *scheduler = NULL;
+	int mode = MODE_ROUNDS;
+	static const char *const modes[] = {"rounds", "async", NULL};
 	bool replace = false;
 	struct hub_msg_create msg = {0};
 	struct optimizer optimizer;
@@ -55,6 +64,13 @@ static int run(int argc, char **argv)
 	     .min = LAYOUT_CHUNK_LEAST, .max = LAYOUT_CHUNK_MOST},
 		{"weight", 0, OPTION_U64, &weight, "N", "share of the hub's lanes beside other jobs (default 1)", .min = 1,
 	     .max = 1000},
+		{"mode", 0, OPTION_CHOICE, &mode, "MODE",
+	     "rounds: all workers' gradients together (default); async: each update by itself", .choices = modes},
+		{"delay-bound", 0, OPTION_U64, &delay_bound, "T",
+	     "async: version after applying minus version computed from is at most T; a lone worker has 1", .min = 1,
+	     .max = UINT16_MAX},
+		{"sched", 0, OPTION_STRING, &scheduler, "HOST:PORT",
+	     "async: the scheduler of the updates, as workers reach it"},
 		{"replace", 0, OPTION_FLAG, &replace, NULL, "in place of a job of this name: its tickets become void"},
 		{"timeout", 0, OPTION_U64, &timeout, "SECONDS", "how long the hub may take to answer (default 10)", .min = 1,
 	     .max = 3600},
@@ -78,6 +94,10 @@ static int run(int argc, char **argv)
 		                      workers == 0 ? "--workers" : "--optimizer");
 	if (chunk % 64 != 0)
 		return complain_usage(COMMAND ": --chunk is a multiple of 64 bytes");
+	if ((mode == MODE_ASYNC) != (delay_bound > 0))
+		return complain_usage(COMMAND ": --mode async and --delay-bound T belong together");
+	if (scheduler && mode != MODE_ASYNC)
+		return complain_usage(COMMAND ": --sched is for --mode async");
 	if (optimizer_parse(optimizer_text, &optimizer, &err) != ESP_OK)
 		return complain_usage(COMMAND ": --optimizer: %s", err.text);
 	snprintf(msg.name, sizeof(msg.name), "%s", argv[1]);
@@ -85,12 +105,16 @@ static int run(int argc, char **argv)
 	msg.chunk_bytes = (uint32_t)chunk;
 	msg.weight = (uint32_t)weight;
 	msg.replaces = replace;
+	msg.delay_bound = (uint16_t)delay_bound;
 	optimizer_encode(&optimizer, msg.optimizer);
 	snprintf(own_file, sizeof(own_file), "%s.ticket", argv[1]);
 	if (!ticket_file)
 		ticket_file = own_file;
 	if (address_parse(hub, "--hub", &ticket.hub, &err) != ESP_OK)
 		return complain_usage(COMMAND ": %s", err.text);
+	if (scheduler && address_parse(scheduler, "--sched", &ticket.scheduler, &err) != ESP_OK)
+		return complain_usage(COMMAND ": %s", err.text);
+	ticket.has_scheduler = scheduler != NULL;
 	if (cli_hub_dial(hub, key_file, timeout, &socket, &until_ns, &err) != ESP_OK)
 		return complain(COMMAND ": %s", err.text);
 	enum esp_status status = create(&socket, &msg, until_ns, &ticket, &err);

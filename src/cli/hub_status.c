@@ -7,42 +7,16 @@
 #include <unistd.h>
 
 #include "cli/hub.h"
+#include "cli/serving.h"
 #include "hub/server/hub_status.h"
 #include "node/observe/http_get.h"
 #include "report/options.h"
 
 #define COMMAND "hub status"
 #define HUBS_MOST 256u
-#define PREFIX "@espalier/"
 
-/* Ports of this user's hubs, by the names of their sockets. */
-static uint32_t find_hubs(uint16_t *ports)
-{
-	FILE *file = fopen("/proc/net/unix", "re");
-	char line[512];
-	uint32_t count = 0;
-
-	while (file && count < HUBS_MOST && fgets(line, sizeof(line), file)) {
-		const char *name = strstr(line, PREFIX);
-		unsigned user, port;
-		char end = '\0';
-		int fields = name ? sscanf(name, PREFIX "%u/hub/%u%c", &user, &port, &end) : 0;
-		bool is_known = false;
-
-		if (fields < 2 || (fields == 3 && end != '\n') || user != (unsigned)geteuid() || port > UINT16_MAX)
-			continue;
-		for (uint32_t i = 0; i < count; i++) /* connections have the name of their listener */
-			is_known |= ports[i] == port;
-		if (!is_known)
-			ports[count++] = (uint16_t)port;
-	}
-	if (file)
-		fclose(file);
-	return count;
-}
-
-/* Prints the answer of one hub. */
-static bool show(uint16_t port, bool json, unsigned patience_ms)
+/* Prints the answer of one hub, behind the separator. A hub that does not answer leaves nothing on stdout. */
+static bool show(uint16_t port, bool json, unsigned patience_ms, const char *separator)
 {
 	char name[HUB_STATUS_NAME], *body;
 	size_t bytes;
@@ -53,6 +27,7 @@ static bool show(uint16_t port, bool json, unsigned patience_ms)
 		complain_note(COMMAND ": the hub at port %u: %s", port, err.text);
 		return false;
 	}
+	fputs(separator, stdout);
 	fwrite(body, 1, bytes, stdout);
 	free(body);
 	return true;
@@ -64,6 +39,7 @@ static int run(int argc, char **argv)
 	uint64_t patience_ms = 2000;
 	uint16_t ports[HUBS_MOST];
 	bool all = true;
+	uint32_t shown = 0;
 	const struct option_spec options[] = {
 		{"json", 0, OPTION_FLAG, &json, NULL, "print JSON: an array with an object for each hub"},
 		{"timeout", 't', OPTION_U64, &patience_ms, "MS", "how long a hub may take to answer (default 2000)", .min = 1,
@@ -83,15 +59,16 @@ static int run(int argc, char **argv)
 
 	if (parsed >= 0)
 		return parsed;
-	uint32_t count = find_hubs(ports);
+	uint32_t count = serving_ports("hub", ports, HUBS_MOST);
 	if (count == 0 && !json)
 		puts("No hub of yours runs on this machine.");
 	if (json)
 		puts("[");
 	for (uint32_t i = 0; i < count; i++) {
-		if (i > 0)
-			puts(json ? "," : "");
-		all &= show(ports[i], json, (unsigned)patience_ms);
+		bool answers = show(ports[i], json, (unsigned)patience_ms, shown == 0 ? "" : json ? ",\n" : "\n");
+
+		shown += answers;
+		all &= answers;
 	}
 	if (json)
 		puts("]");

@@ -19,6 +19,7 @@ static const struct cli_command *const commands[] = {
 	&cli_plan,
 	&cli_probe,
 	&cli_run,
+	&cli_sched,
 	&cli_sim,
 	&cli_status,
 	&cli_topology,

@@ -66,8 +66,9 @@ enum hello_purpose {
 	HELLO_PROBE = 5,   /* measures a rail                */
 	HELLO_FDS = 6,     /* descriptors of the ranks of one host */
 	HELLO_AGAIN = 7,   /* data of one lane, in place of the connection that it has, if any */
+	HELLO_FABRIC = 8,  /* a worker and the scheduler of its updates */
 };
-#define HELLO_PURPOSE_LAST HELLO_AGAIN
+#define HELLO_PURPOSE_LAST HELLO_FABRIC
 
 /* The listener's answer to the dialer's hello. */
 enum hello_verdict {

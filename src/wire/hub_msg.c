@@ -27,7 +27,7 @@ static const uint32_t body_bytes[HUB_MSG_TYPES] = {
 	[HUB_MSG_OK] = 0,
 	[HUB_MSG_WHY] = 8 + HUB_WHY_TEXT,
 	[HUB_MSG_JOIN] = 16 + HUB_HOST_NAME,
-	[HUB_MSG_WELCOME] = 16 + HUB_OPTIMIZER_BYTES,
+	[HUB_MSG_WELCOME] = 24 + HUB_OPTIMIZER_BYTES,
 	[HUB_MSG_TENSORS] = VARIES,
 	[HUB_MSG_READY] = 8,
 	[HUB_MSG_ASK] = 8,
@@ -35,6 +35,9 @@ static const uint32_t body_bytes[HUB_MSG_TYPES] = {
 	[HUB_MSG_LEAVE] = 0,
 	[HUB_MSG_PING] = 0,
 	[HUB_MSG_PONG] = 0,
+	[HUB_MSG_OFFER] = 40,
+	[HUB_MSG_GRANT] = 8,
+	[HUB_MSG_RESULT] = 40,
 };
 
 bool hub_msg_name_is_good(const char *name)
@@ -128,6 +131,7 @@ static uint32_t put_body(const struct hub_msg *msg, uint8_t *body)
 		bytes_put32(body + HUB_JOB_NAME + 4, msg->create.chunk_bytes);
 		bytes_put32(body + HUB_JOB_NAME + 8, msg->create.weight);
 		body[HUB_JOB_NAME + 12] = msg->create.replaces;
+		bytes_put16(body + HUB_JOB_NAME + 14, msg->create.delay_bound);
 		memcpy(body + HUB_JOB_NAME + 16, msg->create.optimizer, HUB_OPTIMIZER_BYTES);
 		break;
 	case HUB_MSG_TICKET:
@@ -152,7 +156,8 @@ static uint32_t put_body(const struct hub_msg *msg, uint8_t *body)
 		bytes_put64(body, msg->welcome.session);
 		bytes_put32(body + 8, msg->welcome.lanes);
 		bytes_put32(body + 12, msg->welcome.chunk_bytes);
-		memcpy(body + 16, msg->welcome.optimizer, HUB_OPTIMIZER_BYTES);
+		bytes_put32(body + 16, msg->welcome.delay_bound);
+		memcpy(body + 24, msg->welcome.optimizer, HUB_OPTIMIZER_BYTES);
 		break;
 	case HUB_MSG_TENSORS:
 		assert(msg->tensors.count <= HUB_MSG_TENSORS_EACH);
@@ -174,6 +179,23 @@ static uint32_t put_body(const struct hub_msg *msg, uint8_t *body)
 		bytes_put64(body + 8, msg->missing.workers);
 		put_text(body + 16, msg->missing.text, HUB_WHY_TEXT);
 		break;
+	case HUB_MSG_OFFER:
+		bytes_put64(body, msg->offer.number);
+		bytes_put64(body + 8, msg->offer.computed_from);
+		bytes_put64(body + 16, msg->offer.epoch);
+		bytes_put64(body + 24, msg->offer.position);
+		bytes_put64(body + 32, msg->offer.patience_ns);
+		break;
+	case HUB_MSG_GRANT:
+		bytes_put64(body, msg->grant);
+		break;
+	case HUB_MSG_RESULT:
+		bytes_put64(body, msg->result.number);
+		bytes_put64(body + 8, msg->result.version);
+		bytes_put64(body + 16, msg->result.delay);
+		body[24] = msg->result.why;
+		bytes_put64(body + 32, msg->result.took_ns);
+		break;
 	case HUB_MSG_OK:
 	case HUB_MSG_LEAVE:
 	case HUB_MSG_PING:
@@ -194,10 +216,18 @@ static bool get_create(const uint8_t *body, struct hub_msg_create *out)
 	const uint8_t *rest = body + HUB_JOB_NAME;
 
 	*out = (struct hub_msg_create){.workers = bytes_get32(rest), .chunk_bytes = bytes_get32(rest + 4),
-	                               .weight = bytes_get32(rest + 8), .replaces = rest[12]};
+	                               .weight = bytes_get32(rest + 8), .replaces = rest[12],
+	                               .delay_bound = bytes_get16(rest + 14)};
 	memcpy(out->optimizer, rest + 16, HUB_OPTIMIZER_BYTES);
-	return get_text(body, out->name, HUB_JOB_NAME) && out->replaces <= 1 && rest[13] == 0 && rest[14] == 0 &&
-	       rest[15] == 0;
+	return get_text(body, out->name, HUB_JOB_NAME) && out->replaces <= 1 && rest[13] == 0;
+}
+
+static bool get_result(const uint8_t *body, struct hub_msg_result *out)
+{
+	*out = (struct hub_msg_result){.number = bytes_get64(body), .version = bytes_get64(body + 8),
+	                               .delay = bytes_get64(body + 16), .took_ns = bytes_get64(body + 32),
+	                               .why = body[24]};
+	return body[25] == 0 && bytes_get16(body + 26) == 0 && bytes_get32(body + 28) == 0;
 }
 
 static bool get_body(uint8_t type, const uint8_t *body, uint32_t bytes, struct hub_msg *out)
@@ -219,9 +249,10 @@ static bool get_body(uint8_t type, const uint8_t *body, uint32_t bytes, struct h
 		return bytes_get32(body + 12) == 0 && get_text(body + 16, out->join.host, HUB_HOST_NAME);
 	case HUB_MSG_WELCOME:
 		out->welcome = (struct hub_msg_welcome){
-			.session = bytes_get64(body), .lanes = bytes_get32(body + 8), .chunk_bytes = bytes_get32(body + 12)};
-		memcpy(out->welcome.optimizer, body + 16, HUB_OPTIMIZER_BYTES);
-		return true;
+			.session = bytes_get64(body), .lanes = bytes_get32(body + 8), .chunk_bytes = bytes_get32(body + 12),
+			.delay_bound = bytes_get32(body + 16)};
+		memcpy(out->welcome.optimizer, body + 24, HUB_OPTIMIZER_BYTES);
+		return bytes_get32(body + 20) == 0;
 	case HUB_MSG_TENSORS:
 		return get_tensors(body, bytes, &out->tensors);
 	case HUB_MSG_READY:
@@ -233,6 +264,15 @@ static bool get_body(uint8_t type, const uint8_t *body, uint32_t bytes, struct h
 	case HUB_MSG_MISSING:
 		out->missing = (struct hub_msg_missing){.tensor = bytes_get32(body), .workers = bytes_get64(body + 8)};
 		return bytes_get32(body + 4) == 0 && get_text(body + 16, out->missing.text, HUB_WHY_TEXT);
+	case HUB_MSG_OFFER:
+		out->offer = (struct hub_msg_offer){bytes_get64(body), bytes_get64(body + 8), bytes_get64(body + 16),
+		                                    bytes_get64(body + 24), bytes_get64(body + 32)};
+		return true;
+	case HUB_MSG_GRANT:
+		out->grant = bytes_get64(body);
+		return true;
+	case HUB_MSG_RESULT:
+		return get_result(body, &out->result);
 	case HUB_MSG_OK:
 	case HUB_MSG_LEAVE:
 	case HUB_MSG_PING:

@@ -21,6 +21,9 @@
  *        | -- ASK ---------------------------------> |   which workers does a tensor wait for?
  *        | <-- MISSING ----------------------------- |
  *        | -- LEAVE -------------------------------> |   and closes
+ *        | -- OFFER -------------------------------> |   of an asynchronous job: an update is ready
+ *        | <-- GRANT, or RESULT: too late ---------- |   it may be sent on the data connections
+ *        | <-- RESULT ------------------------------ |   it is applied as a whole, or dropped
  *        | <-- WHY --------------------------------- |   at any time: the session has failed, and closes
  *
  * Either end sends PING when it has heard nothing for a while; the other answers with PONG.
@@ -59,8 +62,11 @@ enum hub_msg_type {
 	HUB_MSG_LEAVE = 12,
 	HUB_MSG_PING = 13,
 	HUB_MSG_PONG = 14,
+	HUB_MSG_OFFER = 15,
+	HUB_MSG_GRANT = 16,
+	HUB_MSG_RESULT = 17,
 };
-#define HUB_MSG_TYPES 15
+#define HUB_MSG_TYPES 18
 
 struct hub_msg_create {
 	char name[HUB_JOB_NAME];
@@ -68,6 +74,7 @@ struct hub_msg_create {
 	uint32_t chunk_bytes;
 	uint32_t weight;   /* of the job's share of lanes; 1 is ordinary */
 	uint8_t replaces;  /* a job of this name is removed first: its tickets are void */
+	uint16_t delay_bound; /* of an asynchronous job; 0: its workers train in rounds */
 	uint8_t optimizer[HUB_OPTIMIZER_BYTES];
 };
 
@@ -96,6 +103,7 @@ struct hub_msg_welcome {
 	uint64_t session;     /* of this job: its data connections name it as their epoch */
 	uint32_t lanes;
 	uint32_t chunk_bytes;
+	uint32_t delay_bound; /* 0: workers train in rounds */
 	uint8_t optimizer[HUB_OPTIMIZER_BYTES];
 };
 
@@ -123,6 +131,20 @@ struct hub_msg_missing {
 	char text[HUB_WHY_TEXT];
 };
 
+/* The fields are those of fabric/gate.h. */
+struct hub_msg_offer {
+	uint64_t number, computed_from;
+	uint64_t epoch, position;
+	uint64_t patience_ns;
+};
+
+struct hub_msg_result {
+	uint64_t number;
+	uint64_t version, delay;
+	uint64_t took_ns; /* from the grant until all of it was there; 0: it was not granted */
+	uint8_t why;
+};
+
 struct hub_msg {
 	uint8_t type; /* enum hub_msg_type */
 	union {
@@ -136,6 +158,9 @@ struct hub_msg {
 		struct hub_msg_ready ready;
 		uint32_t ask; /* a tensor */
 		struct hub_msg_missing missing;
+		struct hub_msg_offer offer;
+		uint64_t grant; /* number of the update */
+		struct hub_msg_result result;
 	};
 };
 

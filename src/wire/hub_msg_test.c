@@ -53,6 +53,7 @@ static void draw(struct rng *rng, uint8_t type, struct hub_msg *out, uint8_t *ro
 		out->create.chunk_bytes = (uint32_t)rng_next(rng);
 		out->create.weight = (uint32_t)rng_next(rng);
 		out->create.replaces = rng_chance(rng, 1, 2);
+		out->create.delay_bound = (uint16_t)rng_next(rng);
 		draw_bytes(rng, out->create.optimizer, HUB_OPTIMIZER_BYTES);
 		break;
 	case HUB_MSG_TICKET:
@@ -77,6 +78,7 @@ static void draw(struct rng *rng, uint8_t type, struct hub_msg *out, uint8_t *ro
 		out->welcome.session = rng_next(rng);
 		out->welcome.lanes = (uint32_t)rng_next(rng);
 		out->welcome.chunk_bytes = (uint32_t)rng_next(rng);
+		out->welcome.delay_bound = (uint32_t)rng_next(rng);
 		draw_bytes(rng, out->welcome.optimizer, HUB_OPTIMIZER_BYTES);
 		break;
 	case HUB_MSG_TENSORS:
@@ -92,6 +94,16 @@ static void draw(struct rng *rng, uint8_t type, struct hub_msg *out, uint8_t *ro
 		out->missing.tensor = (uint32_t)rng_next(rng);
 		out->missing.workers = rng_next(rng);
 		draw_text(rng, out->missing.text, HUB_WHY_TEXT);
+		break;
+	case HUB_MSG_OFFER:
+		out->offer = (struct hub_msg_offer){rng_next(rng), rng_next(rng), rng_next(rng), rng_next(rng), rng_next(rng)};
+		break;
+	case HUB_MSG_GRANT:
+		out->grant = rng_next(rng);
+		break;
+	case HUB_MSG_RESULT:
+		out->result = (struct hub_msg_result){.number = rng_next(rng), .version = rng_next(rng), .delay = rng_next(rng),
+		                                      .took_ns = rng_next(rng), .why = (uint8_t)rng_next(rng)};
 		break;
 	case HUB_MSG_OK:
 	case HUB_MSG_LEAVE:
@@ -122,6 +134,8 @@ static void round_trips(struct rng *rng)
 			CHECK(memcmp(&back.join, &msg.join, sizeof(msg.join)) == 0);
 		if (msg.type == HUB_MSG_WHY)
 			CHECK(memcmp(&back.why, &msg.why, sizeof(msg.why)) == 0);
+		if (msg.type == HUB_MSG_OFFER)
+			CHECK(memcmp(&back.offer, &msg.offer, sizeof(msg.offer)) == 0);
 	}
 }
 
@@ -179,7 +193,11 @@ static void bad_contents(void)
 	refuse(&(struct hub_msg){.type = HUB_MSG_WHY, .why = {.status = ESP_EINVAL}}, 9, 'x'); /* behind the end */
 	refuse(&(struct hub_msg){.type = HUB_MSG_WHY, .why = {.status = ESP_EINVAL}}, 8 + HUB_WHY_TEXT - 1, 'x');
 	refuse(&(struct hub_msg){.type = HUB_MSG_CREATE}, HUB_JOB_NAME + 12, 2);
+	refuse(&(struct hub_msg){.type = HUB_MSG_CREATE}, HUB_JOB_NAME + 13, 1);
 	refuse(&(struct hub_msg){.type = HUB_MSG_JOIN}, 12, 1);
+	refuse(&(struct hub_msg){.type = HUB_MSG_WELCOME}, 20, 1);
+	refuse(&(struct hub_msg){.type = HUB_MSG_RESULT}, 25, 1);
+	refuse(&(struct hub_msg){.type = HUB_MSG_RESULT}, 31, 1);
 	refuse(&(struct hub_msg){.type = HUB_MSG_ASK}, 4, 1);
 	/* A length beyond the type's is refused before its bytes are waited for. */
 	memset(bytes, 0, sizeof(bytes));

@@ -215,6 +215,26 @@ class HubCall(Sized):
     ]
 
 
+class HubUpdate(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("gradients", POINTER(c_void_p)),
+        ("computed_from", c_uint64),
+        ("norm", c_double),
+        ("deadline_ns", c_int64),
+    ]
+
+
+class HubResult(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("fate", c_int),
+        ("version", c_uint64),
+        ("delay", c_uint64),
+        ("position", c_uint64),
+    ]
+
+
 class HubStats(Sized):
     _fields_ = [
         ("struct_size", c_size_t),
@@ -235,6 +255,7 @@ EPEER, ETIMEOUT, EMISMATCH, EEXCLUDED, EQUORUM = -30, -31, -32, -33, -34
 EJOB, EABORTED = -40, -41
 
 HUB_PUSH, HUB_PULL, HUB_PUSHPULL, HUB_READ_STATE, HUB_WRITE_STATE = 1, 2, 3, 4, 5
+HUB_APPLIED, HUB_LATE_AT_SOURCE, HUB_LATE_AT_OFFER, HUB_LATE_AT_HUB = 0, 1, 2, 3
 KEYED = 1
 HOST, CUDA, ROCM = 0, 1, 2
 ANY_RANK = 0xFFFFFFFF
@@ -297,6 +318,9 @@ SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "esp_hub_start": (c_int, [c_void_p, POINTER(HubCall), POINTER(c_void_p)]),
     "esp_hub_set": (c_int, [c_void_p, c_uint32, c_char_p, POINTER(c_uint64)]),
     "esp_hub_optimizer": (c_char_p, [c_void_p, c_uint32]),
+    "esp_hub_model": (c_int, [c_void_p, POINTER(c_void_p), POINTER(c_uint64)]),
+    "esp_hub_update": (c_int, [c_void_p, POINTER(HubUpdate), POINTER(HubResult)]),
+    "esp_hub_delay_bound": (c_uint32, [c_void_p]),
     "esp_hub_worker": (c_uint32, [c_void_p]),
     "esp_hub_workers": (c_uint32, [c_void_p]),
     "esp_hub_get_stats": (c_int, [c_void_p, POINTER(HubStats)]),

@@ -9,7 +9,8 @@ weights.
         for step in range(100):
             hub.pushpull("weights", compute_gradient(weights), weights)
 
-`espalier hub create` makes a job and its ticket. `espalier.torch.HubOptimizer` does all of this for PyTorch.
+`espalier hub create` makes a job and its ticket. `espalier.torch.HubOptimizer` does all of this for PyTorch. Workers of an
+asynchronous job (`--mode async`) call `model()` and `update()` instead.
 """
 
 from __future__ import annotations
@@ -62,6 +63,35 @@ class _Declared:
     name: str
     type: int
     bytes: int
+
+
+@dataclass(frozen=True)
+class Result:
+    """The end of an asynchronous update.
+
+    fate: "applied", "late at source" (the scheduler had it dropped, and no byte of it was sent), "late at offer" (the hub
+    refused it before it was sent) or "late at hub".
+    version: of the model after it, if it was applied. delay: its delay, or the one that it would have had, as far as known.
+    position: in the scheduler's order; 0: the hub was asked directly.
+    """
+
+    fate: str
+    version: int
+    delay: int
+    position: int
+
+    @property
+    def applied(self) -> bool:
+        """Is the update part of the model now?"""
+        return self.fate == "applied"
+
+
+_FATES = {
+    _native.HUB_APPLIED: "applied",
+    _native.HUB_LATE_AT_SOURCE: "late at source",
+    _native.HUB_LATE_AT_OFFER: "late at offer",
+    _native.HUB_LATE_AT_HUB: "late at hub",
+}
 
 
 class Hub(Handle):
@@ -249,6 +279,49 @@ class Hub(Handle):
         finally:
             self._leave()
         return Work(flight)
+
+    # ---- asynchronous jobs ----
+
+    @property
+    def delay_bound(self) -> int:
+        """The greatest delay of an applied update; 0: the job trains in rounds."""
+        bound: int = self._call(lib.esp_hub_delay_bound)
+        return bound
+
+    def _arrays(self, things: Sequence[Any], name: str) -> tuple[Any, list[_memory.View]]:
+        if len(things) != len(self._tensors):
+            raise InvalidError(f"{len(things)} {name} were given: {len(self._tensors)} tensors were declared by init()")
+        views = [
+            _fitting(_host(_memory.view(thing, name == "weights"), declared.name), declared, name)
+            for thing, declared in zip(things, self._tensors)
+        ]
+        return (ctypes.c_void_p * (len(views) + 1))(*(view.address or None for view in views)), views
+
+    def model(self, weights: Sequence[Any]) -> int:
+        """Reads the weights of all tensors of an asynchronous job; the result is the version that all of them have at
+        least.
+        """
+        addresses, views = self._arrays(weights, "weights")
+        version = ctypes.c_uint64()
+        errors.check(self._call(lib.esp_hub_model, addresses, version))
+        del views
+        return version.value
+
+    def update(
+        self, gradients: Sequence[Any], computed_from: int, norm: float = 0.0, timeout: Optional[float] = None
+    ) -> Result:
+        """Gives an update of all tensors of an asynchronous job to the hub; returns when it is applied as a whole, or
+        dropped.
+
+        computed_from: the version of model(). norm: the Euclidean norm of the update, for the scheduler; 0: not known.
+        """
+        addresses, views = self._arrays(gradients, "gradients")
+        call = _native.HubUpdate(computed_from=computed_from, norm=norm, deadline_ns=nanoseconds(timeout))
+        call.gradients = ctypes.cast(addresses, ctypes.POINTER(ctypes.c_void_p))
+        result = _native.HubResult()
+        errors.check(self._call(lib.esp_hub_update, call, result))
+        del views
+        return Result(_FATES[result.fate], result.version, result.delay, result.position)
 
     # ---- the optimizer ----
 

@@ -101,20 +101,20 @@ class HubServer:
         with open(folder / "hub.log", "w") as log:
             self._process = subprocess.Popen([command, "hub", "--listen", self._address, "--key-file", self._key, "--jobs", "1000"], stderr=log)
 
-    def create(self, workers: int, optimizer: str) -> str:
+    def create(self, workers: int, optimizer: str, *options: str) -> str:
         """The ticket of a new job."""
         self._jobs += 1
         name, ticket = f"job{self._jobs}", str(self._folder / f"{self._jobs}.ticket")
         subprocess.run(
             [self._command, "hub", "create", name, "--hub", self._address, "--key-file", self._key, "--workers", str(workers),
-             "--optimizer", optimizer, "--ticket-file", ticket],
+             "--optimizer", optimizer, "--ticket-file", ticket, *options],
             check=True, stdout=subprocess.DEVNULL, timeout=60,
         )  # fmt: skip
         return ticket
 
-    def run(self, workers: int, optimizer: str, function: Callable[[dict[str, Any]], Any]) -> list[Any]:
+    def run(self, workers: int, optimizer: str, function: Callable[[dict[str, Any]], Any], *options: str) -> list[Any]:
         """Calls function(arguments of connect()) in a thread per worker of a new job; a result that is an exception was raised."""
-        ticket = self.create(workers, optimizer)
+        ticket = self.create(workers, optimizer, *options)
         settings = {"join_seconds": 60, "deadline_seconds": 60}
         results: list[Any] = [None] * workers
 

@@ -27,6 +27,7 @@ STRUCTS = {
     "esp_error": _native.Error, "esp_options": _native.Options, "esp_stats": _native.Stats, "esp_call_stats": _native.CallStats,
     "esp_shrink": _native.Shrink, "esp_buffer": _native.Buffer, "esp_call": _native.Call,
     "esp_hub_options": _native.HubOptions, "esp_hub_tensor": _native.HubTensor, "esp_hub_call": _native.HubCall, "esp_hub_stats": _native.HubStats,
+    "esp_hub_update": _native.HubUpdate, "esp_hub_result": _native.HubResult,
 }  # fmt: skip
 
 

@@ -42,6 +42,44 @@ def test_rounds(hub_server):
         assert set(big) == {5 - 4.0} and set(small) == {-4 - 1.5}
 
 
+def test_asynchronous(hub_server):
+    def work(arguments):
+        with connect(**arguments) as hub:
+            big, small = floats(20_000), floats(3)
+            hub.init([Tensor("big", big), Tensor("small", small)])
+            assert hub.delay_bound == 3
+            applied = 0
+            while applied < 10:
+                version = hub.model([big, small])
+                assert all(-one >= version for one in (big[0], big[-1], small[0]))
+                result = hub.update([floats(20_000, 1), floats(3, 1)], version, norm=1.5)
+                assert result.position == 0 and (not result.applied or 1 <= result.delay <= 3), result
+                assert not result.applied or result.version - version == result.delay, result
+                applied += result.applied
+            for bad in ([big], [big, big], [big, floats(2)]):
+                with pytest.raises(espalier.InvalidError):
+                    hub.model(bad)
+            with pytest.raises(espalier.InvalidError, match="norm"):
+                hub.update([big, small], version, norm=float("nan"))
+            with pytest.raises(espalier.UnsupportedError, match="asynchronous"):
+                hub.push("small", small)
+
+    raise_first(hub_server.run(3, "sgd lr=1", work, "--mode", "async", "--delay-bound", "3"))
+
+
+def test_rounds_are_not_asynchronous(hub_server):
+    def work(arguments):
+        with connect(**arguments) as hub:
+            w = floats(4)
+            hub.init([Tensor("w", w)])
+            assert hub.delay_bound == 0
+            for call in (lambda: hub.model([w]), lambda: hub.update([w], 0)):
+                with pytest.raises(espalier.UnsupportedError, match="in rounds"):
+                    call()
+
+    raise_first(hub_server.run(1, "sgd lr=1", work))
+
+
 def test_types_of_memory(hub_server):
     numpy = pytest.importorskip("numpy")
 

@@ -37,6 +37,8 @@ struct part_list {
 struct client_lane {
 	const struct hub_layout *layout;
 	uint32_t lane;
+	bool is_async;
+	int64_t *budget;
 	enum esp_status failure; /* ESP_OK: none yet */
 	bool is_ready;           /* the transport has to be told that there is something to send */
 
@@ -160,12 +162,18 @@ static bool hyper_is_due(const struct client_lane *lane)
 	return hyper->after == lane->requested;
 }
 
+/* A push may leave the budget below nothing by a chunk, at most. */
+static bool has_budget(const struct client_lane *lane)
+{
+	return !lane->budget || lane->waiting.first->kind != HUB_PUSH || *lane->budget > 0;
+}
+
 static bool can_send(const struct client_lane *lane)
 {
 	if (lane->failure)
 		return false;
 	const struct chunk_state *chunk = chunk_next(lane);
-	return hyper_is_due(lane) || (chunk && !chunk->part);
+	return hyper_is_due(lane) || (chunk && !chunk->part && has_budget(lane));
 }
 
 static void note_ready(struct client_lane *lane)
@@ -222,6 +230,8 @@ static void send_request(struct client_lane *lane, struct chunk_state *chunk, st
 	if (kind_has_gradient(part->kind)) {
 		out->data = (const uint8_t *)part->gradient + chunk_offset(lane, chunk);
 		out->bytes = chunk_bytes(lane, chunk);
+		if (lane->budget && part->kind == HUB_PUSH)
+			*lane->budget -= out->bytes;
 	}
 	part->sent++;
 	if (part->sent == part_chunks(lane, part->tensor)) {
@@ -262,12 +272,12 @@ static struct chunk_state *answered_chunk(const struct client_lane *lane, const 
 }
 
 /* The version that an answer to a request of this kind brings; false: it cannot have this one. */
-static bool answered_version(uint8_t kind, uint64_t known, uint32_t ack, uint64_t *out)
+static bool answered_version(bool is_async, uint8_t kind, uint64_t known, uint32_t ack, uint64_t *out)
 {
 	const uint32_t newer = ack - (uint32_t)known;
 
 	*out = known + newer;
-	if (kind == HUB_PULL || hub_kind_is_read(kind))
+	if (kind == HUB_PULL || hub_kind_is_read(kind) || (is_async && kind == HUB_PUSH))
 		return newer <= INT32_MAX;
 	if (kind == HUB_SET || hub_kind_is_write(kind))
 		return ack == 0 && known == 0;
@@ -280,6 +290,8 @@ static void finish_answer(struct client_lane *lane)
 
 	assert(chunk && chunk->is_unanswered && lane->incoming.left == 0);
 	chunk->version = lane->incoming.version;
+	if (chunk->version < chunk->part->version)
+		chunk->part->version = chunk->version;
 	chunk->is_unanswered = false;
 	lane->unanswered--;
 	lane->incoming = (struct incoming){0};
@@ -355,7 +367,7 @@ static enum esp_status user_begin(void *user, uint32_t peer, const struct transp
 	const bool has_weights = kind_has_weights(part->kind);
 	if (message->channel != answer_kind(part->kind) ||
 	    message->bytes != (has_weights ? chunk_bytes(lane, chunk) : 0) ||
-	    !answered_version(part->kind, chunk->version, message->ack, &version))
+	    !answered_version(lane->is_async, part->kind, chunk->version, message->ack, &version))
 		return ESP_ECORRUPT;
 	lane->index_in++;
 	lane->incoming = (struct incoming){.chunk = chunk, .version = version, .left = message->bytes};
@@ -492,6 +504,8 @@ enum esp_status client_lane_open(const struct client_lane_config *config, struct
 		return error_set(err, ESP_ENOMEM, "no memory for lane %u of a hub's worker", config->lane);
 	lane->layout = layout;
 	lane->lane = config->lane;
+	lane->is_async = config->is_async;
+	lane->budget = config->budget;
 	lane->hyper_room = HYPERS_LEAST + 2 * layout->groups;
 	lane->chunks = calloc(chunk_count(lane) + UINT64_C(1), sizeof(*lane->chunks));
 	lane->tensor_first = calloc(layout->tensors + UINT64_C(1), sizeof(*lane->tensor_first));
@@ -519,6 +533,7 @@ void client_lane_start(struct client_lane *lane, struct client_part *part)
 {
 	assert(kind_is_request(part->kind) && part->tensor < lane->layout->tensors);
 	part->sent = 0;
+	part->version = UINT64_MAX;
 	part->left = part_chunks(lane, part->tensor);
 	part->status = lane->failure;
 	if (lane->failure || part->left == 0) {
@@ -530,6 +545,11 @@ void client_lane_start(struct client_lane *lane, struct client_part *part)
 	part->status = ESP_PENDING;
 	lane->started++;
 	list_add(&lane->waiting, part);
+	note_ready(lane);
+}
+
+void client_lane_refill(struct client_lane *lane)
+{
 	note_ready(lane);
 }
 

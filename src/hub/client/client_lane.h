@@ -9,6 +9,9 @@
  * A push is answered once all workers have pushed the chunk, and requests leave in order. So workers that push tensors in
  * different orders could wait for each other: a worker starts the pushes of all tensors of a round before it starts a
  * second operation on any of them.
+ *
+ * Of an asynchronous job a push is answered once the whole update is applied or dropped. Pushes may be paced: each takes
+ * its bytes from a budget that the owner fills, and waits while there is none.
  */
 #ifndef HUB_CLIENT_CLIENT_LANE_H
 #define HUB_CLIENT_CLIENT_LANE_H
@@ -32,6 +35,7 @@ struct client_part {
 	void *cookie;         /* the caller's */
 
 	enum esp_status status; /* once done */
+	uint64_t version;       /* once done: the least version that its answers have told; UINT64_MAX: it has no chunk here */
 	/* private */
 	struct client_part *next;
 	uint32_t sent, left; /* chunks that were requested; that are not answered */
@@ -40,6 +44,8 @@ struct client_part {
 struct client_lane_config {
 	const struct hub_layout *layout; /* borrowed */
 	uint32_t lane;
+	bool is_async;   /* other workers' updates are applied between two requests */
+	int64_t *budget; /* borrowed: bytes that pushes may still take, shared by lanes of one thread; NULL: any */
 };
 
 struct client_lane;
@@ -50,6 +56,8 @@ void client_lane_close(struct client_lane *lane); /* NULL is fine; the transport
 
 extern const struct transport_user client_lane_user;
 
+/* The budget has been filled. */
+void client_lane_refill(struct client_lane *lane);
 /* Never fails by itself: after a failure the part is done at once, with its status. */
 void client_lane_start(struct client_lane *lane, struct client_part *part);
 /*

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sodium.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -31,6 +32,26 @@ void hub_dial_listener_hello(uint32_t workers, struct hello *out)
 		.from = workers, .to = HANDSHAKE_ANY_RANK, .role = NODE_HUB, .to_role = NODE_WORKER, .size = workers};
 }
 
+void hub_dial_scheduler_hello(struct hello *out)
+{
+	*out = (struct hello){
+		.from = HUB_SCHEDULER_ROW, .to = HANDSHAKE_ANY_RANK, .role = NODE_SCHEDULER, .to_role = NODE_WORKER};
+}
+
+void hub_dial_job_key(const uint8_t hub_key[HANDSHAKE_KEY_BYTES], uint64_t job, uint8_t out[HANDSHAKE_KEY_BYTES])
+{
+	static const uint8_t purpose[] = "espalier hub job";
+	crypto_generichash_state state;
+	uint8_t number[8];
+
+	bytes_put64(number, job);
+	crypto_generichash_init(&state, hub_key, HANDSHAKE_KEY_BYTES, HANDSHAKE_KEY_BYTES);
+	crypto_generichash_update(&state, purpose, sizeof(purpose) - 1);
+	crypto_generichash_update(&state, number, sizeof(number));
+	crypto_generichash_final(&state, out, HANDSHAKE_KEY_BYTES);
+	sodium_memzero(&state, sizeof(state));
+}
+
 /* Settings are compared between workers only; a hub finds the session there. */
 uint64_t hub_dial_session(const struct hello *hello)
 {
@@ -45,9 +66,9 @@ static void make_config(const struct hub_dial *dial, struct handshake_config *ou
 			{
 				.purpose = dial->purpose,
 				.from = dial->worker,
-				.to = dial->workers,
+				.to = dial->is_scheduler ? HUB_SCHEDULER_ROW : dial->workers,
 				.role = NODE_WORKER,
-				.to_role = NODE_HUB,
+				.to_role = dial->is_scheduler ? NODE_SCHEDULER : NODE_HUB,
 				.size = dial->workers,
 				.lane = dial->lane,
 			},
@@ -132,7 +153,8 @@ enum esp_status hub_dial(const struct hub_dial *dial, int *out_fd, uint8_t out_s
 	enum esp_status status = connect_by(dial->hub, dial->until_ns, &fd, err);
 	if (status != ESP_OK)
 		return status;
-	uint64_t patience = dial->until_ns > now + PROOF_PATIENCE ? dial->until_ns : now + PROOF_PATIENCE;
+	uint64_t proof_by = now + (dial->proof_ns ? dial->proof_ns : PROOF_PATIENCE);
+	uint64_t patience = dial->until_ns > proof_by ? dial->until_ns : proof_by;
 	make_config(dial, &config);
 	status = proof_run(fd, HANDSHAKE_DIALER, &config, patience, &hs, &why);
 	explicit_bzero(&config, sizeof(config));

@@ -8,6 +8,7 @@
 #include "node/auth/handshake.h"
 #include "node/net/address.h"
 
+#define HUB_SCHEDULER_ROW (UINT32_MAX - 1) /* of the scheduler in every job's roster: it does not know how many workers there are */
 #define HUB_OPERATORS 1u /* the workers of the hub's own job: an operator is the only one */
 
 /* The end of a connection that dials. */
@@ -19,7 +20,9 @@ struct hub_dial {
 	uint8_t purpose;    /* HELLO_CONTROL, HELLO_LANE */
 	uint32_t lane;
 	uint64_t session;   /* of HELLO_LANE */
+	bool is_scheduler;  /* the other end is the scheduler of updates, with purpose HELLO_FABRIC, and not the hub */
 	uint64_t until_ns;
+	uint64_t proof_ns;  /* how long the other end may take to prove itself; 0: a few seconds */
 };
 
 /*
@@ -30,11 +33,17 @@ struct hub_dial {
 ESP_CHECKED enum esp_status hub_dial(const struct hub_dial *dial, int *out_fd,
                                      uint8_t out_session[HANDSHAKE_KEY_BYTES], struct error *err);
 
-/* Fills in the hello of the listening hub for a job. */
+/* Fills in the hello of the listening hub, or scheduler, for a job. */
 void hub_dial_listener_hello(uint32_t workers, struct hello *out);
+void hub_dial_scheduler_hello(struct hello *out);
 /* The session that a lane's hello names. */
 uint64_t hub_dial_session(const struct hello *hello);
 /* The number of the hub's own job, which operators join: from the hub's key. */
 uint64_t hub_dial_own_job(const uint8_t key[HANDSHAKE_KEY_BYTES]);
+/*
+ * The key of a job, from the hub's key and the job's number, which is random and used once: a key says nothing of any
+ * other, and none comes twice. A scheduler with the hub's key so knows the keys of the hub's jobs.
+ */
+void hub_dial_job_key(const uint8_t hub_key[HANDSHAKE_KEY_BYTES], uint64_t job, uint8_t out[HANDSHAKE_KEY_BYTES]);
 
 #endif

@@ -14,12 +14,15 @@ _Static_assert(TICKET_TEXT_MOST <= PRIVATE_FILE_MOST, "a ticket is read as a pri
 
 size_t ticket_print(const struct ticket *ticket, char text[TICKET_TEXT_MOST])
 {
-	char hub[ADDRESS_TEXT], key[KEY_HEX];
+	char hub[ADDRESS_TEXT], scheduler[ADDRESS_TEXT], key[KEY_HEX];
 
 	sodium_bin2hex(key, sizeof(key), ticket->key, sizeof(ticket->key));
 	int length = snprintf(text, TICKET_TEXT_MOST, HEAD "\nhub %s\nname %s\njob %016" PRIx64 "\nworkers %u\nkey %s\n",
 	                      address_format(&ticket->hub, hub), ticket->name, ticket->job, ticket->workers, key);
 	sodium_memzero(key, sizeof(key));
+	if (ticket->has_scheduler)
+		length += snprintf(text + length, TICKET_TEXT_MOST - (size_t)length, "scheduler %s\n",
+		                   address_format(&ticket->scheduler, scheduler));
 	return (size_t)length;
 }
 
@@ -53,7 +56,7 @@ static bool take_name(const char *value, size_t length, struct ticket *out)
 	return hub_msg_name_is_good(out->name);
 }
 
-static bool take_hub(const char *value, size_t length, struct ticket *out)
+static bool take_address(const char *value, size_t length, struct address *out)
 {
 	char text[ADDRESS_TEXT];
 	struct error unused;
@@ -62,7 +65,18 @@ static bool take_hub(const char *value, size_t length, struct ticket *out)
 		return false;
 	memcpy(text, value, length);
 	text[length] = '\0';
-	return address_parse(text, "hub", &out->hub, &unused) == ESP_OK;
+	return address_parse(text, "ticket", out, &unused) == ESP_OK;
+}
+
+static bool take_hub(const char *value, size_t length, struct ticket *out)
+{
+	return take_address(value, length, &out->hub);
+}
+
+static bool take_scheduler(const char *value, size_t length, struct ticket *out)
+{
+	out->has_scheduler = true;
+	return take_address(value, length, &out->scheduler);
 }
 
 static bool take_job(const char *value, size_t length, struct ticket *out)
@@ -108,6 +122,8 @@ static const struct field {
 	{"key", "key and 64 hexadecimal digits", take_key},
 };
 #define FIELDS (sizeof(fields) / sizeof(fields[0]))
+/* May stand behind them. */
+static const struct field scheduler_field = {"scheduler", "scheduler HOST:PORT, or the end", take_scheduler};
 
 /* The fields stand in the order of the table, once each. */
 static bool take_field(const struct line *line, const struct field *field, struct ticket *out)
@@ -132,9 +148,14 @@ enum esp_status ticket_parse(const char *text, size_t size, struct ticket *out, 
 			return error_set(err, ESP_EPARSE, "line %zu: expected %s", i + 2, fields[i].expected);
 		}
 	}
-	if (next_line(&text, &size, &line)) {
+	bool has_more = next_line(&text, &size, &line);
+	if (has_more && !take_field(&line, &scheduler_field, &ticket)) {
 		sodium_memzero(&ticket, sizeof(ticket));
-		return error_set(err, ESP_EPARSE, "line %zu: a ticket has %zu lines", line.number, FIELDS + 1);
+		return error_set(err, ESP_EPARSE, "line %zu: expected %s", line.number, scheduler_field.expected);
+	}
+	if (has_more && next_line(&text, &size, &line)) {
+		sodium_memzero(&ticket, sizeof(ticket));
+		return error_set(err, ESP_EPARSE, "line %zu: a ticket has %zu lines", line.number, FIELDS + 2);
 	}
 	*out = ticket;
 	sodium_memzero(&ticket, sizeof(ticket));

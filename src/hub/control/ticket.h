@@ -7,6 +7,7 @@
  *     job 6c0e0a4f1b2d3c4e
  *     workers 4
  *     key 64 hexadecimal digits
+ *     scheduler 10.0.0.5:7900            of a job whose updates a scheduler orders; else the line is not there
  *
  * Reads and writes files; any thread.
  */
@@ -25,6 +26,8 @@ struct ticket {
 	uint64_t job;
 	uint32_t workers;
 	uint8_t key[HUB_KEY_BYTES];
+	bool has_scheduler;
+	struct address scheduler;
 };
 
 /* Returns the length; the text ends with a NUL. */

@@ -47,8 +47,24 @@ static void texts(void)
 	}
 	snprintf(bad, sizeof(bad), "%s\nmore", text);
 	CHECK(parse(bad, &back, &err) == ESP_EPARSE);
-	CHECK_STR(err.text, "line 7: a ticket has 6 lines");
+	CHECK_STR(err.text, "line 7: expected scheduler HOST:PORT, or the end");
 	CHECK(parse("", &back, &err) == ESP_EPARSE && strstr(err.text, "espalier hub create"));
+}
+
+static void scheduler(void)
+{
+	char text[TICKET_TEXT_MOST], bad[TICKET_TEXT_MOST + 8];
+	struct ticket ticket = good, back;
+	struct error err;
+
+	ticket.has_scheduler = true;
+	ticket.scheduler = (struct address){.host = "10.0.0.6", .port = 7900};
+	ticket_print(&ticket, text);
+	CHECK(parse(text, &back, &err) == ESP_OK && back.has_scheduler && back.scheduler.port == 7900);
+	check_same(&back, &good);
+	snprintf(bad, sizeof(bad), "%smore", text);
+	CHECK(parse(bad, &back, &err) == ESP_EPARSE);
+	CHECK_STR(err.text, "line 8: a ticket has 7 lines");
 }
 
 static void files(const char *folder)
@@ -77,6 +93,7 @@ int main(void)
 
 	CHECK(mkdtemp(folder));
 	texts();
+	scheduler();
 	files(folder);
 	CHECK(rmdir(folder) == 0); /* nothing is left behind */
 	return 0;

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "hub/control/hub_dial.h"
+#include "hub/server/hub_async.h"
 #include "hub/server/hub_job.h"
 #include "hub/server/hub_session.h"
 #include "wire/bytes.h"
@@ -195,6 +196,9 @@ static void take_worker_msg(struct hub_conn *conn, const struct hub_msg *msg)
 		hub_session_on_ask(conn, msg->ask);
 	else if (msg->type == HUB_MSG_LEAVE && conn->session)
 		hub_session_on_leave(conn);
+	else if (msg->type == HUB_MSG_OFFER && conn->session && conn->session->async &&
+	         !conn->session->workers[conn->worker].has_left)
+		hub_async_on_offer(conn, &msg->offer);
 	else if (msg->type != HUB_MSG_PONG)
 		lose(conn, "sent a message that a worker does not send at this time");
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "hub/control/hub_dial.h"
 #include "hub/server/hub_session.h"
 #include "wire/bytes.h"
 
@@ -56,21 +57,6 @@ static bool is_good(const struct hub_msg_create *create, struct optimizer *out_o
 	       optimizer_decode(create->optimizer, out_optimizer);
 }
 
-/* From the hub's key, the name and fresh random bytes: a key says nothing of any other, and none comes twice. */
-static void make_key(const struct hub *hub, const char name[HUB_JOB_NAME], uint8_t out[HUB_KEY_BYTES])
-{
-	crypto_generichash_state state;
-	uint8_t nonce[32];
-
-	randombytes_buf(nonce, sizeof(nonce));
-	crypto_generichash_init(&state, hub->config.key, HANDSHAKE_KEY_BYTES, HUB_KEY_BYTES);
-	crypto_generichash_update(&state, (const uint8_t *)"espalier hub job", 16);
-	crypto_generichash_update(&state, (const uint8_t *)name, HUB_JOB_NAME);
-	crypto_generichash_update(&state, nonce, sizeof(nonce));
-	crypto_generichash_final(&state, out, HUB_KEY_BYTES);
-	sodium_memzero(&state, sizeof(state));
-}
-
 static uint64_t make_number(const struct hub *hub)
 {
 	uint64_t number;
@@ -92,9 +78,10 @@ static struct hub_job *make_job(struct hub *hub, const struct hub_msg_create *cr
 	job->workers = create->workers;
 	job->chunk_bytes = create->chunk_bytes;
 	job->weight = create->weight;
+	job->delay_bound = create->delay_bound;
 	job->optimizer = *optimizer;
 	job->number = make_number(hub);
-	make_key(hub, job->name, job->key);
+	hub_dial_job_key(hub->config.key, job->number, job->key);
 	job->used_ns = loop_now(&hub->loop);
 	job->next = hub->jobs;
 	hub->jobs = job;
@@ -131,8 +118,8 @@ void hub_job_on_create(struct hub_conn *conn, const struct hub_msg_create *creat
 		refuse(conn, ESP_ENOMEM, "the hub has no memory for another job");
 		return;
 	}
-	hub_log(hub, "job %s was created: %u worker%s, %s", job->name, job->workers, job->workers == 1 ? "" : "s",
-	        optimizer_print(&job->optimizer, text));
+	hub_log(hub, "job %s was created: %u worker%s, %s%s", job->name, job->workers, job->workers == 1 ? "" : "s",
+	        optimizer_print(&job->optimizer, text), job->delay_bound > 0 ? ", asynchronous" : "");
 	struct hub_msg ticket = {.type = HUB_MSG_TICKET, .ticket = {.job = job->number}};
 	memcpy(ticket.ticket.key, job->key, HUB_KEY_BYTES);
 	hub_conn_send(conn, &ticket);

@@ -61,7 +61,9 @@ static struct hub_lane_msg *mail_take_all(struct mail *mail)
 
 static void free_msg(struct hub_lane_msg *msg)
 {
-	if (msg != &msg->part->open && msg != &msg->part->trouble && msg != &msg->part->close)
+	struct hub_part *part = msg->part;
+
+	if (msg != &part->open && msg != &part->trouble && msg != &part->close && msg != &part->news)
 		free(msg);
 }
 
@@ -109,6 +111,8 @@ static void on_returns(struct loop_task *task)
 	while (msg) {
 		struct hub_lane_msg *next = msg->next, copy = *msg;
 
+		if (msg == &msg->part->news) /* from here on the lane posts it again */
+			atomic_store(&msg->part->has_news, false);
 		free_msg(msg);
 		lane->returned(lane->context, &copy);
 		msg = next;
@@ -139,6 +143,7 @@ enum esp_status hub_part_make(struct hub_lane *lane, struct hub_session *session
 	part->session = session;
 	part->weight = weight;
 	part->trouble = (struct hub_lane_msg){.kind = HUB_LANE_TROUBLE, .part = part, .fd = -1};
+	part->news = (struct hub_lane_msg){.kind = HUB_LANE_NEWS, .part = part, .fd = -1};
 	enum esp_status status = store_lane_open(config, &part->store, err);
 	if (status == ESP_OK)
 		status = tcp_open(&tcp, &store_lane_user, part->store, &part->tcp, err);
@@ -183,9 +188,28 @@ static void publish(struct hub_part *part)
 	atomic_store_explicit(&part->counts.least_version, least, memory_order_relaxed);
 }
 
+/* Of an asynchronous job. The message is given back once until the control thread takes it. */
+static void look_for_news(struct hub_part *part)
+{
+	uint64_t whole = 0, lost = 0;
+	uint32_t worker;
+
+	while (store_lane_take_whole(part->store, &worker))
+		whole |= UINT64_C(1) << worker;
+	while (store_lane_take_lost(part->store, &worker))
+		lost |= UINT64_C(1) << worker;
+	if (whole == 0 && lost == 0)
+		return;
+	atomic_fetch_or(&part->whole, whole);
+	atomic_fetch_or(&part->lost, lost);
+	if (!atomic_exchange(&part->has_news, true))
+		give_back(part->lane, &part->news);
+}
+
 /* Has the part anything to say that the control thread must hear? */
 static void look_for_trouble(struct hub_part *part)
 {
+	look_for_news(part);
 	if (part->is_in_trouble || !store_lane_take_trouble(part->store, &part->trouble.trouble))
 		return;
 	part->is_in_trouble = true;
@@ -252,11 +276,24 @@ static bool obey(struct hub_lane *lane, struct hub_lane_msg *msg)
 	case HUB_LANE_ASK:
 		msg->workers = store_lane_missing(part->store, msg->tensor);
 		return true;
+	case HUB_LANE_APPLY:
+		store_lane_apply(part->store, msg->worker);
+		part->is_active = true;
+		return false;
+	case HUB_LANE_DROP:
+		store_lane_drop(part->store, msg->worker);
+		part->is_active = true;
+		return false;
+	case HUB_LANE_LOST:
+		tcp_drop(part->tcp, msg->worker, ESP_EPEER);
+		look_for_trouble(part);
+		return false;
 	case HUB_LANE_CLOSE:
 		publish(part);
 		part_remove(part);
 		return true;
 	case HUB_LANE_TROUBLE:
+	case HUB_LANE_NEWS:
 		break;
 	}
 	assert(!"a lane tells of trouble, and is told of none");

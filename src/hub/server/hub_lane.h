@@ -28,6 +28,11 @@ enum hub_lane_kind {
 	HUB_LANE_ASK,     /* returned with `workers`: those that rounds of the tensor wait for           */
 	HUB_LANE_CLOSE,   /* all connections are closed; returned, the part is the control thread's again */
 	HUB_LANE_TROUBLE, /* from the lane, once per part: `trouble`                                     */
+	/* of asynchronous jobs */
+	HUB_LANE_APPLY,   /* the worker's update, which is whole on all lanes                            */
+	HUB_LANE_DROP,    /* what there is of the worker's update                                        */
+	HUB_LANE_LOST,    /* the worker is gone: its connection is closed                                */
+	HUB_LANE_NEWS,    /* from the lane: part->whole and part->lost have been written                 */
 };
 
 struct hub_lane_msg {
@@ -58,7 +63,10 @@ struct hub_part {
 	int64_t deficit; /* bytes that it may still move in this round of turns */
 	bool is_active;  /* its last turn moved something */
 	bool is_in_trouble;
-	struct hub_lane_msg open, trouble, close; /* so that these never lack memory */
+	/* Of an asynchronous job: workers whose update is whole here, that were lost here; the control thread takes them. */
+	_Atomic uint64_t whole, lost;
+	atomic_bool has_news; /* NEWS is under way */
+	struct hub_lane_msg open, trouble, close, news; /* so that these never lack memory */
 	struct hub_part *next;
 };
 

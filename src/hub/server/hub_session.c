@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "base/status.h"
+#include "hub/server/hub_async.h"
 #include "hub/server/model_memory.h"
 
 #define WORKER_TEXT (HUB_HOST_NAME + 48u)
@@ -55,6 +56,7 @@ static void free_session(struct hub_session *session)
 	free(session->tensors);
 	free(session->declared_by);
 	free(session->workers);
+	free(session->async);
 	free(session);
 }
 
@@ -71,6 +73,7 @@ void hub_session_free_dead(struct hub *hub)
 static void close_parts(struct hub_session *session)
 {
 	session->state = HUB_SESSION_ENDING;
+	hub_async_stop(session);
 	for (uint32_t i = 0; i < session->hub->config.lanes; i++) {
 		if (session->parts[i])
 			hub_part_close(session->parts[i]);
@@ -157,7 +160,8 @@ static void welcome(struct hub_conn *conn, const struct hub_session *session)
 	struct hub_msg msg = {.type = HUB_MSG_WELCOME,
 	                      .welcome = {.session = session->number,
 	                                  .lanes = session->hub->config.lanes,
-	                                  .chunk_bytes = session->job->chunk_bytes}};
+	                                  .chunk_bytes = session->job->chunk_bytes,
+	                                  .delay_bound = session->job->delay_bound}};
 
 	optimizer_encode(&session->job->optimizer, msg.welcome.optimizer);
 	hub_conn_send(conn, &msg);
@@ -214,7 +218,8 @@ static enum esp_status take_memory(struct hub_session *session, struct error *er
 	uint64_t bytes = store_model_bytes(&session->layout, &session->job->optimizer);
 
 	for (uint32_t i = 0; i < hub->config.lanes; i++)
-		bytes += store_lane_bytes(&session->layout, i, session->worker_count);
+		bytes += store_lane_bytes(&session->layout, i, session->worker_count) +
+		         (session->job->delay_bound > 0 ? store_lane_async_bytes(&session->layout, i) : 0);
 	uint64_t free_bytes = hub->config.memory_bytes - hub->memory_taken;
 	if (bytes > free_bytes)
 		return error_set(err, ESP_ELIMIT, "job %s needs %s of the hub's memory, and %s of %s are left (--memory)",
@@ -240,6 +245,7 @@ static enum esp_status make_parts(struct hub_session *session, const struct opti
 			.lane = i,
 			.workers = session->worker_count,
 			.optimizers = optimizers,
+			.is_async = session->job->delay_bound > 0,
 		};
 		enum esp_status status =
 			hub_part_make(hub->lanes[i], session, &config, session->job->weight, &session->parts[i], err);
@@ -286,6 +292,8 @@ static enum esp_status begin(struct hub_session *session, struct error *err)
 
 	if (status == ESP_OK)
 		status = take_memory(session, err);
+	if (status == ESP_OK && session->job->delay_bound > 0)
+		status = hub_async_open(session, err);
 	return status == ESP_OK ? open_parts(session, err) : status;
 }
 
@@ -425,19 +433,19 @@ bool hub_session_on_lane(struct hub_job *job, uint64_t number, uint32_t worker, 
 	return true;
 }
 
-/* To all lanes; the number of them. 0: the session has failed. */
-static uint32_t send_to_lanes(struct hub_session *session, struct hub_lane_msg msg)
+bool hub_session_tell_lanes(struct hub_session *session, const struct hub_lane_msg *msg)
 {
-	uint32_t lanes = session->hub->config.lanes;
+	struct hub_lane_msg copy = *msg;
 
-	for (uint32_t i = 0; i < lanes; i++) {
-		msg.part = session->parts[i];
-		if (hub_lane_send(&msg) != ESP_OK) {
+	assert(session->state == HUB_SESSION_RUNNING);
+	for (uint32_t i = 0; i < session->hub->config.lanes; i++) {
+		copy.part = session->parts[i];
+		if (hub_lane_send(&copy) != ESP_OK) {
 			fail(session, ESP_ENOMEM, UINT32_MAX, "the hub has no memory for messages to its lanes");
-			return 0;
+			return false;
 		}
 	}
-	return lanes;
+	return true;
 }
 
 void hub_session_on_ask(struct hub_conn *conn, uint32_t tensor)
@@ -453,7 +461,8 @@ void hub_session_on_ask(struct hub_conn *conn, uint32_t tensor)
 	worker->asked_tensor = tensor;
 	worker->missing = 0;
 	worker->answers_left = session->hub->config.lanes;
-	(void)send_to_lanes(session, (struct hub_lane_msg){.kind = HUB_LANE_ASK, .worker = conn->worker, .fd = -1, .tensor = tensor});
+	const struct hub_lane_msg ask = {.kind = HUB_LANE_ASK, .worker = conn->worker, .fd = -1, .tensor = tensor};
+	(void)hub_session_tell_lanes(session, &ask);
 }
 
 void hub_session_on_leave(struct hub_conn *conn)
@@ -469,7 +478,33 @@ void hub_session_on_leave(struct hub_conn *conn)
 		return;
 	worker->has_left = true;
 	worker->leaves_left = session->hub->config.lanes;
-	(void)send_to_lanes(session, (struct hub_lane_msg){.kind = HUB_LANE_LEAVE, .worker = conn->worker, .fd = -1});
+	const struct hub_lane_msg leave = {.kind = HUB_LANE_LEAVE, .worker = conn->worker, .fd = -1};
+	(void)hub_session_tell_lanes(session, &leave);
+}
+
+/* A worker of an asynchronous job is gone: the others go on. */
+static void go_on_without(struct hub_session *session, uint32_t number, const char *why)
+{
+	struct hub_worker *worker = &session->workers[number];
+	char text[WORKER_TEXT];
+
+	hub_log(session->hub, "job %s goes on without %s, which %s", session->job->name, worker_text(session, number, text), why);
+	worker->has_left = true;
+	hub_async_on_lost(session, number);
+	if (session->state == HUB_SESSION_RUNNING && ++session->left == session->worker_count)
+		end_well(session);
+}
+
+void hub_session_lose(struct hub_conn *conn, const char *why)
+{
+	struct hub_session *session = conn->session;
+	uint32_t number = conn->worker;
+
+	assert(session && session->async && !session->workers[number].has_left);
+	conn->session = NULL;
+	session->workers[number].conn = NULL;
+	refuse(conn, ESP_EPEER, number, "worker %u %s", number, why);
+	go_on_without(session, number, why);
 }
 
 void hub_session_on_lost(struct hub_conn *conn, const char *why)
@@ -482,7 +517,9 @@ void hub_session_on_lost(struct hub_conn *conn, const char *why)
 	worker->conn = NULL;
 	if (session->state == HUB_SESSION_ENDING)
 		return;
-	if (!worker->has_left)
+	if (!worker->has_left && session->async)
+		go_on_without(session, conn->worker, why);
+	else if (!worker->has_left)
 		fail(session, ESP_EPEER, conn->worker, "%s %s", worker_text(session, conn->worker, text), why);
 	else if (++session->left == session->worker_count)
 		end_well(session);
@@ -571,6 +608,12 @@ void hub_session_on_lane_msg(const struct hub_lane_msg *msg)
 	case HUB_LANE_TROUBLE:
 		on_trouble(session, &msg->trouble);
 		return;
+	case HUB_LANE_NEWS:
+		hub_async_on_news(session, msg->part);
+		return;
+	case HUB_LANE_APPLY:
+	case HUB_LANE_DROP:
+	case HUB_LANE_LOST:
 	case HUB_LANE_OPEN:
 	case HUB_LANE_ADOPT:
 		break;

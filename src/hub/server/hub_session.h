@@ -5,7 +5,8 @@
  *         │                                                                              │
  *         └──── a worker is lost, differs or breaks the protocol; all have left ────> ENDING ── parts are back ──> freed
  *
- * A session's number is used once, so connections of an earlier session never reach a later one. The control thread's;
+ * A session of an asynchronous job outlives its workers: it goes on while one is there. A session's number is used once,
+ * so connections of an earlier session never reach a later one. The control thread's;
  * parts are the lane threads' while they are open.
  */
 #ifndef HUB_SERVER_HUB_SESSION_H
@@ -62,6 +63,7 @@ struct hub_session {
 	uint64_t taken_bytes; /* of the hub's quota */
 	struct hub_part *parts[LAYOUT_LANES_MOST]; /* NULL: none, or it is back */
 	uint32_t part_count;
+	struct hub_async *async; /* of an asynchronous job, from RUNNING on; NULL: none */
 	uint64_t began_ns;
 	uint64_t rounds, bytes; /* of parts that are back */
 	struct hub_counts counted; /* when rates were made last */
@@ -75,11 +77,15 @@ void hub_session_on_ask(struct hub_conn *conn, uint32_t tensor);
 void hub_session_on_leave(struct hub_conn *conn);
 /* The connection is no more; why: "has closed its connection". */
 void hub_session_on_lost(struct hub_conn *conn, const char *why);
+/* Of an asynchronous job: the worker is told why, its connection ends, and the others go on. */
+void hub_session_lose(struct hub_conn *conn, const char *why);
 /* A proved data connection; takes fd. False: it fits no session. */
 bool hub_session_on_lane(struct hub_job *job, uint64_t session, uint32_t worker, uint32_t lane, int fd, bool checked);
 /* A message that a lane returns. */
 void hub_session_on_lane_msg(const struct hub_lane_msg *msg);
 
+/* The same message to all lanes, of a session that runs. False: the session has failed. */
+bool hub_session_tell_lanes(struct hub_session *session, const struct hub_lane_msg *msg);
 /* Tells all workers why, and closes its parts. Nothing if it is ENDING. */
 void hub_session_end(struct hub_session *session, enum esp_status status, uint32_t worker, const char *text);
 /* After a turn of the loop. */

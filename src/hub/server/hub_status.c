@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "hub/server/hub_async.h"
 #include "hub/server/hub_session.h"
 #include "node/observe/http_server.h"
 #include "report/rows.h"
@@ -120,6 +121,11 @@ static const struct column columns[] = {
 	{NULL, "rounds"},
 	{NULL, "early_terms"},
 	{"OPTIMIZER", "optimizer"},
+	{"MODE", "mode"},
+	{NULL, "delay_bound"},
+	{NULL, "updates_applied"},
+	{NULL, "updates_late"},
+	{NULL, "delay_sum"},
 	{0},
 };
 
@@ -129,6 +135,21 @@ static const char *state_of(const struct hub_job *job)
 		[HUB_SESSION_GATHERING] = "gathering", [HUB_SESSION_RUNNING] = "running", [HUB_SESSION_ENDING] = "ending"};
 
 	return job->session ? names[job->session->state] : "idle";
+}
+
+/* Of the session that is under way. */
+static void put_mode(struct rows *rows, const struct hub_job *job)
+{
+	const struct hub_async *async = job->session ? job->session->async : NULL;
+	const uint64_t *counts = async ? async->gate.count : NULL;
+
+	if (job->delay_bound > 0)
+		rows_shown(rows, "async, bound %u", job->delay_bound);
+	rows_text(rows, job->delay_bound > 0 ? "async" : "rounds");
+	rows_u64(rows, job->delay_bound);
+	rows_u64(rows, counts ? counts[GATE_APPLIED] : 0);
+	rows_u64(rows, counts ? counts[GATE_LATE] + counts[GATE_LATE_OFFER] : 0);
+	rows_u64(rows, async ? async->delay_sum : 0);
 }
 
 static void put_job(struct rows *rows, const struct hub_job *job)
@@ -154,6 +175,7 @@ static void put_job(struct rows *rows, const struct hub_job *job)
 	rows_u64(rows, job->rounds + counts.rounds);
 	rows_u64(rows, counts.parked);
 	rows_text(rows, optimizer_print(&job->optimizer, optimizer));
+	put_mode(rows, job);
 }
 
 static enum esp_status put_jobs(const struct hub *hub, struct json *json, FILE *out)

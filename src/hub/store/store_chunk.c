@@ -112,8 +112,12 @@ void store_chunk_term(struct store_lane *lane, uint32_t number, uint32_t worker,
 
 	assert(is_push(request) && request->state == STORE_COMING && !(chunk->terms >> worker & 1));
 	request->state = STORE_WAITING;
-	chunk->terms |= UINT64_C(1) << worker;
+	chunk->terms |= lane->config.is_async ? 0 : UINT64_C(1) << worker;
 	lane->stats.pushed_bytes += store_bytes(lane, number);
+	if (lane->config.is_async) {
+		store_async_term(lane, number, worker);
+		return;
+	}
 	if (worker == 0) {
 		assert(chunk->added == 0 && chunk->has_weights && request->link == STORE_NO_SLOT);
 		chunk->value = value;
@@ -133,17 +137,18 @@ void store_chunk_term(struct store_lane *lane, uint32_t number, uint32_t worker,
 
 /* ---- the update ---- */
 
-static void optimize(struct store_lane *lane, uint32_t number)
+void store_chunk_optimize(struct store_lane *lane, uint32_t number, const struct optimizer *optimizer,
+                          uint32_t contributors, const float *sum)
 {
 	const struct store_chunk *chunk = &lane->chunks[number];
 	const struct layout_chunk *cut = store_cut(lane, number);
 	const struct store_model *model = lane->config.model;
 	struct optimizer_step step = {
-		.optimizer = store_values_get(&lane->values, chunk->value),
+		.optimizer = optimizer,
 		.step = chunk->before + chunk->version + 1,
-		.contributors = lane->config.workers,
+		.contributors = contributors,
 		.weights = model->weights + cut->at,
-		.sum = model->sums + cut->at,
+		.sum = sum,
 	};
 
 	for (uint32_t i = 0; i < lane->states; i++)
@@ -154,7 +159,7 @@ static void optimize(struct store_lane *lane, uint32_t number)
 }
 
 /* The least version has risen, if this was the last chunk that had it. */
-static void count_version(struct store_lane *lane, uint64_t version)
+void store_chunk_count(struct store_lane *lane, uint64_t version)
 {
 	lane->most = version > lane->most ? version : lane->most;
 	if (version - 1 != lane->least || --lane->at_least > 0)
@@ -184,13 +189,14 @@ void store_chunk_try_update(struct store_lane *lane, uint32_t number)
 	if (chunk->added < lane->config.workers || chunk->sending > 0)
 		return;
 	assert(chunk->has_weights && chunk->terms == store_all(lane));
-	optimize(lane, number);
+	store_chunk_optimize(lane, number, store_values_get(&lane->values, chunk->value), lane->config.workers,
+	                     lane->config.model->sums + store_cut(lane, number)->at);
 	store_values_release(&lane->values, chunk->value);
 	chunk->version++;
 	chunk->terms = 0;
 	chunk->added = 0;
 	lane->stats.rounds++;
-	count_version(lane, chunk->version);
+	store_chunk_count(lane, chunk->version);
 	answer_all(lane, number);
 }
 

@@ -27,11 +27,11 @@ static uint32_t term_bytes(const struct hub_layout *layout, uint32_t lane)
 	return most;
 }
 
-/* All terms but those of worker 0 may have to wait. */
-static uint64_t slots_of(const struct hub_layout *layout, uint32_t lane, uint32_t workers)
+/* All terms but those of worker 0 may have to wait; of an asynchronous job all. */
+static uint64_t slots_of(const struct hub_layout *layout, uint32_t lane, uint32_t workers, bool is_async)
 {
 	static_assert(LAYOUT_CHUNKS_MOST < STORE_NO_SLOT / STORE_WORKERS_MOST, "slots are numbered by 32 bits");
-	return (uint64_t)chunks_of(layout, lane) * (workers - 1);
+	return (uint64_t)chunks_of(layout, lane) * (workers - !is_async);
 }
 
 uint64_t store_lane_bytes(const struct hub_layout *layout, uint32_t lane, uint32_t workers)
@@ -41,9 +41,14 @@ uint64_t store_lane_bytes(const struct hub_layout *layout, uint32_t lane, uint32
 	assert(workers >= 1 && workers <= STORE_WORKERS_MOST);
 	return sizeof(struct store_lane) + workers * sizeof(struct store_peer) +
 	       chunks * (sizeof(struct store_chunk) + workers * sizeof(struct store_request)) +
-	       store_pool_bytes(slots_of(layout, lane, workers), term_bytes(layout, lane)) +
+	       store_pool_bytes(slots_of(layout, lane, workers, false), term_bytes(layout, lane)) +
 	       store_values_bytes(layout->groups, workers) + layout->groups * sizeof(struct optimizer) +
 	       ALLOCATIONS * ALLOCATION_BYTES;
+}
+
+uint64_t store_lane_async_bytes(const struct hub_layout *layout, uint32_t lane)
+{
+	return store_pool_bytes(chunks_of(layout, lane), term_bytes(layout, lane));
 }
 
 uint64_t store_model_bytes(const struct hub_layout *layout, const struct optimizer *optimizer)
@@ -109,7 +114,7 @@ static enum esp_status allocate(struct store_lane *lane)
 {
 	const struct hub_layout *layout = lane->config.layout;
 	uint32_t workers = lane->config.workers, chunks = lane->chunk_count;
-	uint32_t slots = (uint32_t)slots_of(layout, lane->config.lane, workers);
+	uint32_t slots = (uint32_t)slots_of(layout, lane->config.lane, workers, lane->config.is_async);
 
 	lane->chunks = calloc(chunks ? chunks : 1, sizeof(*lane->chunks));
 	lane->requests = calloc(chunks ? (uint64_t)chunks * workers : 1, sizeof(*lane->requests));
@@ -194,7 +199,7 @@ void store_lane_leave(struct store_lane *lane, uint32_t worker)
 	for (uint32_t chunk = 0; chunk < lane->chunk_count; chunk++) {
 		uint64_t terms = lane->chunks[chunk].terms;
 
-		if (terms != 0 && !(terms >> worker & 1))
+		if (!lane->config.is_async && terms != 0 && !(terms >> worker & 1))
 			store_blame_left(lane, chunk);
 	}
 }

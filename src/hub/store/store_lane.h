@@ -12,6 +12,14 @@
  * float32 masters, which are answered rounded to nearest even. No memory is allocated after opening. A contribution
  * stands for a set of workers, and the chunk does not know which connection brought it. Pure: no I/O, no clock; one
  * thread at a time, but lanes of a job share nothing that is written.
+ *
+ * Of an asynchronous job each worker's update is a round of its own. The lane collects the chunks of an update in slots,
+ * says when it has all of them, and applies or drops them together when its owner, who asks all lanes, says so:
+ *
+ *     COLLECTING ── all chunks are there ──> whole ──┬── store_lane_apply() ──> each chunk has version + 1
+ *         └── the worker is lost ──> nothing of it   └── store_lane_drop()
+ *
+ * A lost worker ends nothing there but its own update, unless worker 0 is lost before it has set the first weights.
  */
 #ifndef HUB_STORE_STORE_LANE_H
 #define HUB_STORE_STORE_LANE_H
@@ -40,6 +48,7 @@ struct store_lane_config {
 	uint32_t lane;
 	uint32_t workers;                   /* 1 to STORE_WORKERS_MOST; the peers of the transport */
 	const struct optimizer *optimizers; /* by parameter group (layout->groups); copied. All of one kind */
+	bool is_async;                      /* each update is a round of its own */
 };
 
 struct store_lane_stats {
@@ -53,6 +62,8 @@ struct store_lane;
 
 /* Bytes that a lane takes at the most beside the model, for admission: terms that came early, and its tables. */
 uint64_t store_lane_bytes(const struct hub_layout *layout, uint32_t lane, uint32_t workers);
+/* The same of an asynchronous job in addition: the slots of worker 0. */
+uint64_t store_lane_async_bytes(const struct hub_layout *layout, uint32_t lane);
 /* Bytes of the model's arrays. */
 uint64_t store_model_bytes(const struct hub_layout *layout, const struct optimizer *optimizer);
 
@@ -75,6 +86,17 @@ void store_lane_fail(struct store_lane *lane, enum esp_status status);
  * another worker has begun, or begins later, and that lacks this worker is trouble (ESP_EPEER, the worker).
  */
 void store_lane_leave(struct store_lane *lane, uint32_t worker);
+
+/*
+ * Of an asynchronous job: a worker whose update has come whole since the last call, or that was lost since then; false:
+ * none. A lane without chunks never has one that is whole.
+ */
+bool store_lane_take_whole(struct store_lane *lane, uint32_t *out_worker);
+bool store_lane_take_lost(struct store_lane *lane, uint32_t *out_worker);
+/* Applies the worker's update, which is whole. */
+void store_lane_apply(struct store_lane *lane, uint32_t worker);
+/* Forgets what there is of the worker's update. */
+void store_lane_drop(struct store_lane *lane, uint32_t worker);
 
 /* Why the lane wants its job to fail: a worker is lost, or broke the protocol, or workers differ. Once; false: nothing new. */
 struct store_trouble {

@@ -66,7 +66,8 @@ static enum esp_status check_version(struct store_lane *lane, uint32_t worker, c
 	uint64_t version = lane->chunks[chunk].version;
 	struct error why;
 
-	if (message->ack == (uint32_t)version)
+	/* An asynchronous worker knows some earlier version. */
+	if (message->ack == (uint32_t)version || (lane->config.is_async && (uint32_t)version - message->ack <= INT32_MAX))
 		return ESP_OK;
 	error_set(&why, ESP_ECORRUPT, "worker %u sent a %s of chunk %u for version %u where version %" PRIu64 " collects",
 	          worker, kind_name((uint8_t)message->channel), message->call, message->ack, version);
@@ -118,7 +119,7 @@ static enum esp_status take_value(struct store_lane *lane, uint32_t worker, uint
 /* The term of worker 0 goes straight into the sum, of 16 bits to its end, any other one into a slot. */
 static void place_term(struct store_lane *lane, uint32_t worker, const struct transport_message *message, uint32_t chunk)
 {
-	if (worker == 0) {
+	if (worker == 0 && !lane->config.is_async) {
 		uint32_t before = store_cut(lane, chunk)->elements * (uint32_t)sizeof(float) - store_bytes(lane, chunk);
 
 		expect_request(lane, worker, message, chunk,
@@ -142,12 +143,13 @@ static enum esp_status begin_push(struct store_lane *lane, uint32_t worker, cons
 		status = check_version(lane, worker, message, chunk);
 	if (status != ESP_OK)
 		return status;
-	if (worker == 0 && !lane->chunks[chunk].has_weights) { /* no round can end before worker 0 has set them */
-		error_set(&why, ESP_ECORRUPT, "worker 0 sent a %s of chunk %u, whose first weights it has not set",
-		          kind_name((uint8_t)message->channel), message->call);
+	/* No round can end before worker 0 has set them; of an asynchronous job no worker has computed anything before. */
+	if ((worker == 0 || lane->config.is_async) && !lane->chunks[chunk].has_weights) {
+		error_set(&why, ESP_ECORRUPT, "worker %u sent a %s of chunk %u, whose first weights %s has not set", worker,
+		          kind_name((uint8_t)message->channel), message->call, worker == 0 ? "it" : "worker 0");
 		return store_blame(lane, worker, &why);
 	}
-	status = take_value(lane, worker, chunk);
+	status = lane->config.is_async ? ESP_OK : take_value(lane, worker, chunk);
 	if (status == ESP_OK)
 		place_term(lane, worker, message, chunk);
 	return status;
@@ -279,7 +281,11 @@ static enum esp_status begin_hyper(struct store_lane *lane, uint32_t worker, con
 
 static enum esp_status begin_known(struct store_lane *lane, uint32_t worker, const struct transport_message *message)
 {
-	switch (message->channel) {
+	bool is_round = !lane->config.is_async;
+
+	switch (is_round || message->channel == HUB_PUSH || message->channel == HUB_PULL || message->channel == HUB_SET
+	            ? message->channel
+	            : 0) {
 	case HUB_PUSH:
 	case HUB_PUSHPULL:
 		return begin_push(lane, worker, message);
@@ -290,12 +296,13 @@ static enum esp_status begin_known(struct store_lane *lane, uint32_t worker, con
 	case HUB_HYPER:
 		return begin_hyper(lane, worker, message);
 	}
-	if (hub_kind_is_read(message->channel))
+	if (is_round && hub_kind_is_read(message->channel))
 		return begin_read(lane, worker, message);
-	if (hub_kind_is_write(message->channel))
+	if (is_round && hub_kind_is_write(message->channel))
 		return begin_write(lane, worker, message);
 	struct error why;
-	error_set(&why, ESP_ECORRUPT, "worker %u sent a frame of kind %u, which is no request", worker, message->channel);
+	error_set(&why, ESP_ECORRUPT, "worker %u sent a frame of kind %u, which is no request%s", worker, message->channel,
+	          is_round ? "" : " of an asynchronous job");
 	return store_blame(lane, worker, &why);
 }
 
@@ -413,7 +420,9 @@ static void receive_lost(void *user, uint32_t worker, enum esp_status why)
 	struct error err = {.status = why};
 
 	assert(worker < lane->config.workers && why < 0);
-	if (!(lane->left >> worker & 1))
+	if (lane->config.is_async)
+		store_async_lost(lane, worker, why);
+	else if (!(lane->left >> worker & 1))
 		store_blame(lane, worker, &err);
 }
 

@@ -79,7 +79,9 @@ bool store_send_next(void *user, uint32_t worker, struct transport_message *out)
 		.ack = (uint32_t)lane->chunks[chunk].version,
 		.call = lane->numbers[chunk],
 	};
-	if (kind == HUB_PULL || kind == HUB_PUSHPULL || hub_kind_is_read(kind))
+	if (lane->config.is_async && kind == HUB_PULL)
+		store_async_lend(lane, chunk, worker, out);
+	else if (kind == HUB_PULL || kind == HUB_PUSHPULL || hub_kind_is_read(kind))
 		lend(lane, chunk, kind, out);
 	return true;
 }
@@ -104,7 +106,12 @@ void store_send_sent(void *user, uint32_t worker, uint16_t channel, void *cookie
 	if ((channel != HUB_WEIGHTS && channel != HUB_ARRAY) || lane->failure != ESP_OK)
 		return;
 	ptrdiff_t number = chunk - lane->chunks;
-	assert(number >= 0 && number < lane->chunk_count && chunk->sending > 0);
+	assert(number >= 0 && number < lane->chunk_count);
+	if (lane->config.is_async) {
+		store_async_sent(lane, (uint32_t)number, worker);
+		return;
+	}
+	assert(chunk->sending > 0);
 	chunk->sending--;
 	chunk->reads -= channel == HUB_ARRAY;
 	store_chunk_try_update(lane, (uint32_t)number);

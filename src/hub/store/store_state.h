@@ -3,6 +3,7 @@
  *
  *     store_receive  requests come in ──> store_chunk  terms are added, chunks updated, answers become due
  *     store_send     answers leave    <──┘
+ *     store_async    updates of asynchronous jobs, in place of rounds
  */
 #ifndef HUB_STORE_STORE_STATE_H
 #define HUB_STORE_STORE_STATE_H
@@ -34,13 +35,14 @@ enum store_request_state {
 	STORE_COMING,  /* its request has begun to arrive                    */
 	STORE_WAITING, /* its request has come and cannot be answered yet    */
 	STORE_DUE,     /* its answer stands in the queue of the worker       */
+	STORE_SENDING, /* asynchronous: its answer is sent from a slot       */
 };
 
 /* Of a worker for a chunk. */
 struct store_request {
 	uint8_t kind;  /* enum hub_frame_kind */
 	uint8_t state; /* enum store_request_state */
-	uint32_t link; /* COMING, WAITING: the slot of its term, or STORE_NO_SLOT; DUE: the next chunk in the queue */
+	uint32_t link; /* COMING, WAITING, SENDING: the slot of its data, or STORE_NO_SLOT; DUE: the next chunk in the queue */
 };
 
 /* A worker and the message that arrives from it. */
@@ -54,6 +56,7 @@ struct store_peer {
 	uint64_t from;                      /* of HUB_HYPER: version */
 	uint8_t *at;                        /* where its data goes */
 	uint32_t bytes, have;
+	uint32_t collected;                 /* asynchronous: chunks of its update that have come whole */
 	uint8_t hyper[OPTIMIZER_BYTES];
 };
 
@@ -68,6 +71,9 @@ struct store_lane {
 	struct store_pool pool;
 	uint64_t ready;               /* workers for which an answer has become due since ready() named them */
 	uint64_t left;                /* workers that contribute no more */
+	uint64_t lost;                /* asynchronous: workers without a connection from now on */
+	uint64_t whole;               /* asynchronous: workers whose update has come whole */
+	uint64_t news_whole, news_lost; /* those of which the owner has not been told */
 	uint64_t least, most;         /* version over all chunks */
 	uint32_t at_least;            /* chunks that have the least version */
 	enum esp_status failure;
@@ -138,6 +144,19 @@ void store_chunk_written(struct store_lane *lane, uint32_t chunk);
 void store_chunk_pull(struct store_lane *lane, uint32_t chunk, uint32_t worker);
 /* Updates the chunk if its round is complete and no answer borrows its weights. */
 void store_chunk_try_update(struct store_lane *lane, uint32_t chunk);
+
+/* The step of the optimizer with a finished sum; the version is raised by the caller. */
+void store_chunk_optimize(struct store_lane *lane, uint32_t chunk, const struct optimizer *optimizer,
+                          uint32_t contributors, const float *sum);
+/* Says that a chunk has this version now. */
+void store_chunk_count(struct store_lane *lane, uint64_t version);
+
+/* store_async.c */
+void store_async_term(struct store_lane *lane, uint32_t chunk, uint32_t worker);
+void store_async_lost(struct store_lane *lane, uint32_t worker, enum esp_status why);
+/* A copy of the weights, so that an answer that leaves slowly holds up no update. */
+void store_async_lend(struct store_lane *lane, uint32_t chunk, uint32_t worker, struct transport_message *out);
+void store_async_sent(struct store_lane *lane, uint32_t chunk, uint32_t worker);
 
 /* store_send.c */
 void store_send_due(struct store_lane *lane, uint32_t chunk, uint32_t worker);

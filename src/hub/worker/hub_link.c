@@ -50,6 +50,7 @@ static enum esp_status join(struct hub_link *link, struct error *err)
 	link->session = msg.welcome.session;
 	link->lane_count = msg.welcome.lanes;
 	link->chunk_bytes = msg.welcome.chunk_bytes;
+	link->delay_bound = msg.welcome.delay_bound;
 	if (link->lane_count < 1 || link->lane_count > LAYOUT_LANES_MOST ||
 	    !optimizer_decode(msg.welcome.optimizer, &link->optimizer))
 		return error_set(err, ESP_ECORRUPT, "the hub at %.100s welcomes with values that are out of range",
@@ -141,7 +142,10 @@ static enum esp_status await_ready(struct hub_link *link, uint64_t until_ns, str
 static enum esp_status open_lane(struct hub_link *link, uint32_t number, struct error *err)
 {
 	struct link_lane *lane = &link->lanes[number];
-	const struct client_lane_config config = {.layout = &link->layout, .lane = number};
+	const struct client_lane_config config = {.layout = &link->layout,
+	                                          .lane = number,
+	                                          .is_async = link->delay_bound > 0,
+	                                          .budget = link->delay_bound > 0 ? &link->pace.budget : NULL};
 	const struct tcp_config tcp = {.peers = 1, .poller = &link->poller};
 	uint8_t session[HANDSHAKE_KEY_BYTES];
 	struct hub_dial dial;
@@ -270,6 +274,11 @@ uint32_t hub_link_workers(const struct hub_link *link)
 const char *hub_link_job(const struct hub_link *link)
 {
 	return link->ticket.name;
+}
+
+const struct ticket *hub_link_ticket(const struct hub_link *link)
+{
+	return &link->ticket;
 }
 
 bool hub_link_is_forked(const struct hub_link *link)

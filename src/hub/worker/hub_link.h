@@ -47,6 +47,7 @@ const struct optimizer *hub_link_optimizer(const struct hub_link *link);
 uint32_t hub_link_worker(const struct hub_link *link);
 uint32_t hub_link_workers(const struct hub_link *link);
 const char *hub_link_job(const struct hub_link *link);
+const struct ticket *hub_link_ticket(const struct hub_link *link);
 bool hub_link_is_forked(const struct hub_link *link); /* this process is a child of the one that opened it */
 
 /* ---- calls ---- */
@@ -62,6 +63,7 @@ struct hub_op_call {
 	uint32_t before;      /* HUB_WRITE: rounds before version 0 */
 	const void *gradient; /* not of HUB_PULL and HUB_READ; borrowed until the call has ended */
 	void *weights;        /* HUB_PULL, HUB_PUSHPULL, HUB_READ; may be the gradient's memory */
+	uint64_t rate;        /* bytes per second that an asynchronous push keeps to; 0: any */
 	uint64_t deadline_ns; /* from now on; after it the link fails with the names of the workers that are missing */
 	/* Called by the link's thread when the call has ended, before any thread that waits is told. NULL: none. */
 	void (*ended)(void *context, enum esp_status status);
@@ -74,6 +76,8 @@ ESP_CHECKED enum esp_status hub_op_start(struct hub_link *link, const struct hub
 /* ESP_PENDING: until_ns has come first. */
 enum esp_status hub_op_wait(struct hub_op *op, uint64_t until_ns);
 enum esp_status hub_op_test(const struct hub_op *op);
+/* Of a HUB_PULL that has ended well: the least version of the weights; UINT64_MAX: the tensor has no elements. */
+uint64_t hub_op_version(const struct hub_op *op);
 /* Why a call that has ended has failed; ESP_OK: it has not. */
 enum esp_status hub_op_failure(const struct hub_op *op, struct error *out);
 void hub_op_put(struct hub_op *op);
@@ -88,6 +92,39 @@ bool hub_link_has_pushed(struct hub_link *link, uint32_t tensor);
 ESP_CHECKED enum esp_status hub_link_set_optimizer(struct hub_link *link, uint16_t group,
                                                    const struct optimizer *optimizer, uint64_t *out_version,
                                                    struct error *err);
+
+/* ---- updates of an asynchronous job ---- */
+
+/* 0: the job trains in rounds. */
+uint32_t hub_link_delay_bound(const struct hub_link *link);
+/* Of an update of all tensors. */
+uint64_t hub_link_bytes(const struct hub_link *link);
+
+struct hub_update {
+	const void *const *gradients; /* by tensor; borrowed */
+	uint64_t computed_from;       /* version of the weights that they were computed with */
+	uint64_t epoch, position;     /* of a scheduler's order; position 0: none */
+	uint64_t patience_ns;         /* how long the hub's gate may hold it for earlier positions */
+	uint64_t rate;                /* bytes per second; 0: any */
+	uint64_t deadline_ns;         /* from now on */
+};
+
+struct hub_update_result {
+	uint8_t why;             /* enum gate_why (fabric/gate.h) */
+	uint64_t version, delay; /* of an applied update: the version after it */
+	bool is_sent;            /* the hub granted it: its bytes have left */
+	uint64_t took_ns;        /* from the grant until all of it was at the hub */
+};
+
+/*
+ * Gives one update of all tensors to the hub, and returns when it is applied or dropped. ESP_ESTATE: another one is under
+ * way; ESP_EUNSUPPORTED: the job trains in rounds; or why the link has failed.
+ */
+ESP_CHECKED enum esp_status hub_link_update(struct hub_link *link, const struct hub_update *update,
+                                            struct hub_update_result *out, struct error *err);
+/* Reads all tensors; *out_version: each chunk of them has at least this version. */
+ESP_CHECKED enum esp_status hub_link_model(struct hub_link *link, void *const *weights, uint64_t deadline_ns,
+                                           uint64_t *out_version, struct error *err);
 
 /* ESP_OK, or why the link has failed. */
 enum esp_status hub_link_failure(struct hub_link *link, struct error *out);

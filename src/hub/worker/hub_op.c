@@ -204,6 +204,12 @@ enum esp_status hub_op_test(const struct hub_op *op)
 	return (enum esp_status)atomic_load_explicit(&op->status, memory_order_acquire);
 }
 
+uint64_t hub_op_version(const struct hub_op *op)
+{
+	assert(hub_op_test(op) == ESP_OK && op->call.kind == HUB_PULL);
+	return op->version;
+}
+
 enum esp_status hub_op_wait(struct hub_op *op, uint64_t until_ns)
 {
 	const struct timespec until = {(time_t)(until_ns / NS_PER_S), (long)(until_ns % NS_PER_S)};

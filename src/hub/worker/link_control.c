@@ -110,6 +110,11 @@ static void take(struct hub_link *link, const struct hub_msg *msg)
 	case HUB_MSG_MISSING:
 		on_missing(link, &msg->missing);
 		return;
+	case HUB_MSG_GRANT:
+	case HUB_MSG_RESULT:
+		if (link_update_on_msg(link, msg))
+			return;
+		break;
 	case HUB_MSG_OK:
 		if (link->control.state == LINK_CONTROL_LEAVING) {
 			link->control.state = LINK_CONTROL_ENDED;
@@ -232,10 +237,21 @@ static uint64_t next_time(const struct hub_link *link)
 	return control->reason_by_ns != 0 ? earlier(when, control->reason_by_ns) : when;
 }
 
+static void look_for_update(struct hub_link *link)
+{
+	struct hub_msg offer;
+
+	if (link->control.state == LINK_CONTROL_OPEN && link_update_take_offer(link, &offer))
+		put(link, &offer);
+	if (link->failure.status == ESP_OK && link_update_is_late(link))
+		fail(link, ESP_ETIMEOUT, "the deadline has passed: the hub at %.100s has not answered an update", link->socket.hub);
+}
+
 uint64_t link_control_turn(struct hub_link *link, uint64_t now_ns)
 {
 	receive(link, now_ns);
 	flush(link);
+	look_for_update(link);
 	if (link->control.state == LINK_CONTROL_ENDED) {
 		look_for_reason(link, link->control.reason_by_ns);
 		return UINT64_MAX;

@@ -21,7 +21,7 @@ struct hub_op {
 	struct hub_link *link;   /* until it has ended */
 	struct hub_op_call call;
 	struct optimizer optimizer; /* HUB_HYPER */
-	uint64_t version;           /* HUB_HYPER: from which it holds */
+	uint64_t version;           /* HUB_HYPER: from which it holds; HUB_PULL: what it has read */
 	uint64_t until_ns;
 	_Atomic int status;      /* ESP_PENDING until it has ended */
 	struct error failure;    /* once it has failed */
@@ -62,6 +62,29 @@ struct link_control {
 	struct error suspicion;
 };
 
+enum link_update_state {
+	LINK_UPDATE_NONE,
+	LINK_UPDATE_OFFERED, /* the hub's answer is awaited */
+	LINK_UPDATE_GRANTED, /* it may be sent              */
+	LINK_UPDATE_SETTLED, /* applied, or dropped         */
+};
+
+/* An update of an asynchronous job. */
+struct link_update {
+	uint8_t state;   /* enum link_update_state */
+	bool is_unsent;  /* the offer */
+	bool is_late;    /* its deadline has passed */
+	struct hub_msg_offer offer;
+	struct hub_msg_result result;
+};
+
+/* How fast pushes of an asynchronous job may leave; the thread's. */
+struct link_pace {
+	uint64_t rate;      /* 0: any */
+	uint64_t filled_ns;
+	int64_t budget;     /* bytes */
+};
+
 struct hub_link {
 	struct hub_link_config config;
 	struct ticket ticket;
@@ -72,12 +95,14 @@ struct hub_link {
 	struct optimizer optimizer; /* the job's */
 	struct hub_layout layout;
 	bool is_declared;
+	uint32_t delay_bound;     /* of an asynchronous job; 0: it trains in rounds */
 
 	struct poller poller;
 	pthread_t thread;
 	bool runs;
 	struct link_lane *lanes;  /* by lane */
 	struct link_control control;
+	struct link_pace pace;
 	struct hub_op_list under_way; /* the thread's; the one that is due first stands first */
 
 	pthread_mutex_t lock;     /* guards what follows */
@@ -89,6 +114,8 @@ struct hub_link {
 	bool leaves;              /* after it has left the job in order */
 	struct error failure;     /* status ESP_OK: none */
 	struct hub_link_stats stats;
+	struct link_update update;
+	uint64_t updates, version; /* offers so far; the newest version that a result has told */
 };
 
 /* ---- hub_op.c ---- */
@@ -105,6 +132,16 @@ ESP_CHECKED enum esp_status link_thread_start(struct hub_link *link, struct erro
 void link_thread_stop(struct hub_link *link, bool leaves);
 /* The thread's: the first failure stays, and all calls end with it. */
 void link_fail(struct hub_link *link, const struct error *why);
+
+/* ---- link_update.c: the thread's ---- */
+/* True: *out is to be sent. */
+bool link_update_take_offer(struct hub_link *link, struct hub_msg *out);
+/* False: no such message is awaited. */
+bool link_update_on_msg(struct hub_link *link, const struct hub_msg *msg);
+bool link_update_is_late(struct hub_link *link);
+void link_pace_set(struct hub_link *link, uint64_t rate, uint64_t now_ns);
+/* Fills the budget. Returns when to call again at the latest. */
+uint64_t link_pace_turn(struct hub_link *link, uint64_t now_ns);
 
 /* ---- link_control.c: the thread's ---- */
 ESP_CHECKED enum esp_status link_control_begin(struct hub_link *link, struct error *err);

@@ -63,6 +63,16 @@ static enum esp_status status_of(struct hub_link *link, const struct hub_op *op)
 	return ESP_OK;
 }
 
+/* The least of what the lanes have read. */
+static uint64_t version_of(const struct hub_link *link, const struct hub_op *op)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (uint32_t i = 0; i < link->lane_count; i++)
+		least = op->parts[i].version < least ? op->parts[i].version : least;
+	return least;
+}
+
 static void end_part(struct hub_link *link, struct client_part *part)
 {
 	struct hub_op *op = part->cookie;
@@ -74,6 +84,8 @@ static void end_part(struct hub_link *link, struct client_part *part)
 	op_list_remove(&link->under_way, op);
 	if (status == ESP_OK)
 		count(link, op);
+	if (op->call.kind == HUB_PULL)
+		op->version = version_of(link, op);
 	end_op(link, op, status);
 }
 
@@ -112,6 +124,7 @@ void link_fail(struct hub_link *link, const struct error *why)
 	bool is_first = link->failure.status == ESP_OK;
 	if (is_first)
 		link->failure = *why;
+	pthread_cond_broadcast(&link->changed); /* an update may wait for the hub's answer */
 	pthread_mutex_unlock(&link->lock);
 	if (!is_first)
 		return;
@@ -144,6 +157,8 @@ static void begin_op(struct hub_link *link, struct hub_op *op)
 {
 	op->left = link->lane_count;
 	op_list_insert(&link->under_way, op);
+	if (link->delay_bound > 0 && op->call.kind == HUB_PUSH)
+		link_pace_set(link, op->call.rate, clock_now_ns());
 	for (uint32_t i = 0; i < link->lane_count; i++) {
 		op->parts[i] = (struct client_part){
 			.kind = op->call.kind,
@@ -224,7 +239,8 @@ static void turn(struct hub_link *link, unsigned *turns)
 	uint64_t now = clock_now_ns();
 	bool moved = move(link, now);
 
-	uint64_t when = link_control_turn(link, now);
+	uint64_t when = link_control_turn(link, now), pace = link_pace_turn(link, now);
+	when = pace < when ? pace : when;
 	take_done(link);
 	if (moved || has_work(link)) {
 		if (++*turns % TURNS_PER_LOOK == 0)

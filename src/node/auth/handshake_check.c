@@ -78,6 +78,7 @@ static const char *purpose_name(uint8_t purpose)
 		[HELLO_PROBE] = "measuring",
 		[HELLO_FDS] = "descriptors",
 		[HELLO_AGAIN] = "data, in place of another",
+		[HELLO_FABRIC] = "scheduling updates",
 	};
 	return purpose >= HELLO_RENDEZVOUS && purpose <= HELLO_PURPOSE_LAST ? names[purpose] : "nothing known";
 }

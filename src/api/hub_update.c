@@ -1,0 +1,202 @@
+/*
+ * hub_update.c - asynchronous updates of espalier/hub.h: announced to the scheduler, if the job has one, then given to
+ * the hub.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "api/api.h"
+#include "api/hub_update.h"
+#include "base/clock.h"
+#include "fabric/gate.h"
+#include "fabric/ledger.h"
+#include "fabric/worker/sched_link.h"
+
+struct api_updates {
+	struct sched_link *scheduler; /* NULL: the job has none */
+	uint64_t announced;
+};
+
+void api_updates_close(struct api_updates *updates)
+{
+	if (!updates)
+		return;
+	sched_link_close(updates->scheduler);
+	free(updates);
+}
+
+static enum esp_status refuse(const char *who, const struct error *err)
+{
+	return api_refuse_with(who, err->status, "%s", err->text);
+}
+
+/* NULL: no memory. */
+static struct api_updates *open_updates(struct esp_hub *hub)
+{
+	struct api_updates **updates = api_hub_updates(hub);
+	struct hub_link *link = api_hub_link(hub);
+	const struct sched_link_config config = {.ticket = hub_link_ticket(link),
+	                                         .worker = hub_link_worker(link),
+	                                         .delay_bound = hub_link_delay_bound(link)};
+
+	if (*updates)
+		return *updates;
+	*updates = calloc(1, sizeof(**updates));
+	if (*updates && config.ticket->has_scheduler && sched_link_open(&config, &(*updates)->scheduler, NULL) != ESP_OK) {
+		free(*updates);
+		*updates = NULL;
+	}
+	return *updates;
+}
+
+/* ---- the scheduler ---- */
+
+static void sleep_for(uint64_t ns)
+{
+	uint64_t until = clock_now_ns() + ns;
+	const struct timespec at = {(time_t)(until / NS_PER_S), (long)(until % NS_PER_S)};
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
+		continue;
+}
+
+/* False: there is no scheduler, or it cannot be asked now. */
+static bool ask(struct esp_hub *hub, struct api_updates *updates, const struct esp_hub_update *update,
+                struct sched_link_decision *out)
+{
+	const struct fabric_msg_ready ready = {.number = ++updates->announced,
+	                                       .computed_from = update->computed_from,
+	                                       .bytes = hub_link_bytes(api_hub_link(hub)),
+	                                       .norm = update->norm};
+
+	return updates->scheduler && ready.bytes > 0 && sched_link_ask(updates->scheduler, &ready, out);
+}
+
+static void tell(struct api_updates *updates, const struct hub_update_result *result)
+{
+	static const uint8_t ends[GATE_WHYS] = {[GATE_APPLIED] = LEDGER_APPLIED,
+	                                        [GATE_LATE_OFFER] = LEDGER_LATE_AT_OFFER,
+	                                        [GATE_LATE] = LEDGER_LATE_AT_HUB,
+	                                        [GATE_GONE] = LEDGER_LATE_AT_HUB};
+	const struct fabric_msg_done done = {.number = updates->announced,
+	                                     .end = ends[result->why],
+	                                     .version = result->version,
+	                                     .delay = result->delay,
+	                                     .took_ns = result->took_ns};
+
+	sched_link_done(updates->scheduler, &done);
+}
+
+/* ---- an update ---- */
+
+static enum esp_hub_fate fate_of(uint8_t why)
+{
+	return why == GATE_APPLIED      ? ESP_HUB_APPLIED
+	       : why == GATE_LATE_OFFER ? ESP_HUB_LATE_AT_OFFER
+	                                : ESP_HUB_LATE_AT_HUB;
+}
+
+static enum esp_status give(struct esp_hub *hub, struct api_updates *updates, const struct esp_hub_update *update,
+                            struct esp_hub_result *out, struct error *err)
+{
+	struct hub_update full = {.gradients = update->gradients,
+	                          .computed_from = update->computed_from,
+	                          .deadline_ns = api_hub_deadline(hub, update->deadline_ns)};
+	struct sched_link_decision decision;
+	struct hub_update_result result;
+
+	bool is_scheduled = ask(hub, updates, update, &decision);
+	if (is_scheduled && decision.decide.end != LEDGER_APPLIED) {
+		*out = (struct esp_hub_result){.fate = ESP_HUB_LATE_AT_SOURCE, .delay = decision.decide.delay};
+		return ESP_OK;
+	}
+	if (is_scheduled) {
+		sleep_for(decision.decide.start_ns < GATE_PATIENCE_MOST ? decision.decide.start_ns : GATE_PATIENCE_MOST);
+		full.epoch = decision.epoch;
+		full.position = decision.decide.position;
+		full.patience_ns = decision.decide.patience_ns;
+		full.rate = decision.decide.rate;
+	}
+	enum esp_status status = hub_link_update(api_hub_link(hub), &full, &result, err);
+	if (status != ESP_OK)
+		return status;
+	if (is_scheduled)
+		tell(updates, &result);
+	*out = (struct esp_hub_result){
+		.fate = fate_of(result.why), .version = result.version, .delay = result.delay, .position = full.position};
+	return ESP_OK;
+}
+
+static enum esp_status check_update(const char *who, const struct esp_hub *hub, const struct esp_hub_update *update)
+{
+	const struct hub_layout *layout = hub_link_layout(api_hub_link(hub));
+
+	if (!layout)
+		return api_refuse_with(who, ESP_ESTATE, "no model is declared: call esp_hub_init() first");
+	if (!(update->norm >= 0) || isinf(update->norm))
+		return api_refuse_with(who, ESP_EINVAL, "norm is negative, infinite or no number: 0 stands for \"not known\"");
+	if (!update->gradients && layout->tensors > 0)
+		return api_refuse_with(who, ESP_EINVAL, "gradients is NULL");
+	for (uint32_t i = 0; i < layout->tensors; i++) {
+		if (!update->gradients[i] && layout->tensor[i].elements > 0)
+			return api_refuse_with(who, ESP_EINVAL, "gradients[%u] is NULL", i);
+	}
+	return ESP_OK;
+}
+
+enum esp_status esp_hub_update(struct esp_hub *hub, const struct esp_hub_update *given, struct esp_hub_result *result)
+{
+	struct esp_hub_update update = {sizeof(update)};
+	struct esp_hub_result full = {0};
+	struct error err = {0};
+	enum esp_status status = api_hub_check(__func__, hub);
+
+	if (status == ESP_OK && !given)
+		status = api_refuse_with(__func__, ESP_EINVAL, "update is NULL");
+	if (status == ESP_OK)
+		status = api_check_out(__func__, result, "result");
+	if (status == ESP_OK)
+		status = api_read(__func__, given, &update, sizeof(update), "esp_hub_update");
+	if (status == ESP_OK)
+		status = api_check_deadline(__func__, update.deadline_ns, "deadline_seconds");
+	if (status == ESP_OK)
+		status = check_update(__func__, hub, &update);
+	if (status != ESP_OK)
+		return status;
+	struct api_updates *updates = open_updates(hub);
+	if (!updates)
+		return api_refuse_with(__func__, ESP_ENOMEM, "no memory for updates");
+	status = give(hub, updates, &update, &full, &err);
+	if (status != ESP_OK) {
+		err.status = status;
+		return refuse(__func__, &err);
+	}
+	full.struct_size = sizeof(full);
+	return api_write(__func__, result, &full, sizeof(full));
+}
+
+enum esp_status esp_hub_model(struct esp_hub *hub, void *const *weights, uint64_t *out_version)
+{
+	struct error err = {0};
+	enum esp_status status = api_hub_check(__func__, hub);
+
+	if (status == ESP_OK)
+		status = api_check_out(__func__, out_version, "out_version");
+	if (status != ESP_OK)
+		return status;
+	const struct hub_layout *layout = hub_link_layout(api_hub_link(hub));
+	for (uint32_t i = 0; layout && i < layout->tensors; i++) {
+		if (!weights || (!weights[i] && layout->tensor[i].elements > 0))
+			return api_refuse_with(__func__, ESP_EINVAL, "weights, or weights[%u], is NULL", i);
+	}
+	status = hub_link_model(api_hub_link(hub), weights, api_hub_deadline(hub, 0), out_version, &err);
+	return status == ESP_OK ? ESP_OK : refuse(__func__, &err);
+}
+
+uint32_t esp_hub_delay_bound(const struct esp_hub *hub)
+{
+	return hub ? hub_link_delay_bound(api_hub_link(hub)) : 0;
+}

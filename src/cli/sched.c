@@ -1,0 +1,128 @@
+/*
+ * sched.c - espalier sched: the scheduler of asynchronous updates, or a command about one.
+ */
+#include "cli/sched.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "cli/family.h"
+#include "cli/hub.h"
+#include "fabric/server/server.h"
+#include "report/options.h"
+
+#define COMMAND "sched"
+#define LISTEN_DEFAULT "0.0.0.0:7900"
+
+static const struct cli_command *const commands[] = {&cli_sched_status};
+
+static const struct cli_family family = {
+	.name = "sched",
+	.about = "A scheduler decides which worker of an asynchronous job sends its update when, and which updates are dropped\n"
+	         "before they are sent, as they would be too late. Without a command, espalier sched is the scheduler itself and\n"
+	         "serves until it is ended: 'espalier sched --listen HOST:PORT', see 'espalier sched serve --help'.\n",
+	.more = "examples:\n"
+	        "  espalier hub --listen 0.0.0.0:7700 --key-file hub.key &\n"
+	        "  espalier sched --listen 0.0.0.0:7900 --key-file hub.key --batch 100ms &\n"
+	        "  espalier hub create mnist --workers 4 --mode async --delay-bound 30 --sched 127.0.0.1:7900 \\\n"
+	        "    --optimizer \"sgd lr=0.05\"\n"
+	        "  ESP_HUB_TICKET=mnist.ticket espalier run -n 4 -- ./train\n"
+	        "  espalier sched status\n\n"
+	        "exit status: 0 done; 1 the work failed; 2 wrong usage\n",
+	.commands = commands,
+	.count = sizeof(commands) / sizeof(commands[0]),
+};
+
+static void log_line(void *context, const char *line)
+{
+	time_t now = time(NULL);
+	struct tm parts;
+	char when[32];
+
+	(void)context;
+	strftime(when, sizeof(when), "%H:%M:%S", gmtime_r(&now, &parts));
+	fprintf(stderr, "espalier sched %s: %s\n", when, line);
+}
+
+static int serve(const struct server_config *config)
+{
+	char address[ADDRESS_TEXT], batch[UNITS_TEXT];
+	struct server *server;
+	struct error err;
+
+	if (server_open(config, &server, &err) != ESP_OK)
+		return complain(COMMAND ": %s", err.text);
+	fprintf(stderr, "espalier sched: listens at %s, batches of %s\n", address_format(&config->listen, address),
+	        units_format_time(config->batch_ns, batch));
+	server_run(server);
+	server_close(server);
+	return EXIT_OK;
+}
+
+/* In bytes per second. */
+static bool parse_rate(const char *text, uint64_t *out)
+{
+	uint64_t bits;
+
+	if (!units_parse_rate(text, &bits) || bits < 8000)
+		return false;
+	*out = bits / 8;
+	return true;
+}
+
+static int run_server(int argc, char **argv)
+{
+	const char *listen = LISTEN_DEFAULT, *key_file = HUB_KEY_FILE, *batch = "100ms", *hub_rate = "10gbit";
+	const char *worker_rate = NULL;
+	struct server_config config = {.log = log_line};
+	struct key key;
+	struct error err;
+	const struct option_spec options[] = {
+		{"listen", 'l', OPTION_STRING, &listen, "HOST:PORT", "where workers connect (default " LISTEN_DEFAULT ")"},
+		{"key-file", 'k', OPTION_STRING, &key_file, "FILE", "the hub's key (default hub.key)"},
+		{"batch", 'b', OPTION_STRING, &batch, "TIME", "updates are decided together that become ready within it (default 100ms)"},
+		{"hub-rate", 0, OPTION_STRING, &hub_rate, "RATE", "of the hub's link (default 10gbit)"},
+		{"rate", 0, OPTION_STRING, &worker_rate, "RATE", "of a worker's link until its transfers show it (default that of the hub)"},
+		{0},
+	};
+	const struct options_usage usage = {
+		COMMAND, "",
+		"Serves as the scheduler of the asynchronous jobs of one hub, whose key it has, until SIGINT or SIGTERM. At the\n"
+		"end of each batch it orders the updates that are ready by their deadlines and by what is left of the links, and\n"
+		"drops those that would be too late or hold up others. Workers do without it while it is not there.",
+		options, 0, 0};
+	int parsed = options_parse(&usage, &argc, argv);
+
+	if (parsed >= 0)
+		return parsed;
+	if (address_parse(listen, "--listen", &config.listen, &err) != ESP_OK)
+		return complain_usage(COMMAND ": %s", err.text);
+	if (!units_parse_time(batch, &config.batch_ns) || config.batch_ns < NS_PER_MS || config.batch_ns > 60 * NS_PER_S)
+		return complain_usage(COMMAND ": --batch is a time from 1ms to 60s, not '%s'", batch);
+	if (!parse_rate(hub_rate, &config.hub_rate))
+		return complain_usage(COMMAND ": --hub-rate is a rate such as 10gbit or 200mbit, not '%s'", hub_rate);
+	config.worker_rate = config.hub_rate;
+	if (worker_rate && !parse_rate(worker_rate, &config.worker_rate))
+		return complain_usage(COMMAND ": --rate is a rate such as 10gbit or 200mbit, not '%s'", worker_rate);
+	if (cli_hub_key(key_file, &key, &err) != ESP_OK)
+		return complain(COMMAND ": %s", err.text);
+	memcpy(config.key, key.bytes, sizeof(config.key));
+	key_wipe(&key);
+	int status = serve(&config);
+	explicit_bzero(&config, sizeof(config));
+	return status;
+}
+
+static int run(int argc, char **argv)
+{
+	if (argc > 1 && strcmp(argv[1], "serve") == 0)
+		return run_server(argc - 1, argv + 1);
+	if (argc > 1 && argv[1][0] == '-' && strcmp(argv[1], "-h") != 0 && strcmp(argv[1], "--help") != 0)
+		return run_server(argc, argv);
+	return cli_family_run(&family, argc, argv);
+}
+
+const struct cli_command cli_sched = {"sched", "orders and drops the updates of asynchronous jobs", run, 1};

@@ -1,0 +1,408 @@
+#include "fabric/sched.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "fabric/order.h"
+
+#define STEPS 1024u
+#define LEASE_LEAST (2 * NS_PER_S)
+#define LEASE_TIMES 4u       /* as long as was booked */
+#define PATIENCE_LEAST (100 * NS_PER_MS)
+#define RATE_LEAST UINT64_C(1000)
+#define MEASURED_LEAST (20 * NS_PER_MS) /* a shorter transfer says more about latency than about its link */
+/* A transfer that keeps to its rate says that the link has at least this; the next one is given a little more. */
+#define KEPT_PERCENT 90u
+#define RISE_PERCENT 125u
+
+struct sched {
+	struct sched_config config;
+	struct calendar *calendar;
+	struct ledger ledger;
+	struct sched_link links[LEDGER_WORKERS_MOST];
+	uint64_t now, batch_end_ns; /* batch_end_ns: UINT64_MAX while nothing is READY */
+	uint64_t positions, batches;
+	uint32_t latest_updates, latest_sent;
+	struct order_update order[LEDGER_WORKERS_MOST];
+	uint32_t workers[LEDGER_WORKERS_MOST]; /* of the order's rows */
+	struct sched_decision decisions[LEDGER_WORKERS_MOST];
+	uint32_t decision_count, decision_at;
+};
+
+/* ---- opening ---- */
+
+static uint32_t hub_link(const struct sched *sched)
+{
+	return sched->config.workers;
+}
+
+static enum esp_status set_rates(struct sched *sched, struct error *err)
+{
+	bool is_set = calendar_set_rate(sched->calendar, hub_link(sched), 0, sched->config.hub_rate);
+
+	for (uint32_t i = 0; i < sched->config.workers; i++) {
+		sched->links[i] = (struct sched_link){.rate = sched->config.worker_rate, .booking = CALENDAR_NONE};
+		is_set &= calendar_set_rate(sched->calendar, i, 0, sched->config.worker_rate);
+	}
+	return is_set ? ESP_OK : error_set(err, ESP_ENOMEM, "no room in the calendar");
+}
+
+static bool rate_is_good(uint64_t rate)
+{
+	return rate >= RATE_LEAST && rate <= CALENDAR_RATE_MOST;
+}
+
+enum esp_status sched_open(const struct sched_config *config, struct sched **out, struct error *err)
+{
+	if (config->workers < 1 || config->workers > LEDGER_WORKERS_MOST || config->bound < 1)
+		return error_set(err, ESP_EINVAL, "%u workers and a delay bound of %u: out of range", config->workers,
+		                 config->bound);
+	if (!rate_is_good(config->hub_rate) || !rate_is_good(config->worker_rate) || config->batch_ns < NS_PER_MS ||
+	    config->batch_ns > 60 * NS_PER_S)
+		return error_set(err, ESP_EINVAL, "a rate or the length of a batch is out of range");
+	struct sched *sched = calloc(1, sizeof(*sched));
+	if (!sched)
+		return error_set(err, ESP_ENOMEM, "no memory for a job's scheduler");
+	sched->config = *config;
+	sched->batch_end_ns = UINT64_MAX;
+	ledger_init(&sched->ledger, config->workers, config->bound);
+	enum esp_status status =
+		calendar_open(config->workers + 1, STEPS, 2 * LEDGER_WORKERS_MOST, &sched->calendar, err);
+	if (status == ESP_OK)
+		status = set_rates(sched, err);
+	if (status != ESP_OK) {
+		sched_close(sched);
+		return status;
+	}
+	*out = sched;
+	return ESP_OK;
+}
+
+void sched_close(struct sched *sched)
+{
+	if (!sched)
+		return;
+	calendar_close(sched->calendar);
+	free(sched);
+}
+
+/* ---- workers and their links ---- */
+
+static void see_time(struct sched *sched, uint64_t now)
+{
+	assert(now >= sched->now);
+	sched->now = now;
+}
+
+static void end_update(struct sched *sched, uint32_t worker, uint8_t end, uint64_t delay)
+{
+	struct sched_link *link = &sched->links[worker];
+
+	if (link->booking != CALENDAR_NONE)
+		calendar_give_back(sched->calendar, link->booking, 0);
+	link->booking = CALENDAR_NONE;
+	ledger_end(&sched->ledger, worker, end, delay);
+}
+
+/* A worker whose decision has not been handed out is told nothing any more. */
+static void forget_decision(struct sched *sched, uint32_t worker)
+{
+	for (uint32_t i = sched->decision_at; i < sched->decision_count; i++) {
+		if (sched->decisions[i].worker == worker)
+			sched->decisions[i].number = 0;
+	}
+}
+
+void sched_gone(struct sched *sched, uint32_t worker, uint64_t now)
+{
+	assert(worker < sched->config.workers);
+	see_time(sched, now);
+	forget_decision(sched, worker);
+	end_update(sched, worker, LEDGER_GONE, 0);
+	sched->links[worker].is_here = false;
+}
+
+static void set_rate(struct sched *sched, uint32_t worker, uint64_t rate)
+{
+	/* Without room the rate stays as it was: a link that is booked so often has one. */
+	if (calendar_set_rate(sched->calendar, worker, sched->now, rate))
+		sched->links[worker].rate = rate;
+}
+
+enum esp_status sched_report(struct sched *sched, uint32_t worker, uint64_t rate, uint64_t now, struct error *err)
+{
+	if (worker >= sched->config.workers)
+		return error_set(err, ESP_EINVAL, "there is no worker %u of %u", worker, sched->config.workers);
+	if (!rate_is_good(rate))
+		return error_set(err, ESP_EINVAL, "worker %u has a link of %" PRIu64 " bytes per second", worker, rate);
+	see_time(sched, now);
+	sched->links[worker].is_measured = true;
+	set_rate(sched, worker, rate);
+	return ESP_OK;
+}
+
+enum esp_status sched_join(struct sched *sched, uint32_t worker, uint64_t rate, uint64_t now, struct error *err)
+{
+	if (worker >= sched->config.workers)
+		return error_set(err, ESP_EINVAL, "there is no worker %u of %u", worker, sched->config.workers);
+	sched_gone(sched, worker, now);
+	sched->links[worker].is_here = true;
+	sched->ledger.last[worker] = 0; /* its numbers begin anew */
+	return rate > 0 ? sched_report(sched, worker, rate, now, err) : ESP_OK;
+}
+
+/* ---- updates ---- */
+
+enum esp_status sched_ready(struct sched *sched, uint32_t worker, const struct ledger_update *update, uint64_t now,
+                            struct error *err)
+{
+	see_time(sched, now);
+	if (worker < sched->config.workers && !sched->links[worker].is_here)
+		return error_set(err, ESP_EINVAL, "worker %u announced an update before it had registered", worker);
+	enum esp_status status = ledger_ready(&sched->ledger, worker, update, err);
+	if (status != ESP_OK)
+		return status;
+	sched->ledger.updates[worker].ready_ns = now;
+	if (sched->batch_end_ns == UINT64_MAX)
+		sched->batch_end_ns = (now / sched->config.batch_ns + 1) * sched->config.batch_ns;
+	return ESP_OK;
+}
+
+/*
+ * A transfer that kept to the rate of its link shows that the link has at least this, and perhaps more; one that fell
+ * short shows the rate of the link, unless the hub was slower.
+ */
+static void learn_rate(struct sched *sched, uint32_t worker, uint64_t bytes, uint64_t took_ns)
+{
+	struct sched_link *link = &sched->links[worker];
+	unsigned __int128 rate = (unsigned __int128)bytes * NS_PER_S / (took_ns > 0 ? took_ns : 1);
+	uint64_t achieved = rate > CALENDAR_RATE_MOST ? CALENDAR_RATE_MOST : (uint64_t)rate;
+
+	link->achieved = achieved;
+	link->sent += bytes;
+	if (took_ns < MEASURED_LEAST)
+		return;
+	if (achieved < RATE_LEAST)
+		achieved = RATE_LEAST;
+	if (achieved * 100 < link->granted * KEPT_PERCENT) {
+		link->is_measured = true;
+		set_rate(sched, worker, (link->rate + achieved) / 2);
+	} else if (link->granted * 100 >= link->rate * KEPT_PERCENT && link->rate < sched->config.hub_rate) {
+		uint64_t more = link->rate / 100 * RISE_PERCENT;
+
+		set_rate(sched, worker, more < sched->config.hub_rate ? more : sched->config.hub_rate);
+	}
+}
+
+enum esp_status sched_done(struct sched *sched, uint32_t worker, const struct sched_done *done, uint64_t now,
+                           struct error *err)
+{
+	if (worker >= sched->config.workers)
+		return error_set(err, ESP_EINVAL, "there is no worker %u of %u", worker, sched->config.workers);
+	const struct ledger_update *update = &sched->ledger.updates[worker];
+	if (done->end != LEDGER_APPLIED && done->end != LEDGER_LATE_AT_OFFER && done->end != LEDGER_LATE_AT_HUB)
+		return error_set(err, ESP_EINVAL, "worker %u tells of an update that ended in a way that workers do not know",
+		                 worker);
+	if (done->end == LEDGER_APPLIED &&
+	    (done->delay == 0 || done->delay > done->version || done->delay > sched->config.bound))
+		return error_set(err, ESP_EINVAL, "worker %u tells of an update with delay %" PRIu64 " at version %" PRIu64,
+		                 worker, done->delay, done->version);
+	see_time(sched, now);
+	ledger_see(&sched->ledger, done->version);
+	if (update->state != LEDGER_DECIDED || update->number != done->number)
+		return ESP_OK; /* its lease was over, or the worker had not asked */
+	if (done->took_ns > 0)
+		learn_rate(sched, worker, update->bytes, done->took_ns);
+	end_update(sched, worker, done->end, done->delay);
+	return ESP_OK;
+}
+
+/* ---- batches ---- */
+
+static uint32_t collect(struct sched *sched)
+{
+	uint64_t version = sched->ledger.version + sched->ledger.decided;
+	uint32_t count = 0;
+
+	for (uint32_t worker = 0; worker < sched->config.workers; worker++) {
+		const struct ledger_update *update = &sched->ledger.updates[worker];
+
+		if (update->state != LEDGER_READY)
+			continue;
+		sched->workers[count] = worker;
+		sched->order[count++] = (struct order_update){
+			.path = {2, {worker, hub_link(sched)}},
+			.bytes = update->bytes,
+			.from = sched->now,
+			.deadline = order_deadline(update->computed_from, sched->config.bound, version),
+			.has_waited = update->batches >= SCHED_WAITED,
+		};
+	}
+	return count;
+}
+
+static uint64_t rate_of(uint64_t bytes, const struct calendar_span *span)
+{
+	uint64_t ns = span->end > span->begin ? span->end - span->begin : 1;
+	unsigned __int128 rate = ((unsigned __int128)bytes * NS_PER_S + ns - 1) / ns;
+
+	return rate > CALENDAR_RATE_MOST ? CALENDAR_RATE_MOST : (uint64_t)rate;
+}
+
+static struct sched_decision *add_decision(struct sched *sched, uint32_t worker)
+{
+	struct sched_decision *decision = &sched->decisions[sched->decision_count++];
+
+	*decision = (struct sched_decision){.worker = worker, .number = sched->ledger.updates[worker].number};
+	return decision;
+}
+
+static void decide_send(struct sched *sched, uint32_t worker, const struct order_update *order)
+{
+	struct sched_decision *decision = add_decision(sched, worker);
+	uint64_t lasts = order->span.end - sched->now;
+
+	decision->end = LEDGER_APPLIED;
+	decision->position = ++sched->positions;
+	decision->start_ns = order->span.begin > sched->now ? order->span.begin - sched->now : 0;
+	decision->rate = rate_of(order->bytes, &order->span);
+	decision->patience_ns = 2 * sched->config.batch_ns + lasts;
+	if (decision->patience_ns < PATIENCE_LEAST)
+		decision->patience_ns = PATIENCE_LEAST;
+	sched->links[worker].booking = order->booking;
+	sched->links[worker].granted = decision->rate;
+	ledger_decide(&sched->ledger, worker, decision->position,
+	              sched->now + LEASE_LEAST + LEASE_TIMES * (lasts + decision->patience_ns));
+	sched->latest_sent++;
+}
+
+static void decide_drop(struct sched *sched, uint32_t worker, const struct order_update *order)
+{
+	static const uint8_t ends[] = {
+		[ORDER_LATE] = LEDGER_LATE, [ORDER_CROWDED] = LEDGER_CROWDED, [ORDER_OVERTAKEN] = LEDGER_OVERTAKEN};
+	struct sched_decision *decision = add_decision(sched, worker);
+
+	decision->end = ends[order->fate];
+	decision->delay = (uint64_t)((int64_t)sched->config.bound - order->deadline + 1);
+	end_update(sched, worker, decision->end, 0);
+}
+
+/* In the order of the places. */
+static void decide(struct sched *sched, uint32_t count, uint32_t places)
+{
+	uint64_t next_batch = sched->now + sched->config.batch_ns;
+	uint32_t rows[LEDGER_WORKERS_MOST + 1];
+
+	for (uint32_t row = 0; row < count; row++) {
+		const struct order_update *order = &sched->order[row];
+
+		if (order->fate == ORDER_SENT)
+			rows[order->place] = row;
+		else if (order->fate == ORDER_UNBOOKED)
+			sched->ledger.updates[sched->workers[row]].batches++;
+		else
+			decide_drop(sched, sched->workers[row], order);
+	}
+	for (uint32_t place = 1; place <= places; place++) {
+		const struct order_update *order = &sched->order[rows[place]];
+		uint32_t worker = sched->workers[rows[place]];
+
+		if (order->span.begin < next_batch || order->has_waited) {
+			decide_send(sched, worker, order);
+			continue;
+		}
+		calendar_give_back(sched->calendar, order->booking, 0);
+		sched->ledger.updates[worker].batches++;
+	}
+}
+
+static void end_leases(struct sched *sched)
+{
+	for (uint32_t worker = 0; worker < sched->config.workers; worker++) {
+		const struct ledger_update *update = &sched->ledger.updates[worker];
+
+		if (update->state == LEDGER_DECIDED && update->lease_ns <= sched->now)
+			end_update(sched, worker, LEDGER_UNHEARD, 0);
+	}
+}
+
+static bool has_ready(const struct sched *sched)
+{
+	for (uint32_t worker = 0; worker < sched->config.workers; worker++) {
+		if (sched->ledger.updates[worker].state == LEDGER_READY)
+			return true;
+	}
+	return false;
+}
+
+void sched_tick(struct sched *sched, uint64_t now)
+{
+	see_time(sched, now);
+	end_leases(sched);
+	if (now < sched->batch_end_ns || sched->decision_at < sched->decision_count)
+		return;
+	sched->decision_at = sched->decision_count = 0;
+	calendar_trim(sched->calendar, now);
+	uint32_t count = collect(sched);
+	if (count > 0) {
+		sched->batches++;
+		sched->latest_updates = count;
+		sched->latest_sent = 0;
+		decide(sched, count, order_run(sched->calendar, sched->order, count));
+	}
+	sched->batch_end_ns = has_ready(sched) ? (now / sched->config.batch_ns + 1) * sched->config.batch_ns : UINT64_MAX;
+}
+
+uint64_t sched_due(const struct sched *sched)
+{
+	uint64_t due = sched->batch_end_ns;
+
+	for (uint32_t worker = 0; worker < sched->config.workers; worker++) {
+		const struct ledger_update *update = &sched->ledger.updates[worker];
+
+		if (update->state == LEDGER_DECIDED && update->lease_ns < due)
+			due = update->lease_ns;
+	}
+	return due;
+}
+
+bool sched_next(struct sched *sched, struct sched_decision *out)
+{
+	while (sched->decision_at < sched->decision_count) {
+		*out = sched->decisions[sched->decision_at++];
+		if (out->number > 0) /* its worker has gone meanwhile */
+			return true;
+	}
+	return false;
+}
+
+/* ---- what is known ---- */
+
+const struct ledger *sched_ledger(const struct sched *sched)
+{
+	return &sched->ledger;
+}
+
+const struct sched_link *sched_worker(const struct sched *sched, uint32_t worker)
+{
+	assert(worker < sched->config.workers);
+	return &sched->links[worker];
+}
+
+uint64_t sched_batches(const struct sched *sched)
+{
+	return sched->batches;
+}
+
+void sched_latest(const struct sched *sched, uint32_t *out_updates, uint32_t *out_sent)
+{
+	*out_updates = sched->latest_updates;
+	*out_sent = sched->latest_sent;
+}
+
+uint64_t sched_hub_booked_until(const struct sched *sched)
+{
+	return calendar_booked_until(sched->calendar, hub_link(sched));
+}

@@ -1,0 +1,90 @@
+/*
+ * sched.h - the scheduler of one job's updates: workers announce updates, and at the end of each batch it decides which
+ * are sent when, at which rate and in which order, and which are dropped at their workers.
+ *
+ * Links: the hub's, and one of each worker, whose rate is told or follows from what its transfers achieve. A
+ * transfer that would not begin before the next batch is not booked. A decision has a lease: an update of which nothing
+ * is heard by then is given up, and its booking is free again. Pure: no I/O, time is an argument and never goes back.
+ */
+#ifndef FABRIC_SCHED_H
+#define FABRIC_SCHED_H
+
+#include "fabric/calendar.h"
+#include "fabric/gate.h"
+#include "fabric/ledger.h"
+
+#define SCHED_WAITED 3u /* batches after which an update is decided first */
+
+struct sched_config {
+	uint32_t workers, bound;
+	uint64_t batch_ns;
+	uint64_t hub_rate;    /* bytes per second of the hub's link */
+	uint64_t worker_rate; /* of a worker's until it is known    */
+};
+
+struct sched_decision {
+	uint32_t worker;
+	uint64_t number;
+	uint8_t end;          /* LEDGER_APPLIED: it is to be sent; else why it is dropped (enum ledger_end) */
+	uint64_t position;    /* in the order, from 1 */
+	uint64_t start_ns;    /* from now on */
+	uint64_t rate;        /* bytes per second */
+	uint64_t patience_ns; /* how long the hub may hold it for earlier positions */
+	uint64_t delay;       /* of a dropped one: what it would have had at least */
+};
+
+/* How a worker's update has ended, as the worker tells it. */
+struct sched_done {
+	uint64_t number;
+	uint8_t end;          /* LEDGER_APPLIED, LEDGER_LATE_AT_OFFER or LEDGER_LATE_AT_HUB */
+	uint64_t version, delay;
+	uint64_t took_ns;     /* of the transfer; 0: nothing was sent */
+};
+
+struct sched_link {
+	bool is_here;         /* the worker is registered */
+	bool is_measured;
+	uint64_t rate;        /* as it is booked */
+	uint64_t achieved;    /* by the latest transfer; 0: none */
+	uint64_t granted;     /* of the update that is decided */
+	uint32_t booking;     /* CALENDAR_NONE: none */
+	uint64_t sent;        /* bytes of updates that were sent */
+};
+
+struct sched;
+
+/* ESP_EINVAL: a rate, bound or number out of range; ESP_ENOMEM. */
+ESP_CHECKED enum esp_status sched_open(const struct sched_config *config, struct sched **out, struct error *err);
+void sched_close(struct sched *sched); /* NULL is fine */
+
+/* A worker is here; rate: of its link, 0: not known. Its former update, if any, is given up. ESP_EINVAL. */
+ESP_CHECKED enum esp_status sched_join(struct sched *sched, uint32_t worker, uint64_t rate, uint64_t now,
+                                       struct error *err);
+/* The worker is gone. */
+void sched_gone(struct sched *sched, uint32_t worker, uint64_t now);
+/* An update is ready. ESP_EINVAL: as of ledger_ready(), or the worker is not here. */
+ESP_CHECKED enum esp_status sched_ready(struct sched *sched, uint32_t worker, const struct ledger_update *update,
+                                        uint64_t now, struct error *err);
+/* ESP_EINVAL: the worker has no such update, or its numbers contradict each other. */
+ESP_CHECKED enum esp_status sched_done(struct sched *sched, uint32_t worker, const struct sched_done *done,
+                                       uint64_t now, struct error *err);
+/* The rate of a worker's link from now on. ESP_EINVAL: 0, or beyond all bounds. */
+ESP_CHECKED enum esp_status sched_report(struct sched *sched, uint32_t worker, uint64_t rate, uint64_t now,
+                                         struct error *err);
+
+/* The end of a batch, if it is due. */
+void sched_tick(struct sched *sched, uint64_t now);
+/* When the next batch ends or a lease does; UINT64_MAX: nothing waits. */
+uint64_t sched_due(const struct sched *sched);
+/* The next decision that has not been handed out. */
+bool sched_next(struct sched *sched, struct sched_decision *out);
+
+const struct ledger *sched_ledger(const struct sched *sched);
+const struct sched_link *sched_worker(const struct sched *sched, uint32_t worker);
+uint64_t sched_batches(const struct sched *sched);
+/* Updates in the latest batch that had any: in it, and of them sent. */
+void sched_latest(const struct sched *sched, uint32_t *out_updates, uint32_t *out_sent);
+/* When the hub's link is free, as far as is booked. */
+uint64_t sched_hub_booked_until(const struct sched *sched);
+
+#endif

@@ -1,0 +1,45 @@
+/*
+ * sched_link.h - a worker's connection to the scheduler of its updates.
+ *
+ * Does I/O and blocks the caller, up to deadlines; one thread at a time. The scheduler is never needed: a worker that
+ * cannot reach it, or that it does not answer, sends its update to the hub directly. The link tries again by itself, at
+ * once and then ever more seldom, when the next update is ready.
+ */
+#ifndef FABRIC_WORKER_SCHED_LINK_H
+#define FABRIC_WORKER_SCHED_LINK_H
+
+#include "base/error.h"
+#include "hub/control/ticket.h"
+#include "wire/fabric_msg.h"
+
+struct sched_link;
+
+struct sched_link_config {
+	const struct ticket *ticket; /* with a scheduler; borrowed */
+	uint32_t worker, delay_bound;
+	uint64_t rate;               /* bytes per second of the worker's link; 0: not known */
+};
+
+/* Connects to nothing yet. ESP_ENOMEM. */
+ESP_CHECKED enum esp_status sched_link_open(const struct sched_link_config *config, struct sched_link **out,
+                                            struct error *err);
+void sched_link_close(struct sched_link *link); /* NULL is fine */
+
+/* As of the scheduler's decision (wire/fabric_msg.h), with the epoch that its position belongs to. */
+struct sched_link_decision {
+	uint64_t epoch;
+	struct fabric_msg_decide decide;
+};
+
+/*
+ * Announces an update, and waits for the decision. ready->number counts up. False: the scheduler cannot be reached or
+ * does not answer in time; the worker goes on without it.
+ */
+bool sched_link_ask(struct sched_link *link, const struct fabric_msg_ready *ready, struct sched_link_decision *out);
+/* Tells how an update has ended that the scheduler wanted to be sent. */
+void sched_link_done(struct sched_link *link, const struct fabric_msg_done *done);
+
+/* Why the scheduler was not asked last; "" if it was. */
+const char *sched_link_complaint(const struct sched_link *link);
+
+#endif

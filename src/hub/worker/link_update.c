@@ -1,0 +1,279 @@
+/*
+ * link_update.c - updates of an asynchronous job: offered to the hub, sent once they are granted, applied or dropped as
+ * a whole. And whole models, read with the version that they have at least.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "hub/worker/link_state.h"
+#include "math/math.h"
+#include "wire/hub_frame.h"
+
+#define BURST_NS (2 * NS_PER_MS) /* a paced update never catches up more than so much time */
+
+/* ---- the link's thread: messages ---- */
+
+bool link_update_take_offer(struct hub_link *link, struct hub_msg *out)
+{
+	pthread_mutex_lock(&link->lock);
+	bool is_unsent = link->update.is_unsent;
+	link->update.is_unsent = false;
+	*out = (struct hub_msg){.type = HUB_MSG_OFFER, .offer = link->update.offer};
+	pthread_mutex_unlock(&link->lock);
+	return is_unsent;
+}
+
+bool link_update_on_msg(struct hub_link *link, const struct hub_msg *msg)
+{
+	struct link_update *update = &link->update;
+	bool fits = false;
+
+	pthread_mutex_lock(&link->lock);
+	if (msg->type == HUB_MSG_GRANT && update->state == LINK_UPDATE_OFFERED && msg->grant == update->offer.number) {
+		update->state = LINK_UPDATE_GRANTED;
+		fits = true;
+	} else if (msg->type == HUB_MSG_RESULT && msg->result.number == update->offer.number &&
+	           (update->state == LINK_UPDATE_OFFERED || update->state == LINK_UPDATE_GRANTED)) {
+		update->result = msg->result;
+		update->state = LINK_UPDATE_SETTLED;
+		fits = true;
+	}
+	pthread_cond_broadcast(&link->changed);
+	pthread_mutex_unlock(&link->lock);
+	return fits;
+}
+
+bool link_update_is_late(struct hub_link *link)
+{
+	pthread_mutex_lock(&link->lock);
+	bool is_late = link->update.is_late;
+	pthread_mutex_unlock(&link->lock);
+	return is_late;
+}
+
+/* ---- the link's thread: pace ---- */
+
+void link_pace_set(struct hub_link *link, uint64_t rate, uint64_t now_ns)
+{
+	struct link_pace *pace = &link->pace;
+
+	if (pace->rate == rate && rate > 0)
+		return;
+	pace->rate = rate;
+	pace->filled_ns = now_ns;
+	pace->budget = rate == 0 ? INT64_MAX / 2 : 1;
+}
+
+static int64_t bytes_in(uint64_t rate, uint64_t ns)
+{
+	return (int64_t)((unsigned __int128)rate * ns / NS_PER_S);
+}
+
+uint64_t link_pace_turn(struct hub_link *link, uint64_t now_ns)
+{
+	struct link_pace *pace = &link->pace;
+
+	if (pace->rate == 0 || link->delay_bound == 0)
+		return UINT64_MAX;
+	int64_t most = bytes_in(pace->rate, BURST_NS) + 1;
+	int64_t more = bytes_in(pace->rate, now_ns - pace->filled_ns);
+	if (more > 0) {
+		bool was_empty = pace->budget <= 0;
+
+		pace->budget = more < most - pace->budget ? pace->budget + more : most;
+		pace->filled_ns = now_ns;
+		for (uint32_t i = 0; was_empty && pace->budget > 0 && i < link->lane_count; i++) {
+			client_lane_refill(link->lanes[i].client);
+			link->lanes[i].is_active = true;
+		}
+	}
+	if (pace->budget > 0)
+		return UINT64_MAX;
+	return now_ns + (uint64_t)((unsigned __int128)(1 - pace->budget) * NS_PER_S / pace->rate) + 1;
+}
+
+/* ---- the caller's side ---- */
+
+static enum esp_status check_async(const struct hub_link *link, struct error *err)
+{
+	if (!link->is_declared)
+		return error_set(err, ESP_ESTATE, "no tensors are declared: call esp_hub_init() first");
+	if (link->delay_bound == 0)
+		return error_set(err, ESP_EUNSUPPORTED, "job %s trains in rounds: it was created without --mode async",
+		                 link->ticket.name);
+	return ESP_OK;
+}
+
+/* With the lock held. The thread makes of a late update a failure of the link. */
+static enum esp_status await(struct hub_link *link, uint8_t state, uint64_t until_ns)
+{
+	const struct timespec until = {(time_t)(until_ns / NS_PER_S), (long)(until_ns % NS_PER_S)};
+
+	while (link->update.state < state && link->failure.status == ESP_OK) {
+		if (until_ns == UINT64_MAX || link->update.is_late) {
+			pthread_cond_wait(&link->changed, &link->lock);
+		} else if (pthread_cond_timedwait(&link->changed, &link->lock, &until) == ETIMEDOUT) {
+			link->update.is_late = true;
+			poller_wake(&link->poller);
+		}
+	}
+	return link->update.state >= state ? ESP_OK : link->failure.status;
+}
+
+static enum esp_status end_all(struct hub_op **ops, uint32_t count, bool reads, uint64_t *out_least, struct error *err)
+{
+	enum esp_status status = ESP_OK;
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (!ops[i])
+			continue;
+		enum esp_status one = hub_op_wait(ops[i], UINT64_MAX);
+
+		if (one != ESP_OK && status == ESP_OK)
+			status = hub_op_failure(ops[i], err);
+		if (one == ESP_OK && reads && hub_op_version(ops[i]) < *out_least)
+			*out_least = hub_op_version(ops[i]);
+		hub_op_put(ops[i]);
+	}
+	return status;
+}
+
+/* The same call on all tensors, to their end. *out_least: the least version of a tensor that was read. */
+static enum esp_status run_all(struct hub_link *link, struct hub_op_call call, const void *const *gradients,
+                               void *const *weights, uint64_t *out_least, struct error *err)
+{
+	uint32_t count = link->layout.tensors;
+	struct hub_op **ops = calloc(count + 1u, sizeof(struct hub_op *));
+	enum esp_status status = ESP_OK;
+	struct error ended = {0};
+
+	*out_least = UINT64_MAX;
+	if (!ops)
+		return error_set(err, ESP_ENOMEM, "no memory for calls on %u tensors", count);
+	for (uint32_t i = 0; status == ESP_OK && i < count; i++) {
+		call.tensor = i;
+		call.gradient = gradients ? gradients[i] : NULL;
+		call.weights = weights ? weights[i] : NULL;
+		status = hub_op_start(link, &call, &ops[i], err);
+	}
+	enum esp_status end = end_all(ops, count, call.kind == HUB_PULL, out_least, &ended);
+	if (status == ESP_OK && end != ESP_OK) {
+		if (err)
+			*err = ended;
+		status = end;
+	}
+	free(ops);
+	return status;
+}
+
+static enum esp_status refuse_failed(struct hub_link *link, struct error *err)
+{
+	enum esp_status status = hub_link_failure(link, err);
+
+	assert(status != ESP_OK);
+	return status;
+}
+
+/* Offers it, and waits until the hub has granted or refused it. */
+static enum esp_status offer(struct hub_link *link, const struct hub_update *update, uint64_t until_ns,
+                             struct error *err)
+{
+	pthread_mutex_lock(&link->lock);
+	if (link->update.state != LINK_UPDATE_NONE) {
+		pthread_mutex_unlock(&link->lock);
+		return error_set(err, ESP_ESTATE, "another update of this worker is under way");
+	}
+	link->update = (struct link_update){
+		.state = LINK_UPDATE_OFFERED,
+		.is_unsent = true,
+		.offer = {.number = ++link->updates,
+	              .computed_from = update->computed_from,
+	              .epoch = update->epoch,
+	              .position = update->position,
+	              .patience_ns = update->patience_ns},
+	};
+	link->unfinished++; /* a worker with an update under way does not leave in order */
+	poller_wake(&link->poller);
+	enum esp_status status = await(link, LINK_UPDATE_GRANTED, until_ns);
+	pthread_mutex_unlock(&link->lock);
+	return status == ESP_OK ? ESP_OK : refuse_failed(link, err);
+}
+
+static enum esp_status send_granted(struct hub_link *link, const struct hub_update *update, uint64_t until_ns,
+                                    struct error *err)
+{
+	uint64_t now = clock_now_ns(), unused;
+	const struct hub_op_call call = {.kind = HUB_PUSH,
+	                                 .rate = update->rate,
+	                                 .deadline_ns = until_ns == UINT64_MAX ? UINT64_MAX : until_ns - now};
+	enum esp_status status = run_all(link, call, update->gradients, NULL, &unused, err);
+
+	if (status != ESP_OK)
+		return status;
+	pthread_mutex_lock(&link->lock);
+	status = await(link, LINK_UPDATE_SETTLED, until_ns);
+	pthread_mutex_unlock(&link->lock);
+	return status == ESP_OK ? ESP_OK : refuse_failed(link, err);
+}
+
+enum esp_status hub_link_update(struct hub_link *link, const struct hub_update *update, struct hub_update_result *out,
+                                struct error *err)
+{
+	uint64_t now = clock_now_ns();
+	uint64_t until = update->deadline_ns < UINT64_MAX - now ? now + update->deadline_ns : UINT64_MAX;
+	enum esp_status status = check_async(link, err);
+
+	if (status == ESP_OK)
+		status = offer(link, update, until, err);
+	if (status == ESP_ESTATE || status == ESP_EUNSUPPORTED)
+		return status;
+	bool is_granted = status == ESP_OK && link->update.state == LINK_UPDATE_GRANTED;
+	if (is_granted)
+		status = send_granted(link, update, until, err);
+	pthread_mutex_lock(&link->lock);
+	*out = (struct hub_update_result){.why = link->update.result.why,
+	                                  .version = link->update.result.version,
+	                                  .delay = link->update.result.delay,
+	                                  .is_sent = is_granted,
+	                                  .took_ns = link->update.result.took_ns};
+	if (status == ESP_OK && out->version > link->version)
+		link->version = out->version;
+	link->update.state = LINK_UPDATE_NONE;
+	link->unfinished--;
+	pthread_mutex_unlock(&link->lock);
+	return status;
+}
+
+enum esp_status hub_link_model(struct hub_link *link, void *const *weights, uint64_t deadline_ns, uint64_t *out_version,
+                               struct error *err)
+{
+	const struct hub_op_call call = {.kind = HUB_PULL, .deadline_ns = deadline_ns};
+	uint64_t least;
+	enum esp_status status = check_async(link, err);
+
+	if (status == ESP_OK)
+		status = run_all(link, call, NULL, weights, &least, err);
+	if (status != ESP_OK)
+		return status;
+	pthread_mutex_lock(&link->lock);
+	*out_version = least == UINT64_MAX ? link->version : least; /* without elements no answer has one */
+	pthread_mutex_unlock(&link->lock);
+	return ESP_OK;
+}
+
+uint32_t hub_link_delay_bound(const struct hub_link *link)
+{
+	return link->delay_bound;
+}
+
+uint64_t hub_link_bytes(const struct hub_link *link)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < link->layout.tensors; i++)
+		bytes += link->layout.tensor[i].elements * math_type_bytes((enum esp_type)link->layout.tensor[i].type);
+	return bytes;
+}

@@ -1,0 +1,201 @@
+#include "wire/fabric_msg.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "wire/bytes.h"
+#include "wire/crc32c.h"
+
+#define MAGIC 0xfab51cedu
+
+enum {
+	AT_MAGIC = 0,
+	AT_TYPE = 4,
+	AT_ZEROS = 5,
+	AT_BODY = 8,
+	AT_CRC = 124,
+};
+#define BODY_BYTES (AT_CRC - AT_BODY)
+_Static_assert(4 + FABRIC_TEXT == BODY_BYTES, "a refusal fills its message");
+
+/* Bytes of the body that a type uses; the rest is zero. */
+static const uint8_t body_bytes[FABRIC_MSG_TYPES] = {
+	[FABRIC_REGISTER] = FABRIC_JOB_NAME + 24,
+	[FABRIC_WELCOME] = 16,
+	[FABRIC_REFUSE] = BODY_BYTES,
+	[FABRIC_READY] = 32,
+	[FABRIC_DECIDE] = 56,
+	[FABRIC_DONE] = 40,
+};
+
+static void put_text(uint8_t *out, const char *text, size_t room)
+{
+	size_t length = strnlen(text, room - 1);
+
+	memcpy(out, text, length);
+	memset(out + length, 0, room - length);
+}
+
+/* False: it does not end, something stands behind its end, or a character is not printable. */
+static bool get_text(const uint8_t *in, char *out, size_t room)
+{
+	size_t length = strnlen((const char *)in, room);
+
+	if (length == room)
+		return false;
+	for (size_t i = 0; i < room; i++) {
+		if (i < length ? in[i] < ' ' || in[i] == 0x7f : in[i] != 0)
+			return false;
+	}
+	memcpy(out, in, room);
+	return true;
+}
+
+static bool are_zeros(const uint8_t *in, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (in[i] != 0)
+			return false;
+	}
+	return true;
+}
+
+static uint64_t bits_of(double value)
+{
+	uint64_t bits;
+
+	memcpy(&bits, &value, sizeof(bits));
+	return bits;
+}
+
+static double of_bits(uint64_t bits)
+{
+	double value;
+
+	memcpy(&value, &bits, sizeof(value));
+	return value;
+}
+
+static void put_numbers(uint8_t *out, const uint64_t *numbers, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		bytes_put64(out + 8 * i, numbers[i]);
+}
+
+static void put_register(const struct fabric_msg_register *reg, uint8_t *body)
+{
+	put_text(body, reg->name, FABRIC_JOB_NAME);
+	bytes_put32(body + FABRIC_JOB_NAME, reg->worker);
+	bytes_put32(body + FABRIC_JOB_NAME + 4, reg->workers);
+	bytes_put32(body + FABRIC_JOB_NAME + 8, reg->delay_bound);
+	bytes_put32(body + FABRIC_JOB_NAME + 12, reg->pid);
+	bytes_put64(body + FABRIC_JOB_NAME + 16, reg->rate);
+}
+
+static void put_decide(const struct fabric_msg_decide *decide, uint8_t *body)
+{
+	const uint64_t numbers[] = {decide->number, decide->position, decide->start_ns, decide->rate, decide->patience_ns,
+	                            decide->delay, decide->end};
+
+	put_numbers(body, numbers, 7);
+}
+
+static void put_body(const struct fabric_msg *msg, uint8_t *body)
+{
+	switch ((enum fabric_msg_type)msg->type) {
+	case FABRIC_REGISTER:
+		put_register(&msg->reg, body);
+		return;
+	case FABRIC_WELCOME:
+		put_numbers(body, (const uint64_t[]){msg->welcome.epoch, msg->welcome.batch_ns}, 2);
+		return;
+	case FABRIC_REFUSE:
+		bytes_put32(body, (uint32_t)msg->refuse.status);
+		put_text(body + 4, msg->refuse.text, FABRIC_TEXT);
+		return;
+	case FABRIC_READY:
+		put_numbers(body, (const uint64_t[]){msg->ready.number, msg->ready.computed_from, msg->ready.bytes,
+		                                     bits_of(msg->ready.norm)}, 4);
+		return;
+	case FABRIC_DECIDE:
+		put_decide(&msg->decide, body);
+		return;
+	case FABRIC_DONE:
+		put_numbers(body, (const uint64_t[]){msg->done.number, msg->done.version, msg->done.delay, msg->done.took_ns,
+		                                     msg->done.end}, 5);
+		return;
+	}
+}
+
+static bool get_register(const uint8_t *body, struct fabric_msg_register *out)
+{
+	const uint8_t *rest = body + FABRIC_JOB_NAME;
+
+	out->worker = bytes_get32(rest);
+	out->workers = bytes_get32(rest + 4);
+	out->delay_bound = bytes_get32(rest + 8);
+	out->pid = bytes_get32(rest + 12);
+	out->rate = bytes_get64(rest + 16);
+	return get_text(body, out->name, FABRIC_JOB_NAME);
+}
+
+static bool get_decide(const uint8_t *body, struct fabric_msg_decide *out)
+{
+	*out = (struct fabric_msg_decide){.number = bytes_get64(body),
+	                                  .position = bytes_get64(body + 8),
+	                                  .start_ns = bytes_get64(body + 16),
+	                                  .rate = bytes_get64(body + 24),
+	                                  .patience_ns = bytes_get64(body + 32),
+	                                  .delay = bytes_get64(body + 40),
+	                                  .end = body[48]};
+	return are_zeros(body + 49, 7);
+}
+
+static bool get_body(uint8_t type, const uint8_t *body, struct fabric_msg *out)
+{
+	switch ((enum fabric_msg_type)type) {
+	case FABRIC_REGISTER:
+		return get_register(body, &out->reg);
+	case FABRIC_WELCOME:
+		out->welcome = (struct fabric_msg_welcome){bytes_get64(body), bytes_get64(body + 8)};
+		return true;
+	case FABRIC_REFUSE:
+		out->refuse.status = (int32_t)bytes_get32(body);
+		return out->refuse.status < 0 && get_text(body + 4, out->refuse.text, FABRIC_TEXT);
+	case FABRIC_READY:
+		out->ready = (struct fabric_msg_ready){bytes_get64(body), bytes_get64(body + 8), bytes_get64(body + 16),
+		                                       of_bits(bytes_get64(body + 24))};
+		return true;
+	case FABRIC_DECIDE:
+		return get_decide(body, &out->decide);
+	case FABRIC_DONE:
+		out->done = (struct fabric_msg_done){.number = bytes_get64(body), .version = bytes_get64(body + 8),
+		                                     .delay = bytes_get64(body + 16), .took_ns = bytes_get64(body + 24),
+		                                     .end = body[32]};
+		return are_zeros(body + 33, 7);
+	}
+	return false;
+}
+
+void fabric_msg_encode(const struct fabric_msg *msg, uint8_t out[FABRIC_MSG_BYTES])
+{
+	assert(msg->type > 0 && msg->type < FABRIC_MSG_TYPES);
+	memset(out, 0, FABRIC_MSG_BYTES);
+	bytes_put32(out + AT_MAGIC, MAGIC);
+	out[AT_TYPE] = msg->type;
+	put_body(msg, out + AT_BODY);
+	bytes_put32(out + AT_CRC, crc32c(0, out, AT_CRC));
+}
+
+bool fabric_msg_decode(const uint8_t in[FABRIC_MSG_BYTES], struct fabric_msg *out)
+{
+	uint8_t type = in[AT_TYPE];
+
+	if (bytes_get32(in + AT_MAGIC) != MAGIC || type == 0 || type >= FABRIC_MSG_TYPES || !are_zeros(in + AT_ZEROS, 3) ||
+	    bytes_get32(in + AT_CRC) != crc32c(0, in, AT_CRC) ||
+	    !are_zeros(in + AT_BODY + body_bytes[type], BODY_BYTES - body_bytes[type]))
+		return false;
+	memset(out, 0, sizeof(*out));
+	out->type = type;
+	return get_body(type, in + AT_BODY, out);
+}

@@ -1,0 +1,137 @@
+#include "wire/fabric_msg.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "base/rng.h"
+#include "wire/bytes.h"
+#include "wire/crc32c.h"
+
+static void draw_text(struct rng *rng, char *text, size_t room)
+{
+	size_t length = (size_t)rng_below(rng, room);
+
+	memset(text, 0, room);
+	for (size_t i = 0; i < length; i++)
+		text[i] = (char)(' ' + rng_below(rng, 0x5f));
+}
+
+/* Every field of the type has a random value that it may have. */
+static void draw(struct rng *rng, uint8_t type, struct fabric_msg *out)
+{
+	memset(out, 0, sizeof(*out));
+	out->type = type;
+	switch ((enum fabric_msg_type)type) {
+	case FABRIC_REGISTER:
+		draw_text(rng, out->reg.name, FABRIC_JOB_NAME);
+		out->reg.worker = (uint32_t)rng_next(rng);
+		out->reg.workers = (uint32_t)rng_next(rng);
+		out->reg.delay_bound = (uint32_t)rng_next(rng);
+		out->reg.pid = (uint32_t)rng_next(rng);
+		out->reg.rate = rng_next(rng);
+		break;
+	case FABRIC_WELCOME:
+		out->welcome.epoch = rng_next(rng);
+		out->welcome.batch_ns = rng_next(rng);
+		break;
+	case FABRIC_REFUSE:
+		out->refuse.status = -1 - (int32_t)rng_below(rng, 41);
+		draw_text(rng, out->refuse.text, FABRIC_TEXT);
+		break;
+	case FABRIC_READY:
+		out->ready.number = rng_next(rng);
+		out->ready.computed_from = rng_next(rng);
+		out->ready.bytes = rng_next(rng);
+		out->ready.norm = rng_unit(rng);
+		break;
+	case FABRIC_DECIDE:
+		out->decide.number = rng_next(rng);
+		out->decide.position = rng_next(rng);
+		out->decide.start_ns = rng_next(rng);
+		out->decide.rate = rng_next(rng);
+		out->decide.patience_ns = rng_next(rng);
+		out->decide.delay = rng_next(rng);
+		out->decide.end = (uint8_t)rng_next(rng);
+		break;
+	case FABRIC_DONE:
+		out->done.number = rng_next(rng);
+		out->done.version = rng_next(rng);
+		out->done.delay = rng_next(rng);
+		out->done.took_ns = rng_next(rng);
+		out->done.end = (uint8_t)rng_next(rng);
+		break;
+	}
+}
+
+static void round_trips(struct rng *rng)
+{
+	for (unsigned i = 0; i < 6000; i++) {
+		uint8_t bytes[FABRIC_MSG_BYTES], again[FABRIC_MSG_BYTES];
+		struct fabric_msg msg, back;
+
+		draw(rng, (uint8_t)(1 + i % (FABRIC_MSG_TYPES - 1)), &msg);
+		fabric_msg_encode(&msg, bytes);
+		CHECK(fabric_msg_decode(bytes, &back) && memcmp(&msg, &back, sizeof(msg)) == 0);
+		fabric_msg_encode(&back, again);
+		CHECK(memcmp(bytes, again, sizeof(bytes)) == 0);
+	}
+}
+
+/* A message of which one bit was turned over is never taken. */
+static void flipped_bits(struct rng *rng)
+{
+	for (uint8_t type = 1; type < FABRIC_MSG_TYPES; type++) {
+		uint8_t bytes[FABRIC_MSG_BYTES];
+		struct fabric_msg msg, back;
+
+		draw(rng, type, &msg);
+		fabric_msg_encode(&msg, bytes);
+		for (size_t bit = 0; bit < 8 * sizeof(bytes); bit++) {
+			bytes[bit / 8] = (uint8_t)(bytes[bit / 8] ^ 1u << bit % 8);
+			CHECK(!fabric_msg_decode(bytes, &back));
+			bytes[bit / 8] = (uint8_t)(bytes[bit / 8] ^ 1u << bit % 8);
+		}
+	}
+}
+
+/* With a good checksum, contents that no encoder makes are refused. */
+static void refuse(uint8_t type, size_t at, uint8_t value)
+{
+	struct fabric_msg msg = {.type = type}, back;
+	uint8_t bytes[FABRIC_MSG_BYTES];
+
+	if (type == FABRIC_REFUSE)
+		msg.refuse.status = -1;
+	fabric_msg_encode(&msg, bytes);
+	CHECK(fabric_msg_decode(bytes, &back));
+	bytes[at] = value;
+	bytes_put32(bytes + FABRIC_MSG_BYTES - 4, crc32c(0, bytes, FABRIC_MSG_BYTES - 4));
+	CHECK(!fabric_msg_decode(bytes, &back));
+}
+
+static void bad_contents(void)
+{
+	refuse(FABRIC_READY, 0, 1);
+	refuse(FABRIC_READY, 4, 0);
+	refuse(FABRIC_READY, 4, FABRIC_MSG_TYPES);
+	refuse(FABRIC_READY, 5, 1);
+	refuse(FABRIC_READY, 8 + 32, 1);  /* behind the body */
+	refuse(FABRIC_WELCOME, 123, 1);
+	refuse(FABRIC_DECIDE, 8 + 49, 1);
+	refuse(FABRIC_DONE, 8 + 33, 1);
+	refuse(FABRIC_REFUSE, 8 + 3, 0);  /* not negative */
+	refuse(FABRIC_REFUSE, 8 + 4, '\n');
+	refuse(FABRIC_REFUSE, 8 + 6, 'x'); /* behind the end of the text */
+	refuse(FABRIC_REGISTER, 8 + FABRIC_JOB_NAME - 1, 'x');
+}
+
+int main(void)
+{
+	struct rng rng;
+
+	rng_init(&rng, 1);
+	round_trips(&rng);
+	flipped_bits(&rng);
+	bad_contents();
+	return 0;
+}

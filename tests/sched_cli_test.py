@@ -1,0 +1,302 @@
+#!/usr/bin/env python3
+"""Asynchronous updates as an operator and users see them: a hub, espalier sched, and workers as processes.
+
+sched_cli_test.py ESPALIER PROGRAM EXAMPLE
+
+Nothing here sleeps to wait: a state is asked for until it is as expected, and a minute without that ends the test.
+"""
+import contextlib
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+import ports
+
+OK, NO, USAGE = 0, 1, 2
+ESPALIER, PROGRAM, EXAMPLE = map(os.path.abspath, sys.argv[1:4])
+CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("ESP_")}
+PATIENCE = 60  # seconds, until something is wrong
+MODEL_BYTES = 4 * 20005
+COUNTS = re.compile(r"worker (\d+): applied (\d+) source (\d+) offer (\d+) hub (\d+) scheduled (\d+) version (\d+)")
+
+
+def espalier(*words):
+    done = subprocess.run([ESPALIER, *map(str, words)], env=CLEAN, capture_output=True, text=True, timeout=PATIENCE)
+    return done.returncode, done.stdout, done.stderr
+
+
+def good(*words):
+    status, out, err = espalier(*words)
+    assert status == OK, (words, status, out, err)
+    return out
+
+
+class Daemon:
+    """A hub or a scheduler, with its log."""
+
+    def __init__(self, folder, kind, address, *options):
+        self.kind, self.path = kind, folder / f"{kind}.log"
+        with open(self.path, "a", encoding="utf-8") as log:
+            self.process = subprocess.Popen([ESPALIER, kind, "--listen", address, *map(str, options)], env=CLEAN, stderr=log)
+
+    def status(self):
+        found = [one for one in json.loads(good(self.kind, "status", "--json")) if one["pid"] == self.process.pid]
+        return found[0] if found else None
+
+    def job(self):
+        status = self.status()
+        return status["jobs"][0] if status and status["jobs"] else None
+
+    def log(self):
+        return self.path.read_text(encoding="utf-8")
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait(PATIENCE)
+
+    def end(self):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGCONT)
+            self.process.terminate()
+        return self.process.wait(PATIENCE)
+
+
+class Site:
+    """A hub and a scheduler on the loopback, with files in a folder of their own."""
+
+    def __init__(self, folder, *options):
+        self.folder = pathlib.Path(folder)
+        hub_port, sched_port = ports.free_port(), ports.free_port()
+        self.hub_address, self.sched_address = f"127.0.0.1:{hub_port}", f"127.0.0.1:{sched_port}"
+        self.sched_port = sched_port
+        self.key = self.folder / "hub.key"
+        self.options = options or ("--batch", "10ms")
+        self.hub = Daemon(self.folder, "hub", self.hub_address, "--key-file", self.key)
+        self.sched = None
+        self.start_sched()
+
+    def start_sched(self, key=None):
+        self.sched = Daemon(self.folder, "sched", self.sched_address, "--key-file", key or self.key, *self.options)
+        self.until(lambda: self.sched.status() is not None)
+
+    def create(self, bound, workers=4, optimizer="sgd lr=1"):
+        ticket = self.folder / "job.ticket"
+        good("hub", "create", "job", "--hub", self.hub_address, "--key-file", self.key, "--workers", workers, "--mode", "async",
+             "--delay-bound", bound, "--sched", self.sched_address, "--optimizer", optimizer, "--ticket-file", ticket)
+        return ticket
+
+    def until(self, is_so):
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            if is_so():
+                return
+            assert self.hub.process.poll() is None and (self.sched is None or self.sched.process.poll() in (None, -signal.SIGKILL)), self.logs()
+        raise AssertionError((self.hub.status(), self.sched.status(), self.logs()))
+
+    def logs(self):
+        return self.hub.log(), self.sched.log() if self.sched else ""
+
+    def end(self):
+        statuses = [one.end() for one in (self.sched, self.hub) if one and one.process.returncode != -signal.SIGKILL]
+        assert all(status == OK for status in statuses), (statuses, self.logs())
+
+
+@contextlib.contextmanager
+def site(*options):
+    with tempfile.TemporaryDirectory() as folder:
+        made = Site(folder, *options)
+        try:
+            yield made
+        finally:
+            made.end()
+
+
+def start(ticket, *words, workers=4, run_options=()):
+    env = {**CLEAN, "ESP_HUB_TICKET": str(ticket)}
+    return subprocess.Popen([ESPALIER, "run", "-n", str(workers), "--grace", "20", *run_options, "--", *map(str, words)], env=env,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def counts_of(out):
+    """By worker: applied, dropped at the source, when offered, at the hub, scheduled, version."""
+    return {int(found[0]): [int(number) for number in found[1:]] for found in COUNTS.findall(out)}
+
+
+def run(ticket, *words, **options):
+    process = start(ticket, *words, **options)
+    out, err = process.communicate(timeout=PATIENCE)
+    return process.returncode, counts_of(out), out + err
+
+
+# ---- what the manual says ----
+
+def test_transcript():
+    with site("--batch", "20ms") as it:
+        status, _, text = run(it.create(8, optimizer="sgd lr=0.3"), EXAMPLE, 60)
+        found = re.findall(r"worker (\d)[^:]*: (\d+) updates applied .*dropped: (\d+) at the source", text)
+        assert status == OK and len(found) == 4, text
+        said = good("sched", "status")
+        assert re.search(rf"^scheduler at {it.sched_address} \(process {it.sched.process.pid}\): batches of 20 ms, 1 job", said, re.MULTILINE), said
+        assert re.search(r"^updates: \d+ announced: \d+ applied", said, re.MULTILINE), said
+
+
+def test_dropped_at_source():
+    """The last worker is always too late: each of its updates is dropped, and no byte of them is sent."""
+    with site() as it:
+        status, counts, text = run(it.create(8), PROGRAM, "slow", 200)
+        assert status == OK and len(counts) == 4, text
+        dropped = counts[3][1]
+        assert dropped >= 1 and counts[3][0] == 0, counts
+        job = it.sched.job()
+        updates, delays = job["updates"], job["delays"]
+        assert updates["late_at_source"] >= dropped and updates["unsent_bytes"] >= dropped * MODEL_BYTES, job
+        assert updates["announced"] == sum(updates[end] for end in updates if end not in ("announced", "unsent_bytes")), job
+        assert delays["bound"] == 8 and delays["most"] <= 8, job
+        assert sum(part["updates"] for part in delays["histogram"]) == updates["applied"], job
+        assert delays["histogram"][0]["first"] == 1 and delays["histogram"][-1]["last"] == 8, job
+        assert sum(one[0] for one in counts.values()) >= 200 and sum(one[4] for one in counts.values()) > 0, counts
+        assert re.search(r"\d+ late at source", good("sched", "status")), good("sched", "status")
+        assert it.hub.job()["mode"] == "async" and it.hub.job()["delay_bound"] == 8, it.hub.job()
+
+
+def test_pace():
+    """A transfer keeps to the rate that it was given."""
+    with site("--batch", "10ms", "--rate", "64mbit", "--hub-rate", "64mbit") as it:
+        status, counts, text = run(it.create(9, workers=1), PROGRAM, "elements", 1000000, workers=1)
+        assert status == OK and counts[0][0] == 2, text
+        link = it.sched.job()["links"][0]
+        assert 0 < link["achieved_bytes_per_second"] <= 1.05 * 8e6, link
+
+
+def test_misuse():
+    with site() as it:
+        status, _, text = run(it.create(8, workers=1), PROGRAM, "misuse", workers=1)
+        assert status == OK, text
+
+
+def test_usage():
+    for words in (["sched", "--batch", "0"], ["sched", "--batch", "2h"], ["sched", "--listen", "nowhere"], ["sched", "--rate", "fast"],
+                  ["sched", "--hub-rate", "0"], ["sched", "nothing"], ["sched", "status", "extra"],
+                  ["hub", "create", "x", "--workers", 1, "--optimizer", "sgd lr=1", "--mode", "async"],
+                  ["hub", "create", "x", "--workers", 1, "--optimizer", "sgd lr=1", "--delay-bound", 3],
+                  ["hub", "create", "x", "--workers", 1, "--optimizer", "sgd lr=1", "--sched", "127.0.0.1:1"],
+                  ["hub", "create", "x", "--workers", 1, "--optimizer", "sgd lr=1", "--mode", "sometimes"]):
+        status, _, err = espalier(*words)
+        assert status == USAGE and err, (words, status, err)
+
+
+# ---- deaths ----
+
+def test_worker_is_killed():
+    with site() as it:
+        status, counts, text = run(it.create(30), PROGRAM, "die", 300, run_options=("--lose", "1"))
+        assert status == OK and sorted(counts) == [0, 2, 3], text
+        assert min(one[5] for one in counts.values()) >= 300, counts
+        assert "goes on without worker 1" in it.hub.log(), it.hub.log()
+        it.until(lambda: it.hub.job()["state"] == "idle")
+        assert it.hub.status()["sessions_failed"] == 0 and it.hub.status()["memory_taken_bytes"] == 0
+
+
+def version_of(it):
+    return it.hub.job()["version"]
+
+
+def begin_endless(it):
+    stop = it.folder / "stop"
+    process = start(it.create(30), PROGRAM, "file", stop)
+    assert "ready" in process.stdout.readline()
+    return process, stop
+
+
+def end_endless(process, stop):
+    stop.touch()
+    out, err = process.communicate(timeout=PATIENCE)
+    counts = counts_of(out)
+    assert process.returncode == OK and len(counts) == 4, (out, err)
+    return counts
+
+
+def test_scheduler_is_killed():
+    """The job goes on without it, and registers with the next one by itself."""
+    with site() as it:
+        process, stop = begin_endless(it)
+        it.until(lambda: it.sched.job() and it.sched.job()["updates"]["applied"] > 20)
+        it.sched.kill()
+        before = version_of(it)
+        it.until(lambda: version_of(it) > before + 50)
+        it.start_sched()
+        it.until(lambda: it.sched.job() and it.sched.job()["connected"] == 4 and it.sched.job()["updates"]["applied"] > 20)
+        counts = end_endless(process, stop)
+        assert all(one[4] < one[0] for one in counts.values()), counts
+
+
+def test_scheduler_is_stopped():
+    with site() as it:
+        process, stop = begin_endless(it)
+        it.until(lambda: it.sched.job() and it.sched.job()["updates"]["applied"] > 20)
+        it.sched.process.send_signal(signal.SIGSTOP)
+        before = version_of(it)
+        it.until(lambda: version_of(it) > before + 50)
+        it.sched.process.send_signal(signal.SIGCONT)
+        it.until(lambda: it.sched.job() and it.sched.job()["connected"] == 4)
+        end_endless(process, stop)
+
+
+def test_hub_is_killed():
+    with site() as it:
+        process, _ = begin_endless(it)
+        it.hub.kill()
+        _, err = process.communicate(timeout=PATIENCE)
+        assert process.returncode != OK and len(re.findall(rf"(?:model|update): .*hub at {it.hub_address}", err)) == 4, err
+
+
+# ---- strangers ----
+
+def test_other_key():
+    """A scheduler of another hub is none for this job's workers."""
+    with site() as it:
+        it.sched.end()
+        other = it.folder / "other.key"
+        other.write_text("ab" * 32)
+        other.chmod(0o600)
+        it.start_sched(key=other)
+        status, counts, text = run(it.create(30), PROGRAM, "until", 40)
+        assert status == OK and all(one[4] == 0 for one in counts.values()), text
+        assert it.sched.status()["jobs"] == [] and it.sched.status()["connections_refused"] > 0, it.sched.status()
+
+
+def test_strangers():
+    with site() as it:
+        process, stop = begin_endless(it)
+        silent = []
+        for noise in (b"GET / HTTP/1.0\r\n\r\n", os.urandom(4096), b"", b"E", bytes(200)) * 40:
+            with contextlib.suppress(OSError):
+                one = socket.create_connection(("127.0.0.1", it.sched_port), 5)
+                silent.append(one)
+                one.sendall(noise)
+        before = it.sched.job()["updates"]["applied"] if it.sched.job() else 0
+        it.until(lambda: it.sched.job() and it.sched.job()["updates"]["applied"] > before + 20)
+        end_endless(process, stop)
+        for one in silent:
+            one.close()
+        assert it.sched.status()["connections_refused"] > 0
+
+
+def main():
+    for name, test in list(globals().items()):
+        if name.startswith("test_"):
+            began = time.monotonic()
+            test()
+            print(f"{name}: {time.monotonic() - began:.2f} s", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
