@@ -47,7 +47,7 @@ class Daemon:
             self.process = subprocess.Popen([ESPALIER, kind, "--listen", address, *map(str, options)], env=CLEAN, stderr=log)
 
     def status(self):
-        found = [one for one in json.loads(good(self.kind, "status", "--json")) if one["pid"] == self.process.pid]
+        found = [one for one in json.loads(espalier(self.kind, "status", "--json")[1]) if one["pid"] == self.process.pid]
         return found[0] if found else None
 
     def job(self):
@@ -142,7 +142,7 @@ def test_transcript():
         status, _, text = run(it.create(8, optimizer="sgd lr=0.3"), EXAMPLE, 60)
         found = re.findall(r"worker (\d)[^:]*: (\d+) updates applied .*dropped: (\d+) at the source", text)
         assert status == OK and len(found) == 4, text
-        said = good("sched", "status")
+        said = espalier("sched", "status")[1]
         assert re.search(rf"^scheduler at {it.sched_address} \(process {it.sched.process.pid}\): batches of 20 ms, 1 job", said, re.MULTILINE), said
         assert re.search(r"^updates: \d+ announced: \d+ applied", said, re.MULTILINE), said
 
@@ -162,7 +162,8 @@ def test_dropped_at_source():
         assert sum(part["updates"] for part in delays["histogram"]) == updates["applied"], job
         assert delays["histogram"][0]["first"] == 1 and delays["histogram"][-1]["last"] == 8, job
         assert sum(one[0] for one in counts.values()) >= 200 and sum(one[4] for one in counts.values()) > 0, counts
-        assert re.search(r"\d+ late at source", good("sched", "status")), good("sched", "status")
+        said = espalier("sched", "status")[1]
+        assert re.search(r"\d+ late at source", said), said
         assert it.hub.job()["mode"] == "async" and it.hub.job()["delay_bound"] == 8, it.hub.job()
 
 
