@@ -174,7 +174,7 @@ struct esp_hub_update {
 };
 #define ESP_HUB_UPDATE_INIT ESP_INIT(struct esp_hub_update)
 
-/* What has become of an update. */
+/* The end of an update. */
 enum esp_hub_fate {
 	ESP_HUB_APPLIED = 0,
 	ESP_HUB_LATE_AT_SOURCE = 1, /* dropped by the scheduler: too late, or it would hold up others. No byte was sent */

@@ -198,6 +198,11 @@ class HubOptimizer(torch.optim.Optimizer):
     def _declare(self, groups: list[dict[str, Any]], given: Optional[tuple[str, dict[str, Any]]]) -> None:
         if not self._slots:
             raise errors.InvalidError("no parameter requires a gradient: there is nothing to train")
+        if self.hub.delay_bound > 0:
+            raise errors.UnsupportedError(
+                "the job is asynchronous (--mode async): HubOptimizer trains in rounds; espalier.hub has model() and"
+                " update()"
+            )
         tensors = [hub.Tensor(f"{slot.group}.{slot.number}", slot.view, slot.group) for slot in self._slots]
         self.hub.init(tensors)
         self._kind, defaults = _parse(self.hub.optimizer(self._slots[0].group))

@@ -499,6 +499,14 @@ def test_average_buffers(hub_server):
     assert not torch.equal(first, second) and torch.equal(mean, other) and torch.allclose(mean, (first + second) / 2)
 
 
+def test_asynchronous_job(hub_server):
+    def work(arguments):
+        HubOptimizer(make_model(0).parameters(), **arguments)
+
+    (failure,) = hub_server.run(1, "sgd lr=0.1", work, "--mode", "async", "--delay-bound", "2")
+    assert isinstance(failure, espalier.UnsupportedError) and "asynchronous" in str(failure), failure
+
+
 def test_masters_of_other_weights(hub_server):
     def work(arguments):
         param = torch.nn.Parameter(torch.ones(4, dtype=torch.bfloat16) * arguments["factor"])

@@ -9,9 +9,9 @@
  *
  * A term whose turn has not come waits in a slot of the lane's pool, the slot freed last is used first; the term whose
  * turn it is is received into the sum itself. Terms of 16 bits are added in float32, and the weights of such a tensor are
- * float32 masters, which are answered rounded to nearest even. No memory is allocated after opening. A contribution stands for a set of
- * workers, and the chunk does not know which connection brought it. Pure: no I/O, no clock; one thread at a time, but
- * lanes of a job share nothing that is written.
+ * float32 masters, which are answered rounded to nearest even. No memory is allocated after opening. A contribution
+ * stands for a set of workers, and the chunk does not know which connection brought it. Pure: no I/O, no clock; one
+ * thread at a time, but lanes of a job share nothing that is written.
  *
  * Of an asynchronous job each worker's update is a round of its own. The lane collects the chunks of an update in slots,
  * says when it has all of them, and applies or drops them together when its owner, who asks all lanes, says so:
