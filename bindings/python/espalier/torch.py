@@ -20,6 +20,10 @@ The backend is compiled once for the torch that is installed (bindings/torch/bui
 HubOptimizer is an optimizer that runs in a parameter hub (espalier/hub.py):
 
     optimizer = espalier.torch.HubOptimizer(model.parameters(), "sgd lr=0.1 momentum=0.9")
+
+AsyncOptimizer trains by asynchronous updates through a hub, without waiting for other workers:
+
+    optimizer = espalier.torch.AsyncOptimizer(model.parameters())
 """
 
 from __future__ import annotations
@@ -44,6 +48,7 @@ import torch.distributed as dist
 from . import _native, errors
 from .group import Group
 from .job import Job, init
+from .torch_async import AsyncOptimizer as AsyncOptimizer
 from .torch_hub import HubOptimizer as HubOptimizer
 from .work import Work, end_before_python, join_at_exit
 

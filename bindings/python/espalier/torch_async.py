@@ -1,0 +1,134 @@
+"""PyTorch: training by asynchronous updates through a parameter hub. Reachable as `espalier.torch.AsyncOptimizer`."""
+
+from __future__ import annotations
+
+import collections
+from typing import Any, Callable, Mapping, Optional
+
+import torch
+
+from . import _memory, errors, hub
+from .torch_hub import _bump, _check_parameter, _groups
+
+
+class AsyncOptimizer:
+    """Trains a model by asynchronous updates: no worker waits for another, and the hub's optimizer runs with each update
+    by itself.
+
+        optimizer = espalier.torch.AsyncOptimizer(model.parameters())
+        ...
+        optimizer.zero_grad(); loss.backward(); optimizer.step()
+
+    When it is made, all workers get worker 0's weights. step() gives the gradients to the hub as one update and reads the
+    model as it is then. An update whose delay would be above the job's bound is not applied (`espalier hub create --mode
+    async --delay-bound T`), see `last` and `counts`.
+
+    params: as of any optimizer. Parameters are dense, contiguous, in the memory of the host, and of float32, float16 or
+    bfloat16. Values of the optimizer (lr, momentum) are those that the job was created with; a gradient that is None counts
+    as zeros.
+    inner: an optimizer of torch.optim over the same parameters, for local SGD: step() is a step of it, and each `every`
+    steps the change of the weights, with the opposite sign, is the update. With the hub's optimizer "sgd lr=0.7 momentum=0.9
+    nesterov=yes" that is DiLoCo without a barrier.
+    dropped: "discard", or "carry": an update that was not applied is added to the next one.
+    ticket, worker, workers, settings: as of `espalier.hub.connect()`.
+
+    Weights are not written by the program, but for an inner optimizer: load them into the model before this is made.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        *,
+        inner: Optional[torch.optim.Optimizer] = None,
+        every: int = 1,
+        dropped: str = "discard",
+        ticket: Optional[str] = None,
+        worker: Optional[int] = None,
+        workers: Optional[int] = None,
+        settings: Optional[Mapping[str, object]] = None,
+    ) -> None:
+        if every < 1 or (every > 1 and inner is None):
+            raise errors.InvalidError(f"every is {every}: so many steps of the inner optimizer make one update")
+        if dropped not in ("discard", "carry"):
+            raise errors.InvalidError(f'dropped is {dropped!r}: "discard" or "carry" is expected')
+        self._params = [
+            param for group in _groups(params) for param in group["params"] if getattr(param, "requires_grad", False)
+        ]
+        if not self._params:
+            raise errors.InvalidError("no parameter requires a gradient: there is nothing to train")
+        for number, param in enumerate(self._params):
+            _check_parameter(param, number)
+        self._inner, self._every, self._carries = inner, every, dropped == "carry"
+        self._steps = 0
+        self._carried: Optional[list[torch.Tensor]] = None
+        self._begun: list[torch.Tensor] = []
+        self.last: Optional[hub.Result] = None
+        """How the latest update has ended."""
+        self.counts: collections.Counter[str] = collections.Counter()
+        """Updates by how they have ended."""
+        self.hub = hub.connect(ticket, worker=worker, workers=workers, settings=settings)
+        """The connection: statistics, the number of this worker, delay_bound."""
+        try:
+            if self.hub.delay_bound == 0:
+                raise errors.UnsupportedError(
+                    "the job trains in rounds: use HubOptimizer, or create it with --mode async --delay-bound T"
+                )
+            self._views = [_memory.view(param.detach(), True) for param in self._params]
+            self.hub.init([hub.Tensor(f"{number}", view) for number, view in enumerate(self._views)])
+            self._read()
+        except BaseException:
+            self.hub.close()
+            raise
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """As of any optimizer."""
+        for param in self._params:
+            if set_to_none or param.grad is None:
+                param.grad = None
+            else:
+                param.grad.detach_().zero_()
+
+    def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:
+        """Gives an update to the hub and reads the model; with an inner optimizer, each `every` steps."""
+        if self._inner is not None:
+            loss = self._inner.step(closure) if closure is not None else self._inner.step()
+            self._steps += 1
+            if self._steps % self._every == 0:
+                self._push([begun - param.detach() for begun, param in zip(self._begun, self._params)])
+            return loss
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        self._push([self._gradient(param) for param in self._params])
+        return loss
+
+    def _gradient(self, param: torch.Tensor) -> torch.Tensor:
+        if param.grad is None:
+            return torch.zeros_like(param, requires_grad=False)
+        if param.grad.layout != torch.strided or param.grad.dtype != param.dtype:
+            raise errors.UnsupportedError("a gradient is sparse, or of another type than its parameter")
+        return param.grad.detach().contiguous()
+
+    def _push(self, update: list[torch.Tensor]) -> None:
+        if self._carried is not None:
+            update = [one + before for one, before in zip(update, self._carried)]
+        norm = float(torch.stack([one.double().norm() for one in update]).norm())
+        if norm != norm or norm == float("inf"):
+            raise errors.InvalidError("the update has elements that are infinite or no numbers: it was not sent")
+        self.last = self.hub.update(update, self.version, norm)
+        self.counts[self.last.fate] += 1
+        self._carried = update if self._carries and not self.last.applied else None
+        self._read()
+
+    def _read(self) -> None:
+        self.version: int = self.hub.model(self._views)
+        """Of the weights: each has at least this one."""
+        for param in self._params:
+            _bump(param)
+        if self._inner is not None:
+            self._begun = [param.detach().clone() for param in self._params]
+
+    def close(self) -> None:
+        """Leaves the job; the other workers go on."""
+        self.hub.close()

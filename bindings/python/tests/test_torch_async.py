@@ -1,0 +1,159 @@
+"""AsyncOptimizer: beside torch.optim where a worker is alone, and what becomes of updates that are too late."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+
+import pytest
+from conftest import raise_first
+
+torch = pytest.importorskip("torch")
+
+import espalier  # noqa: E402
+import espalier.torch  # noqa: E402
+from espalier.torch import AsyncOptimizer  # noqa: E402
+
+
+def make_model(dtype=torch.float32, seed=1):
+    noise = torch.Generator().manual_seed(seed)
+    model = torch.nn.Sequential(torch.nn.Linear(20, 30), torch.nn.Tanh(), torch.nn.Linear(30, 5)).to(dtype)
+    with torch.no_grad():
+        for param in model.parameters():
+            param.copy_(torch.randn(param.shape, generator=noise) * 0.3)
+    return model
+
+
+def loss_of(model, noise):
+    x = torch.randn(8, 20, generator=noise).to(next(model.parameters()).dtype)
+    return torch.nn.functional.cross_entropy(model(x).float(), (x[:, 0] > 0).long())
+
+
+def training(arguments, params, **options):
+    return contextlib.closing(AsyncOptimizer(params, **arguments, **options))
+
+
+def is_close(model, other):
+    return all(torch.allclose(a, b, atol=1e-6) for a, b in zip(model.parameters(), other.parameters()))
+
+
+def asynchronous(bound):
+    return "--mode", "async", "--delay-bound", str(bound)
+
+
+def test_alone(hub_server):
+    """A worker that is alone trains as torch.optim does."""
+
+    def work(arguments):
+        model, reference = make_model(), make_model()
+        other = torch.optim.SGD(reference.parameters(), lr=0.1, momentum=0.9)
+        with training(arguments, model.parameters()) as optimizer:
+            noise, again = torch.Generator().manual_seed(5), torch.Generator().manual_seed(5)
+            for step in range(30):
+                optimizer.zero_grad()
+                loss_of(model, noise).backward()
+                optimizer.step()
+                other.zero_grad()
+                loss_of(reference, again).backward()
+                other.step()
+                assert is_close(model, reference), step
+                assert optimizer.last.delay == 1 and optimizer.version == optimizer.last.version == step + 1
+            assert optimizer.counts == {"applied": 30}
+
+    raise_first(hub_server.run(1, "sgd lr=0.1 momentum=0.9", work, *asynchronous(1)))
+
+
+def test_local_steps(hub_server):
+    """Steps of an inner optimizer: with lr 1 at the hub their change is the hub's change."""
+
+    def work(arguments):
+        model, reference = make_model(), make_model()
+        inner = torch.optim.Adam(model.parameters(), lr=0.01)
+        other = torch.optim.Adam(reference.parameters(), lr=0.01)
+        with training(arguments, model.parameters(), inner=inner, every=4) as optimizer:
+            noise, again = torch.Generator().manual_seed(5), torch.Generator().manual_seed(5)
+            for step in range(12):
+                for one, its_model, source in ((optimizer, model, noise), (other, reference, again)):
+                    one.zero_grad()
+                    loss_of(its_model, source).backward()
+                    one.step()
+                assert is_close(model, reference), step
+                assert optimizer.version == (step + 1) // 4
+            assert optimizer.counts == {"applied": 3}
+
+    raise_first(hub_server.run(1, "sgd lr=1", work, *asynchronous(1)))
+
+
+@pytest.mark.parametrize("dropped", ["carry", "discard"])
+def test_dropped(hub_server, dropped):
+    """With bound 1 an update is too late once another worker's was applied: it is carried into the next one, or not."""
+    both_read, first_is_done = threading.Barrier(2), threading.Event()
+
+    def work(arguments):
+        param = torch.nn.Parameter(torch.zeros(1000))
+        with training(arguments, [param], dropped=dropped) as optimizer:
+            both_read.wait(60)
+            if arguments["worker"] == 0:
+                param.grad = torch.full((1000,), 100.0)
+                optimizer.step()
+                assert optimizer.last.applied
+                first_is_done.set()
+                return None
+            first_is_done.wait(60)
+            for gradient in (1.0, 2.0):
+                param.grad = torch.full((1000,), gradient)
+                optimizer.step()
+            assert optimizer.counts == {"late at offer": 1, "applied": 1}
+            return set(param.tolist())
+
+    expected = -103.0 if dropped == "carry" else -102.0
+    assert raise_first(hub_server.run(2, "sgd lr=1", work, *asynchronous(1)))[1] == {expected}
+
+
+def test_many_workers(hub_server):
+    """Four workers train one model, of 16 bits too; a worker that leaves holds up no other."""
+
+    def work(arguments):
+        model = make_model(torch.bfloat16)
+        with training(arguments, model.parameters()) as optimizer:
+            noise = torch.Generator().manual_seed(arguments["worker"])
+            losses = []
+            for _ in range(10 if arguments["worker"] == 2 else 60):
+                optimizer.zero_grad()
+                loss = loss_of(model, noise)
+                loss.backward()
+                optimizer.step()
+                assert not optimizer.last.applied or 1 <= optimizer.last.delay <= 40
+                losses.append(loss.item())
+            return sum(losses[:5]) / 5, sum(losses[-5:]) / 5, optimizer.counts["applied"]
+
+    results = raise_first(hub_server.run(4, "sgd lr=0.05", work, *asynchronous(40)))
+    assert sum(applied for *_, applied in results) > 150
+    assert sum(last for _, last, _ in results) < sum(first for first, *_ in results), results
+
+
+def test_refused(hub_server):
+    def rounds(arguments):
+        with pytest.raises(espalier.UnsupportedError, match="--mode async"):
+            AsyncOptimizer([torch.nn.Parameter(torch.zeros(3))], **arguments)
+
+    raise_first(hub_server.run(1, "sgd lr=1", rounds))
+
+    def work(arguments):
+        for bad in ({"every": 0}, {"every": 2}, {"dropped": "keep"}):
+            with pytest.raises(espalier.InvalidError):
+                AsyncOptimizer([torch.nn.Parameter(torch.zeros(3))], **bad, **arguments)
+        with pytest.raises(espalier.InvalidError, match="nothing to train"):
+            AsyncOptimizer([torch.zeros(3)], **arguments)
+        with pytest.raises(espalier.UnsupportedError, match="float64"):
+            AsyncOptimizer([torch.nn.Parameter(torch.zeros(3, dtype=torch.float64))], **arguments)
+        param = torch.nn.Parameter(torch.zeros(3))
+        with training(arguments, [param]) as optimizer:
+            param.grad = torch.full((3,), float("nan"))
+            with pytest.raises(espalier.InvalidError, match="not sent"):
+                optimizer.step()
+            param.grad = torch.ones(3)
+            optimizer.step()
+            assert optimizer.last.applied and optimizer.version == 1
+
+    raise_first(hub_server.run(1, "sgd lr=1", work, *asynchronous(1)))
