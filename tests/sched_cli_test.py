@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Asynchronous updates as an operator and users see them: a hub, espalier sched, and workers as processes.
 
-sched_cli_test.py ESPALIER PROGRAM EXAMPLE
+sched_cli_test.py ESPALIER PROGRAM EXAMPLE LIBRARY SCRIPT
 
 Nothing here sleeps to wait: a state is asked for until it is as expected, and a minute without that ends the test.
 """
@@ -20,7 +20,7 @@ import time
 import ports
 
 OK, NO, USAGE = 0, 1, 2
-ESPALIER, PROGRAM, EXAMPLE = map(os.path.abspath, sys.argv[1:4])
+ESPALIER, PROGRAM, EXAMPLE, LIBRARY, SCRIPT = map(os.path.abspath, sys.argv[1:6])
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("ESP_")}
 PATIENCE = 60  # seconds, until something is wrong
 MODEL_BYTES = 4 * 20005
@@ -119,7 +119,7 @@ def site(*options):
 
 
 def start(ticket, *words, workers=4, run_options=()):
-    env = {**CLEAN, "ESP_HUB_TICKET": str(ticket)}
+    env = {**CLEAN, "ESP_HUB_TICKET": str(ticket), "ESPALIER_LIBRARY": LIBRARY}
     return subprocess.Popen([ESPALIER, "run", "-n", str(workers), "--grace", "20", *run_options, "--", *map(str, words)], env=env,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -145,6 +145,17 @@ def test_transcript():
         said = espalier("sched", "status")[1]
         assert re.search(rf"^scheduler at {it.sched_address} \(process {it.sched.process.pid}\): batches of 20 ms, 1 job", said, re.MULTILINE), said
         assert re.search(r"^updates: \d+ announced: \d+ applied", said, re.MULTILINE), said
+
+
+def test_script():
+    """The example in Python, where there is numpy."""
+    python = "/usr/bin/python3"
+    if not os.path.exists(python) or subprocess.run([python, "-c", "import numpy"], stderr=subprocess.DEVNULL, check=False).returncode != 0:
+        print("no numpy: the example in Python is not run")
+        return
+    with site("--batch", "20ms") as it:
+        status, _, text = run(it.create(30, optimizer="sgd lr=0.05"), python, SCRIPT, "--steps", 40)
+        assert status == OK and len(re.findall(r"worker \d of 4.*: \d+ applied; delay .* % right at version \d+", text)) == 4, text
 
 
 def test_dropped_at_source():

@@ -21,9 +21,10 @@ static const struct cli_command *const commands[] = {&cli_sched_status};
 
 static const struct cli_family family = {
 	.name = "sched",
-	.about = "A scheduler decides which worker of an asynchronous job sends its update when, and which updates are dropped\n"
-	         "before they are sent, as they would be too late. Without a command, espalier sched is the scheduler itself and\n"
-	         "serves until it is ended: 'espalier sched --listen HOST:PORT', see 'espalier sched serve --help'.\n",
+	.about = "A scheduler decides which worker of an asynchronous job sends its update when, and which updates are\n"
+	         "dropped before they are sent, as they would be too late. Without a command, espalier sched is the\n"
+	         "scheduler itself and serves until it is ended: 'espalier sched --listen HOST:PORT', see 'espalier sched\n"
+	         "serve --help'.\n",
 	.more = "examples:\n"
 	        "  espalier hub --listen 0.0.0.0:7700 --key-file hub.key &\n"
 	        "  espalier sched --listen 0.0.0.0:7900 --key-file hub.key --batch 100ms &\n"
@@ -83,16 +84,18 @@ static int run_server(int argc, char **argv)
 	const struct option_spec options[] = {
 		{"listen", 'l', OPTION_STRING, &listen, "HOST:PORT", "where workers connect (default " LISTEN_DEFAULT ")"},
 		{"key-file", 'k', OPTION_STRING, &key_file, "FILE", "the hub's key (default hub.key)"},
-		{"batch", 'b', OPTION_STRING, &batch, "TIME", "updates are decided together that become ready within it (default 100ms)"},
+		{"batch", 'b', OPTION_STRING, &batch, "TIME",
+	     "updates are decided together that become ready within it (default 100ms)"},
 		{"hub-rate", 0, OPTION_STRING, &hub_rate, "RATE", "of the hub's link (default 10gbit)"},
-		{"rate", 0, OPTION_STRING, &worker_rate, "RATE", "of a worker's link until its transfers show it (default that of the hub)"},
+		{"rate", 0, OPTION_STRING, &worker_rate, "RATE",
+	     "of a worker's link until its transfers show it (default that of the hub)"},
 		{0},
 	};
 	const struct options_usage usage = {
 		COMMAND, "",
-		"Serves as the scheduler of the asynchronous jobs of one hub, whose key it has, until SIGINT or SIGTERM. At the\n"
-		"end of each batch it orders the updates that are ready by their deadlines and by what is left of the links, and\n"
-		"drops those that would be too late or hold up others. Workers do without it while it is not there.",
+		"Serves as the scheduler of the asynchronous jobs of one hub, whose key it has, until SIGINT or SIGTERM. At\n"
+		"the end of each batch it orders the updates that are ready by their deadlines and by what is left of the\n"
+		"links, and drops those that would be too late or hold up others. Workers do without it while it is not there.",
 		options, 0, 0};
 	int parsed = options_parse(&usage, &argc, argv);
 

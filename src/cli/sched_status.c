@@ -38,13 +38,15 @@ static int run(int argc, char **argv)
 	bool json = false, all = true;
 	const struct option_spec options[] = {
 		{"json", 0, OPTION_FLAG, &json, NULL, "print JSON: an array with an object for each scheduler"},
-		{"timeout", 't', OPTION_U64, &patience_ms, "MS", "how long a scheduler may take to answer (default 2000)", .min = 1, .max = 600000},
+		{"timeout", 't', OPTION_U64, &patience_ms, "MS", "how long a scheduler may take to answer (default 2000)",
+	     .min = 1, .max = 600000},
 		{0},
 	};
 	const struct options_usage usage = {
 		COMMAND, "",
-		"Asks the schedulers that you run on this machine for their jobs: batches, updates that were applied and dropped,\n"
-		"and why, their delays against the bound, and for each worker what its link is booked for and has achieved.",
+		"Asks the schedulers that you run on this machine for their jobs: batches, updates that were applied and\n"
+		"dropped, and why, their delays against the bound, and for each worker what its link is booked for and has\n"
+		"achieved.",
 		options, 0, 0};
 	int parsed = options_parse(&usage, &argc, argv);
 
