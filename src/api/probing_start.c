@@ -163,18 +163,18 @@ static void probe(struct esp_context *given)
 {
 	struct rank *context = api_context(given);
 	struct failure failure = FAILURE_NONE;
-	struct comm *circle = NULL;
+	struct comm *ranks = NULL;
 	struct error err = {0};
 	struct found found = {0};
 	struct reason reason = {0};
 	bool tells = false;
 
-	if (rank_make_circle(context, &circle, &failure) != ESP_OK) { /* a rank has died already */
+	if (rank_make_internal_comm(context, &ranks, &failure) != ESP_OK) { /* a rank has died already */
 		warn(context, context->rank == 0, failure.text);
 		return;
 	}
 	const struct probing_options options = {
-		.circle = (struct esp_group *)(void *)circle,
+		.ranks = (struct esp_group *)(void *)ranks,
 		.latency = true,
 		.bandwidth = context->roster.hosts <= BANDWIDTH_HOSTS,
 		.seconds = START_SECONDS,
@@ -183,7 +183,7 @@ static void probe(struct esp_context *given)
 		.group_context = &reason,
 	};
 	enum esp_status status = probing_run(given, &options, &found, &tells, &err);
-	(void)esp_group_free(options.circle);
+	(void)esp_group_free(options.ranks);
 	if (status == ESP_OK) {
 		use_found(given, tells, &found, &reason);
 	} else {

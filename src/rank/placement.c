@@ -266,13 +266,13 @@ bool rank_wants_probe(const struct rank *context)
 	return context->mod.placement->wants_probe;
 }
 
-enum esp_status rank_make_circle(struct rank *context, struct comm **out, struct failure *failure)
+enum esp_status rank_make_internal_comm(struct rank *context, struct comm **out, struct failure *failure)
 {
 	comm_begin_aside(context->world);
 	enum esp_status status = comm_split(context->world, 0, 0, out, failure);
 	comm_end_aside(context->world);
 	if (status == ESP_OK)
-		(*out)->is_circle = true;
+		(*out)->is_internal = true;
 	return status;
 }
 

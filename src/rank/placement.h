@@ -57,7 +57,7 @@ ESP_CHECKED enum esp_status rank_agree_on_topology(struct rank *context, const s
  * the caller, which may want to do that itself. A call of all ranks that is not counted, before the caller's first one.
  * As comm_split().
  */
-ESP_CHECKED enum esp_status rank_make_circle(struct rank *context, struct comm **out, struct failure *failure);
+ESP_CHECKED enum esp_status rank_make_internal_comm(struct rank *context, struct comm **out, struct failure *failure);
 
 /*
  * For joining. Returns rank 0's value: 0: nothing; placement_tell() is then not called. Others say 0. *out_text: the

@@ -151,7 +151,8 @@ static void tell_plan(const struct work *work, const struct span *span, struct p
 {
 	struct planned *planned = span->planned;
 
-	bool is_own = stream == STREAM_LETTERS || stream == STREAM_TUNE || work->group->is_aside || work->group->is_circle;
+	bool is_own = stream == STREAM_MESSAGES || stream == STREAM_TUNE || work->group->is_aside ||
+	              work->group->is_internal;
 
 	if (planned->is_told || is_own || work->group->rank != 0)
 		return;

@@ -14,7 +14,7 @@
 #include "base/check.h"
 #include "job.h"
 
-#define HABIT_CALLS 2500      /* more than any number of misses asks for            */
+#define HINT_CALLS 2500      /* more than any number of misses asks for            */
 #define LARGE 100000          /* elements: such a call does not run on the board    */
 #define GATE_CALLS 1000000    /* until a gate that has opened must have been noticed; some hundreds are usual */
 
@@ -33,13 +33,13 @@ static struct esp_call make_call(int32_t *value, uint64_t count)
 	return call;
 }
 
-static void form_habit(struct job_rank *rank)
+static void form_hint(struct job_rank *rank)
 {
 	int32_t value;
 	struct esp_call call = make_call(&value, 1);
 	struct esp_work *work;
 
-	for (int i = 0; i < HABIT_CALLS; i++) {
+	for (int i = 0; i < HINT_CALLS; i++) {
 		value = i;
 		OK(esp_start(rank->world, &call, &work));
 		OK(esp_wait(work, -1));
@@ -125,17 +125,17 @@ static void go_without(struct job_rank *rank, enum way way, uint64_t count)
 	esp_work_free(work);
 }
 
-static void habit(struct job_rank *rank)
+static void hint(struct job_rank *rank)
 {
 	for (int way = WAY_WAIT; way < WAYS; way++) {
-		form_habit(rank);
+		form_hint(rank);
 		for (uint64_t count = 1; count <= 1000; count *= 10)
 			go_without(rank, (enum way)way, count);
 	}
 }
 
 /* The same while a lane's own thread sleeps over a call of another group, which the last rank has not made. */
-static void habit_beside(struct job_rank *rank)
+static void hint_beside(struct job_rank *rank)
 {
 	struct esp_group *others;
 	struct esp_work *work = NULL;
@@ -147,7 +147,7 @@ static void habit_beside(struct job_rank *rank)
 	OK(esp_group_split(rank->world, 0, rank->rank, &others));
 	if (!is_late)
 		OK(esp_start(others, &call, &work));
-	habit(rank);
+	hint(rank);
 	if (is_late)
 		OK(esp_start(others, &call, &work));
 	OK(esp_wait(work, -1));
@@ -171,7 +171,7 @@ static void gate_beside(struct job_rank *rank)
 	call.signal = (uint64_t *)(void *)&signal;
 	call.signal_value = 7;
 	OK(esp_start(others, &call, &gated));
-	form_habit(rank);
+	form_hint(rank);
 	atomic_store(&gate, 1);
 	int32_t has_seen = 0;
 	for (int i = 0; has_seen == 0; i++) {
@@ -223,10 +223,10 @@ int main(void)
 	static const char *const sockets[] = {"liveness_ms=86400000", "transport=tcp", NULL};
 
 	for (uint32_t size = 2; size <= 3; size++) {
-		job_run(size, memory, habit, NULL);
-		job_run(size, sockets, habit, NULL);
-		job_run(size, memory, habit_beside, NULL);
-		job_run(size, sockets, habit_beside, NULL);
+		job_run(size, memory, hint, NULL);
+		job_run(size, sockets, hint, NULL);
+		job_run(size, memory, hint_beside, NULL);
+		job_run(size, sockets, hint_beside, NULL);
 	}
 	job_run(2, memory, gate_beside, NULL);
 	job_run(3, memory, free_beside, NULL);

@@ -1,5 +1,5 @@
 /*
- * letters_test.c - messages between two ranks that end badly, or late: what is told, and who is concerned. (What is well:
+ * p2p_test.c - messages between two ranks that end badly, or late: which error each rank gets. (What is well:
  * groups_test.c.)
  */
 #include <pthread.h>
@@ -187,7 +187,7 @@ static void wait_for_all(struct esp_work **works, uint32_t count)
 	}
 }
 
-/* Many letters, and receives in the other order: whoever is first, all find each other. */
+/* Many messages, and receives in the other order: whichever of both comes first, each pair is matched. */
 static void many(struct job_rank *rank)
 {
 	bool sends = rank->rank == 0, receives_first = *(bool *)rank->argument;
@@ -221,7 +221,7 @@ static void many(struct job_rank *rank)
 	free(data);
 }
 
-/* Receives of one tag get letters in the order in which both came, those from any rank and those from a certain one alike. */
+/* Receives of one tag get messages in the order in which both came, those from any rank and those from a certain one alike. */
 static void in_order(struct job_rank *rank)
 {
 	struct esp_work *works[12];

@@ -1,5 +1,5 @@
 /*
- * probing_hall.h - meetings of hosts that all have the same outcome, whichever ranks die in the middle of one.
+ * probing_meeting.h - meetings of hosts that all have the same outcome, whichever ranks die in the middle of one.
  *
  * At a meeting every host says some bytes and hears those of all. It is a gather of the job; when a rank dies in it, it
  * may have ended well for some ranks and failed for others. The ranks that are left then shrink their group and compare
@@ -9,8 +9,8 @@
  *
  * Pure but for the calls that it is given. Private to src/api.
  */
-#ifndef API_PROBING_HALL_H
-#define API_PROBING_HALL_H
+#ifndef API_PROBING_MEETING_H
+#define API_PROBING_MEETING_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@
 #include "base/error.h"
 
 /* The calls of a job. Remaining ranks are numbered by their places. */
-struct hall_calls {
+struct meeting_calls {
 	void *context;
 	uint32_t (*size)(void *context);
 	uint32_t (*rank_at)(void *context, uint32_t place); /* in the whole job */
@@ -28,8 +28,8 @@ struct hall_calls {
 	enum esp_status (*shrink)(void *context);
 };
 
-struct hall {
-	struct hall_calls calls;
+struct meeting {
+	struct meeting_calls calls;
 	uint32_t hosts;
 	const uint32_t *host_of; /* by rank: borrowed                   */
 	const uint32_t *speaker; /* by host: the rank that speaks for it; borrowed */
@@ -39,18 +39,19 @@ struct hall {
 };
 
 /* Memory of the last meeting. */
-void hall_fini(struct hall *hall);
+void meeting_fini(struct meeting *meeting);
 
 /*
  * mine: `bytes` bytes, NULL for a rank that does not speak. all: of all hosts, zeros of those that are not present. The
  * status of the call that failed: the remaining ranks cannot go on.
  */
-ESP_CHECKED enum esp_status hall_hold(struct hall *hall, const void *mine, size_t bytes, void *all, bool *present);
+ESP_CHECKED enum esp_status meeting_hold(struct meeting *meeting, const void *mine, size_t bytes, void *all,
+                                         bool *present);
 
 /*
  * At the end: no rank leaves before all have been at the last meeting, or are dead. A failure in here does not matter
  * any more.
  */
-void hall_leave(struct hall *hall);
+void meeting_leave(struct meeting *meeting);
 
 #endif

@@ -1,4 +1,4 @@
-#include "api/probing_hall.h"
+#include "api/probing_meeting.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,10 +8,10 @@
 #define NUMBER_BYTES 8u
 #define DEATHS_MOST 64u
 
-void hall_fini(struct hall *hall)
+void meeting_fini(struct meeting *meeting)
 {
-	free(hall->last);
-	hall->last = NULL;
+	free(meeting->last);
+	meeting->last = NULL;
 }
 
 /* Can it go on after that? */
@@ -24,43 +24,43 @@ static bool is_death(enum esp_status status)
 /* ---- how a meeting ends ---- */
 
 /* By host: whether it was there, then what each said. */
-static size_t outcome_bytes(const struct hall *hall, size_t bytes)
+static size_t outcome_bytes(const struct meeting *meeting, size_t bytes)
 {
-	return hall->hosts * (1 + bytes);
+	return meeting->hosts * (1 + bytes);
 }
 
 /* False: a rank is at another meeting. */
-static bool note(const struct hall *hall, const uint8_t *heard, size_t bytes, uint8_t *outcome)
+static bool note(const struct meeting *meeting, const uint8_t *heard, size_t bytes, uint8_t *outcome)
 {
-	const struct hall_calls *calls = &hall->calls;
+	const struct meeting_calls *calls = &meeting->calls;
 	size_t each = NUMBER_BYTES + bytes;
 
-	memset(outcome, 0, outcome_bytes(hall, bytes));
+	memset(outcome, 0, outcome_bytes(meeting, bytes));
 	for (uint32_t i = 0; i < calls->size(calls->context); i++) {
-		uint32_t rank = calls->rank_at(calls->context, i), host = hall->host_of[rank];
-		if (bytes_get64(heard + i * each) != hall->number)
+		uint32_t rank = calls->rank_at(calls->context, i), host = meeting->host_of[rank];
+		if (bytes_get64(heard + i * each) != meeting->number)
 			return false;
-		if (hall->speaker[host] != rank)
+		if (meeting->speaker[host] != rank)
 			continue;
 		outcome[host] = 1;
-		memcpy(outcome + hall->hosts + host * bytes, heard + i * each + NUMBER_BYTES, bytes);
+		memcpy(outcome + meeting->hosts + host * bytes, heard + i * each + NUMBER_BYTES, bytes);
 	}
 	return true;
 }
 
-static enum esp_status hold_once(struct hall *hall, const void *mine, size_t bytes, uint8_t *outcome)
+static enum esp_status hold_once(struct meeting *meeting, const void *mine, size_t bytes, uint8_t *outcome)
 {
-	const struct hall_calls *calls = &hall->calls;
+	const struct meeting_calls *calls = &meeting->calls;
 	size_t each = NUMBER_BYTES + bytes;
 	uint8_t *said = calloc(1, each), *heard = malloc(calls->size(calls->context) * each);
 	enum esp_status status = ESP_ENOMEM;
 
 	if (said && heard) {
-		bytes_put64(said, hall->number);
+		bytes_put64(said, meeting->number);
 		if (mine)
 			memcpy(said + NUMBER_BYTES, mine, bytes);
 		status = calls->gather(calls->context, said, heard, each);
-		if (status == ESP_OK && !note(hall, heard, bytes, outcome))
+		if (status == ESP_OK && !note(meeting, heard, bytes, outcome))
 			status = ESP_EMISMATCH;
 	}
 	free(said);
@@ -79,17 +79,17 @@ struct standing {
 	uint32_t ahead; /* place */
 };
 
-static enum esp_status compare(struct hall *hall, struct standing *out)
+static enum esp_status compare(struct meeting *meeting, struct standing *out)
 {
-	const struct hall_calls *calls = &hall->calls;
+	const struct meeting_calls *calls = &meeting->calls;
 	uint32_t size = calls->size(calls->context);
 	uint8_t mine[NUMBER_BYTES], *numbers = malloc((size_t)size * NUMBER_BYTES);
 
 	if (!numbers)
 		return ESP_ENOMEM;
-	bytes_put64(mine, hall->number);
+	bytes_put64(mine, meeting->number);
 	enum esp_status status = calls->gather(calls->context, mine, numbers, NUMBER_BYTES);
-	*out = (struct standing){.least = hall->number, .most = 0};
+	*out = (struct standing){.least = meeting->number, .most = 0};
 	for (uint32_t i = size; i-- > 0 && status == ESP_OK;) {
 		uint64_t number = bytes_get64(numbers + (size_t)i * NUMBER_BYTES);
 		out->least = number < out->least ? number : out->least;
@@ -103,69 +103,69 @@ static enum esp_status compare(struct hall *hall, struct standing *out)
 }
 
 /* *out_caught_up: this rank had not been at the meeting, and now knows how it ended. */
-static enum esp_status catch_up(struct hall *hall, size_t bytes, uint8_t *outcome, bool *out_caught_up)
+static enum esp_status catch_up(struct meeting *meeting, size_t bytes, uint8_t *outcome, bool *out_caught_up)
 {
-	const struct hall_calls *calls = &hall->calls;
+	const struct meeting_calls *calls = &meeting->calls;
 	struct standing standing;
 
 	*out_caught_up = false;
-	enum esp_status status = compare(hall, &standing);
+	enum esp_status status = compare(meeting, &standing);
 	if (status != ESP_OK || standing.least == standing.most)
 		return status;
-	if (hall->number == standing.most)
-		return calls->broadcast(calls->context, hall->last, hall->last_bytes, standing.ahead);
-	status = calls->broadcast(calls->context, outcome, outcome_bytes(hall, bytes), standing.ahead);
+	if (meeting->number == standing.most)
+		return calls->broadcast(calls->context, meeting->last, meeting->last_bytes, standing.ahead);
+	status = calls->broadcast(calls->context, outcome, outcome_bytes(meeting, bytes), standing.ahead);
 	*out_caught_up = status == ESP_OK;
 	return status;
 }
 
 /* With the remaining ranks, as often as one dies. */
-static enum esp_status hold(struct hall *hall, const void *mine, size_t bytes, uint8_t *outcome)
+static enum esp_status hold(struct meeting *meeting, const void *mine, size_t bytes, uint8_t *outcome)
 {
-	const struct hall_calls *calls = &hall->calls;
-	enum esp_status status = hold_once(hall, mine, bytes, outcome);
+	const struct meeting_calls *calls = &meeting->calls;
+	enum esp_status status = hold_once(meeting, mine, bytes, outcome);
 
 	for (uint32_t deaths = 0; is_death(status) && deaths < DEATHS_MOST; deaths++) {
 		bool caught_up = false;
 		status = calls->shrink(calls->context);
 		if (status != ESP_OK)
 			return status;
-		status = catch_up(hall, bytes, outcome, &caught_up);
+		status = catch_up(meeting, bytes, outcome, &caught_up);
 		if (status == ESP_OK && !caught_up)
-			status = hold_once(hall, mine, bytes, outcome);
+			status = hold_once(meeting, mine, bytes, outcome);
 	}
 	return status;
 }
 
-enum esp_status hall_hold(struct hall *hall, const void *mine, size_t bytes, void *all, bool *present)
+enum esp_status meeting_hold(struct meeting *meeting, const void *mine, size_t bytes, void *all, bool *present)
 {
-	uint8_t *outcome = calloc(1, outcome_bytes(hall, bytes) + 1);
+	uint8_t *outcome = calloc(1, outcome_bytes(meeting, bytes) + 1);
 
 	if (!outcome)
 		return ESP_ENOMEM;
-	enum esp_status status = hold(hall, mine, bytes, outcome);
+	enum esp_status status = hold(meeting, mine, bytes, outcome);
 	if (status != ESP_OK) {
 		free(outcome);
 		return status;
 	}
-	for (uint32_t i = 0; i < hall->hosts; i++)
+	for (uint32_t i = 0; i < meeting->hosts; i++)
 		present[i] = outcome[i] != 0;
-	memcpy(all, outcome + hall->hosts, hall->hosts * bytes);
-	free(hall->last);
-	hall->last = outcome;
-	hall->last_bytes = outcome_bytes(hall, bytes);
-	hall->number++;
+	memcpy(all, outcome + meeting->hosts, meeting->hosts * bytes);
+	free(meeting->last);
+	meeting->last = outcome;
+	meeting->last_bytes = outcome_bytes(meeting, bytes);
+	meeting->number++;
 	return ESP_OK;
 }
 
 /*
  * One more meeting, at which nothing is said: a rank that gets through it knows that all have been at the one before.
  */
-void hall_leave(struct hall *hall)
+void meeting_leave(struct meeting *meeting)
 {
-	uint8_t *outcome = calloc(1, outcome_bytes(hall, 0) + 1);
+	uint8_t *outcome = calloc(1, outcome_bytes(meeting, 0) + 1);
 
 	if (outcome)
-		(void)!hold(hall, NULL, 0, outcome);
+		(void)!hold(meeting, NULL, 0, outcome);
 	free(outcome);
 }

@@ -5,7 +5,7 @@
  * come, or after: then the call ends well for some of the others and fails for the rest, as chance has it. A group that
  * has failed stays failed. Every seed is another story.
  */
-#include "api/probing_hall.h"
+#include "api/probing_meeting.h"
 
 #include <pthread.h>
 
@@ -17,7 +17,7 @@
 #define SAID 5u
 
 /* One group, with the call that is under way. Groups are made anew by shrinking; old ones stay. */
-struct circle {
+struct survivors {
 	bool members[RANKS];
 	bool failed;
 	bool came[RANKS];
@@ -26,7 +26,7 @@ struct circle {
 	uint8_t said[RANKS][256];         /* of the one under way      */
 	uint8_t heard[RANKS][256];        /* of the last one           */
 	bool shrinks[RANKS], left[RANKS];
-	struct circle *next;
+	struct survivors *next;
 };
 
 struct job {
@@ -34,18 +34,18 @@ struct job {
 	pthread_cond_t changed;
 	struct rng rng;
 	bool dead[RANKS];
-	struct circle *first;
+	struct survivors *first;
 };
 
 struct member {
 	struct job *job;
 	uint32_t rank;
-	struct circle *circle;
+	struct survivors *survivors;
 	uint32_t calls_left; /* until it dies; UINT32_MAX: never */
 	bool after;          /* it has come to the call in which it dies */
 	bool is_dead;
 	enum esp_status status;
-	struct hall hall;
+	struct meeting meeting;
 	uint8_t all[MEETINGS][RANKS * SAID];
 	bool present[MEETINGS][RANKS];
 	uint32_t meetings;
@@ -55,49 +55,49 @@ static const uint32_t host_of[RANKS] = {0, 1, 2, 3, 4, 0}; /* the last one does 
 static const uint32_t speaker[RANKS] = {0, 1, 2, 3, 4};
 #define HOSTS 5u
 
-static uint32_t count(const struct circle *circle)
+static uint32_t count(const struct survivors *survivors)
 {
 	uint32_t members = 0;
 
 	for (uint32_t i = 0; i < RANKS; i++)
-		members += circle->members[i];
+		members += survivors->members[i];
 	return members;
 }
 
 static uint32_t size(void *context)
 {
-	return count(((struct member *)context)->circle);
+	return count(((struct member *)context)->survivors);
 }
 
 static uint32_t rank_at(void *context, uint32_t place)
 {
-	const struct circle *circle = ((struct member *)context)->circle;
+	const struct survivors *survivors = ((struct member *)context)->survivors;
 	uint32_t rank = 0;
 
 	for (;; rank++)
-		if (circle->members[rank] && place-- == 0)
+		if (survivors->members[rank] && place-- == 0)
 			return rank;
 }
 
 /* With the lock held: the call ends, for living ranks, if all have come or one never will. */
-static void end_call(struct job *job, struct circle *circle)
+static void end_call(struct job *job, struct survivors *survivors)
 {
 	bool all_came = true, somebody_died = false;
 
 	for (uint32_t i = 0; i < RANKS; i++) {
-		if (!circle->members[i])
+		if (!survivors->members[i])
 			continue;
-		all_came = all_came && circle->came[i];
-		somebody_died = somebody_died || job->dead[i] || circle->left[i] || circle->shrinks[i];
+		all_came = all_came && survivors->came[i];
+		somebody_died = somebody_died || job->dead[i] || survivors->left[i] || survivors->shrinks[i];
 	}
 	if (!all_came && !somebody_died)
 		return;
-	circle->failed = circle->failed || somebody_died;
+	survivors->failed = survivors->failed || somebody_died;
 	for (uint32_t i = 0; i < RANKS; i++)
-		circle->well[i] = all_came && (!somebody_died || rng_chance(&job->rng, 1, 2));
-	memcpy(circle->heard, circle->said, sizeof(circle->said));
-	memset(circle->came, 0, sizeof(circle->came));
-	circle->generation++;
+		survivors->well[i] = all_came && (!somebody_died || rng_chance(&job->rng, 1, 2));
+	memcpy(survivors->heard, survivors->said, sizeof(survivors->said));
+	memset(survivors->came, 0, sizeof(survivors->came));
+	survivors->generation++;
 	pthread_cond_broadcast(&job->changed);
 }
 
@@ -106,7 +106,7 @@ static enum esp_status die(struct member *member)
 {
 	member->is_dead = true;
 	member->job->dead[member->rank] = true;
-	end_call(member->job, member->circle);
+	end_call(member->job, member->survivors);
 	pthread_cond_broadcast(&member->job->changed);
 	return ESP_ESTATE;
 }
@@ -114,24 +114,24 @@ static enum esp_status die(struct member *member)
 /* Comes with some bytes, and waits for the end. The lock is held before and after. */
 static enum esp_status come(struct member *member, const void *mine, size_t bytes)
 {
-	struct circle *circle = member->circle;
+	struct survivors *survivors = member->survivors;
 	bool dies = member->calls_left != UINT32_MAX && member->calls_left-- == 0;
 
-	CHECK(bytes <= sizeof(circle->said[0]));
+	CHECK(bytes <= sizeof(survivors->said[0]));
 	if (dies && !member->after)
 		return die(member);
-	if (circle->failed)
+	if (survivors->failed)
 		return ESP_EPEER;
 	if (mine)
-		memcpy(circle->said[member->rank], mine, bytes);
-	circle->came[member->rank] = true;
-	uint64_t generation = circle->generation;
+		memcpy(survivors->said[member->rank], mine, bytes);
+	survivors->came[member->rank] = true;
+	uint64_t generation = survivors->generation;
 	if (dies)
 		return die(member);
-	end_call(member->job, circle);
-	while (circle->generation == generation && !circle->failed)
+	end_call(member->job, survivors);
+	while (survivors->generation == generation && !survivors->failed)
 		pthread_cond_wait(&member->job->changed, &member->job->lock);
-	return circle->generation > generation && circle->well[member->rank] ? ESP_OK : ESP_EPEER;
+	return survivors->generation > generation && survivors->well[member->rank] ? ESP_OK : ESP_EPEER;
 }
 
 static enum esp_status gather(void *context, const void *mine, void *all, size_t bytes)
@@ -142,8 +142,8 @@ static enum esp_status gather(void *context, const void *mine, void *all, size_t
 	pthread_mutex_lock(&member->job->lock);
 	enum esp_status status = come(member, mine, bytes);
 	for (uint32_t i = 0; i < RANKS && status == ESP_OK; i++)
-		if (member->circle->members[i]) {
-			memcpy(out, member->circle->heard[i], bytes);
+		if (member->survivors->members[i]) {
+			memcpy(out, member->survivors->heard[i], bytes);
 			out += bytes;
 		}
 	pthread_mutex_unlock(&member->job->lock);
@@ -158,15 +158,15 @@ static enum esp_status broadcast(void *context, void *data, size_t bytes, uint32
 	uint32_t root = rank_at(context, place);
 	enum esp_status status = come(member, root == member->rank ? data : NULL, bytes);
 	if (status == ESP_OK)
-		memcpy(data, member->circle->heard[root], bytes);
+		memcpy(data, member->survivors->heard[root], bytes);
 	pthread_mutex_unlock(&member->job->lock);
 	return status;
 }
 
-static bool all_shrink(const struct job *job, const struct circle *circle)
+static bool all_shrink(const struct job *job, const struct survivors *survivors)
 {
 	for (uint32_t i = 0; i < RANKS; i++)
-		if (circle->members[i] && !job->dead[i] && !circle->left[i] && !circle->shrinks[i])
+		if (survivors->members[i] && !job->dead[i] && !survivors->left[i] && !survivors->shrinks[i])
 			return false;
 	return true;
 }
@@ -176,22 +176,22 @@ static enum esp_status shrink(void *context)
 {
 	struct member *member = context;
 	struct job *job = member->job;
-	struct circle *circle = member->circle;
+	struct survivors *survivors = member->survivors;
 
 	pthread_mutex_lock(&job->lock);
-	circle->failed = true;
-	circle->shrinks[member->rank] = true;
+	survivors->failed = true;
+	survivors->shrinks[member->rank] = true;
 	pthread_cond_broadcast(&job->changed);
-	while (!circle->next && !all_shrink(job, circle))
+	while (!survivors->next && !all_shrink(job, survivors))
 		pthread_cond_wait(&job->changed, &job->lock);
-	if (!circle->next) {
-		circle->next = calloc(1, sizeof(*circle));
-		CHECK(circle->next);
+	if (!survivors->next) {
+		survivors->next = calloc(1, sizeof(*survivors));
+		CHECK(survivors->next);
 		for (uint32_t i = 0; i < RANKS; i++)
-			circle->next->members[i] = circle->members[i] && !job->dead[i] && circle->shrinks[i];
+			survivors->next->members[i] = survivors->members[i] && !job->dead[i] && survivors->shrinks[i];
 		pthread_cond_broadcast(&job->changed);
 	}
-	member->circle = circle->next;
+	member->survivors = survivors->next;
 	pthread_mutex_unlock(&job->lock);
 	return ESP_OK;
 }
@@ -199,7 +199,7 @@ static enum esp_status shrink(void *context)
 static void leave(struct member *member)
 {
 	pthread_mutex_lock(&member->job->lock);
-	member->circle->left[member->rank] = true;
+	member->survivors->left[member->rank] = true;
 	pthread_cond_broadcast(&member->job->changed);
 	pthread_mutex_unlock(&member->job->lock);
 }
@@ -214,14 +214,14 @@ static void *take_part(void *argument)
 	uint8_t mine[SAID] = {(uint8_t)member->rank};
 
 	for (uint32_t i = 0; i < MEETINGS && member->status == ESP_OK; i++) {
-		member->status = hall_hold(&member->hall, speaker[host_of[member->rank]] == member->rank ? mine : NULL, SAID,
-		                           member->all[i], member->present[i]);
+		member->status = meeting_hold(&member->meeting, speaker[host_of[member->rank]] == member->rank ? mine : NULL,
+		                              SAID, member->all[i], member->present[i]);
 		for (uint32_t b = 0; b < HOSTS * SAID; b++)
 			mine[b % SAID] = (uint8_t)(mine[b % SAID] * 31 + member->all[i][b] + i);
 		member->meetings++;
 	}
 	if (member->status == ESP_OK)
-		hall_leave(&member->hall);
+		meeting_leave(&member->meeting);
 	if (!member->is_dead)
 		leave(member);
 	return NULL;
@@ -249,7 +249,7 @@ static void check_alike(const struct member *members, uint64_t seed)
 
 static void test(uint64_t seed)
 {
-	struct circle *whole = calloc(1, sizeof(*whole));
+	struct survivors *whole = calloc(1, sizeof(*whole));
 	struct job job = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .first = whole};
 	struct member *members = calloc(RANKS, sizeof(*members));
 	pthread_t threads[RANKS];
@@ -262,8 +262,8 @@ static void test(uint64_t seed)
 	for (uint32_t i = 0; i < RANKS; i++) {
 		whole->members[i] = true;
 		members[i] = (struct member){
-			.job = &job, .rank = i, .circle = whole, .calls_left = UINT32_MAX, .after = rng_chance(&rng, 1, 2)};
-		members[i].hall = (struct hall){
+			.job = &job, .rank = i, .survivors = whole, .calls_left = UINT32_MAX, .after = rng_chance(&rng, 1, 2)};
+		members[i].meeting = (struct meeting){
 			.calls = {&members[i], size, rank_at, gather, broadcast, shrink},
 			.hosts = HOSTS,
 			.host_of = host_of,
@@ -278,9 +278,9 @@ static void test(uint64_t seed)
 		CHECK(pthread_join(threads[i], NULL) == 0);
 	check_alike(members, seed);
 	for (uint32_t i = 0; i < RANKS; i++)
-		hall_fini(&members[i].hall);
+		meeting_fini(&members[i].meeting);
 	free(members);
-	for (struct circle *next; whole; whole = next) {
+	for (struct survivors *next; whole; whole = next) {
 		next = whole->next;
 		free(whole);
 	}

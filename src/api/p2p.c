@@ -32,7 +32,7 @@ static enum esp_status start(const char *who, struct esp_group *group, enum work
 		return api_refuse_with(who, ESP_ENOMEM, "no memory for a message");
 	work->kind = kind;
 	work->ops = &p2p_ops;
-	work->msg.letter = data;
+	work->msg.data = data;
 	work->msg.peer = peer;
 	work->msg.tag = tag;
 	work->msg.room_bytes = bytes;
