@@ -161,7 +161,7 @@ static void find_places(struct rank *context, struct hosts *hosts)
 		if (!route_find(&context->rails, &context->roster, &context->listener.interfaces, context->rank,
 		                hosts->speaker[i], context->rails.count > 1 ? 0 : ROUTE_ANY, 0, &route))
 			continue;
-		place_set(&hosts->places[i], route.to.bytes, route.to.family == NODE_IPV4 ? 4 : 16, route.scope);
+		probe_place_set(&hosts->places[i], route.to.bytes, route.to.family == NODE_IPV4 ? 4 : 16, route.scope);
 	}
 }
 
@@ -246,8 +246,8 @@ static int64_t patience(const struct probing_options *options, uint32_t hosts)
 	                                 options->seconds > 0 ? options->seconds : PROBE_SECONDS};
 	struct timing timing;
 
-	timing_make(&wish, &timing);
-	return (int64_t)(timing_patience(&timing, hosts) * (double)NS_PER_S);
+	probe_timing_make(&wish, &timing);
+	return (int64_t)(probe_timing_patience(&timing, hosts) * (double)NS_PER_S);
 }
 
 /* Of the ranks at the last meeting, is this the one that speaks for the first host? */

@@ -34,12 +34,12 @@ static enum esp_status group(void *context, const struct survey *survey, struct 
 	struct verdict verdict = {0};
 	struct reason *reason = context;
 
-	enum esp_status status = verdict_make(survey, &wish, &verdict, err);
+	enum esp_status status = discover_verdict_make(survey, &wish, &verdict, err);
 	if (status == ESP_OK)
 		status = grouping_from(out, verdict.grouping.group_of, survey->count, err);
 	if (status == ESP_OK)
 		*reason = (struct reason){true, verdict.word, verdict.kind, verdict.within, verdict.across};
-	verdict_fini(&verdict);
+	discover_verdict_fini(&verdict);
 	return status;
 }
 
@@ -49,9 +49,9 @@ static enum esp_status write_text(const struct found *found, char **out_text, si
 
 	if (!file)
 		return error_set(err, ESP_ENOMEM, "no memory for a topology");
-	enum esp_status status = found_print_topology(found, NULL, file, err);
+	enum esp_status status = probe_found_print_topology(found, NULL, file, err);
 	if (status == ESP_OK)
-		status = found_print_lost(found, file, err);
+		status = probe_found_print_lost(found, file, err);
 	if (fclose(file) != 0 && status == ESP_OK)
 		status = error_set(err, ESP_ENOMEM, "no memory for a topology");
 	return status;
@@ -74,10 +74,10 @@ static const char *reason_text(const struct reason *reason, char text[REASON_TEX
 		snprintf(text, REASON_TEXT, "found by a rank that has died since");
 	else if (isfinite(within) && isfinite(across))
 		snprintf(text, REASON_TEXT, "%s, %s %.1f %s within groups, %.1f between (medians)",
-		         verdict_word_text(reason->word), is_latency ? "latency" : "bandwidth", within,
+		         discover_verdict_word_text(reason->word), is_latency ? "latency" : "bandwidth", within,
 		         is_latency ? "us" : "Mbit/s", across);
 	else
-		snprintf(text, REASON_TEXT, "%s", verdict_word_text(reason->word));
+		snprintf(text, REASON_TEXT, "%s", discover_verdict_word_text(reason->word));
 	return text;
 }
 
@@ -190,7 +190,7 @@ static void probe(struct esp_context *given)
 		warn(context, context->rank == 0, err.text);
 		use(context, tells, NULL);
 	}
-	found_fini(&found);
+	probe_found_fini(&found);
 }
 
 void probing_at_start(struct esp_context *context)

@@ -63,7 +63,7 @@ static void set_failure(struct work *work, enum esp_status status, int32_t rank,
 	const struct comm *group = work->group;
 	char text[WORK_TEXT];
 
-	failure_set(&work->failure, status, rank, "%s: %s", p2p_describe(work, text), why);
+	rank_failure_set(&work->failure, status, rank, "%s: %s", p2p_describe(work, text), why);
 	work->failure.operation = work->kind == WORK_SEND ? "send" : "receive";
 	work->failure.waits_for = work->msg.peer < group->size ? (int32_t)group->ranks[work->msg.peer] : -1;
 }
@@ -119,20 +119,20 @@ void p2p_forget(struct p2p *p2p, struct work *work)
 {
 	bool is_send = work->kind == WORK_SEND;
 
-	tag_queue_take(is_send ? &p2p->sends : &p2p->receives, &work->msg.place);
+	comm_tag_queue_take(is_send ? &p2p->sends : &p2p->receives, &work->msg.place);
 	queue_remove(is_send ? &p2p->asked : &p2p->ready, work);
 }
 
 static struct work *find_send(struct p2p *p2p, uint64_t number)
 {
-	return work_at(tag_queue_find(&p2p->sends, key_of(number, 0)));
+	return work_at(comm_tag_queue_find(&p2p->sends, key_of(number, 0)));
 }
 
 /* The receive that has waited longest of those that match this message: from its sender, or from any rank. */
 static struct work *find_receive(struct p2p *p2p, const struct call_note *note)
 {
-	struct work *named = work_at(tag_queue_find(&p2p->receives, key_of(note->key, note->root)));
-	struct work *any = work_at(tag_queue_find(&p2p->receives, key_of(note->key, UINT32_MAX)));
+	struct work *named = work_at(comm_tag_queue_find(&p2p->receives, key_of(note->key, note->root)));
+	struct work *any = work_at(comm_tag_queue_find(&p2p->receives, key_of(note->key, UINT32_MAX)));
 
 	return !named || (any && any->msg.age < named->msg.age) ? any : named;
 }
@@ -142,7 +142,7 @@ static struct p2p_msg *find_msg(struct p2p *p2p, const struct work *receive)
 {
 	bool is_any = receive->msg.peer == UINT32_MAX;
 	struct tag_queue_node *node =
-		tag_queue_find(is_any ? &p2p->by_tag : &p2p->by_sender, key_of(receive->msg.tag, receive->msg.peer));
+		comm_tag_queue_find(is_any ? &p2p->by_tag : &p2p->by_sender, key_of(receive->msg.tag, receive->msg.peer));
 
 	if (!node)
 		return NULL;
@@ -161,15 +161,15 @@ static bool add_msg(struct p2p *p2p, const struct call_note *note)
 	if (p2p->first)
 		p2p->first->before = msg;
 	p2p->first = msg;
-	tag_queue_put(&p2p->by_sender, &msg->by_sender, key_of(note->key, note->root));
-	tag_queue_put(&p2p->by_tag, &msg->by_tag, key_of(note->key, UINT32_MAX));
+	comm_tag_queue_put(&p2p->by_sender, &msg->by_sender, key_of(note->key, note->root));
+	comm_tag_queue_put(&p2p->by_tag, &msg->by_tag, key_of(note->key, UINT32_MAX));
 	return true;
 }
 
 static void drop_msg(struct p2p *p2p, struct p2p_msg *msg)
 {
-	tag_queue_take(&p2p->by_sender, &msg->by_sender);
-	tag_queue_take(&p2p->by_tag, &msg->by_tag);
+	comm_tag_queue_take(&p2p->by_sender, &msg->by_sender);
+	comm_tag_queue_take(&p2p->by_tag, &msg->by_tag);
 	if (msg->before)
 		msg->before->next = msg->next;
 	else
@@ -214,7 +214,7 @@ static enum esp_status plan_piece(struct work *work, uint32_t receiver)
 	};
 	enum esp_status status = call_check(&work->call, group->rank, group->size, &failure);
 	if (status == ESP_OK)
-		status = spans_make(&work->call, group->net.layout.chunk_bytes, false, &work->spans, &work->span_count);
+		status = comm_spans_make(&work->call, group->net.layout.chunk_bytes, false, &work->spans, &work->span_count);
 	if (status == ESP_OK)
 		status = work_plan_parts(work, NULL, STREAM_MESSAGES, &failure);
 	/* p2p.h counts with it. */
@@ -445,7 +445,7 @@ static void start_send(struct work *work, struct outcome *out)
 		.sequence = ++p2p->numbers,
 	};
 	work->msg.moved_bytes = 0;
-	tag_queue_put(&p2p->sends, &work->msg.place, key_of(work->note.sequence, 0));
+	comm_tag_queue_put(&p2p->sends, &work->msg.place, key_of(work->note.sequence, 0));
 	if (work->msg.peer != group->rank) {
 		say(group, work->msg.peer, CONTROL_LETTER, &work->note, ESP_OK);
 	} else if (!announce(group, &work->note, out)) {
@@ -467,7 +467,7 @@ static void start_receive(struct work *work, struct outcome *out)
 		(struct call_note){.collective = PLAN_SCATTER, .type = ESP_BYTES, .flags = CALL_LETTER, .key = work->msg.tag};
 	if (!msg) {
 		work->msg.age = ++p2p->ages;
-		tag_queue_put(&p2p->receives, &work->msg.place, key_of(work->msg.tag, work->msg.peer));
+		comm_tag_queue_put(&p2p->receives, &work->msg.place, key_of(work->msg.tag, work->msg.peer));
 		return;
 	}
 	struct call_note note = msg->note;
@@ -506,7 +506,7 @@ enum esp_status p2p_start(struct work *work, struct failure *failure)
 static bool take_back(struct p2p *p2p, const struct call_note *note)
 {
 	struct tag_queue_key key = key_of(note->key, note->root);
-	struct tag_queue_node *node = tag_queue_find(&p2p->by_sender, key);
+	struct tag_queue_node *node = comm_tag_queue_find(&p2p->by_sender, key);
 
 	/* Behind it in its list are those of its key, and a few others. */
 	for (; node; node = node->next) {
@@ -557,10 +557,10 @@ void p2p_fini(struct p2p *p2p)
 {
 	while (p2p->first)
 		drop_msg(p2p, p2p->first);
-	tag_queue_fini(&p2p->by_sender);
-	tag_queue_fini(&p2p->by_tag);
-	tag_queue_fini(&p2p->receives);
-	tag_queue_fini(&p2p->sends);
+	comm_tag_queue_fini(&p2p->by_sender);
+	comm_tag_queue_fini(&p2p->by_tag);
+	comm_tag_queue_fini(&p2p->receives);
+	comm_tag_queue_fini(&p2p->sends);
 }
 
 static bool parts_done(struct work *work, enum esp_status status)

@@ -10,7 +10,7 @@
 
 #include "wire/blame_msg.h"
 
-void run_blame_open(struct run_blame *blame, const char *name, uint32_t size)
+void launcher_blame_open(struct run_blame *blame, const char *name, uint32_t size)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX}; /* abstract: the name begins with a NUL */
 	const int yes = 1;
@@ -23,7 +23,7 @@ void run_blame_open(struct run_blame *blame, const char *name, uint32_t size)
 	blame->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (!blame->accused || blame->fd < 0 || setsockopt(blame->fd, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)) != 0 ||
 	    bind(blame->fd, (struct sockaddr *)&address, bytes) != 0) {
-		run_blame_close(blame);
+		launcher_blame_close(blame);
 		return;
 	}
 	for (uint32_t rank = 0; rank < size; rank++)
@@ -50,7 +50,7 @@ static void note_blame(struct run_blame *blame, uint32_t accuser, uint32_t accus
 		blame->first = accuser;
 }
 
-int run_blame_read(struct run_blame *blame)
+int launcher_blame_read(struct run_blame *blame)
 {
 	union {
 		struct cmsghdr align;
@@ -73,7 +73,7 @@ int run_blame_read(struct run_blame *blame)
 	return taken;
 }
 
-bool run_blame_has_named(const struct run_blame *blame, uint32_t rank)
+bool launcher_blame_has_named(const struct run_blame *blame, uint32_t rank)
 {
 	for (uint32_t accuser = 0; blame->accused && accuser < blame->size; accuser++)
 		if (blame->accused[accuser] == rank)
@@ -85,7 +85,7 @@ bool run_blame_has_named(const struct run_blame *blame, uint32_t rank)
 static bool has_failed_itself(const struct run_child *child)
 {
 	bool has_ended = child->state == RUN_CHILD_LEFT || child->state == RUN_CHILD_GONE;
-	return has_ended && run_child_failed(child) && !child->was_told && !child->was_lost;
+	return has_ended && launcher_child_failed(child) && !child->was_told && !child->was_lost;
 }
 
 /* The last rank of the chain of blame from this one, perhaps itself; RUN_BLAME_NONE: the chain is a cycle. */
@@ -101,18 +101,18 @@ static uint32_t follow_chain(const struct run_blame *blame, const struct run_chi
 }
 
 /* If the report of `failed` was lost because the socket was full, the chain begins at the first report. */
-uint32_t run_blame_follow(const struct run_blame *blame, const struct run_child *children, uint32_t failed)
+uint32_t launcher_blame_follow(const struct run_blame *blame, const struct run_child *children, uint32_t failed)
 {
 	uint32_t from = failed;
 	if (blame->first == RUN_BLAME_NONE)
 		return failed;
-	if (blame->accused[failed] == RUN_BLAME_NONE && !run_blame_has_named(blame, failed))
+	if (blame->accused[failed] == RUN_BLAME_NONE && !launcher_blame_has_named(blame, failed))
 		from = blame->first;
 	uint32_t end = follow_chain(blame, children, from);
 	return end == RUN_BLAME_NONE || end == from ? failed : end;
 }
 
-void run_blame_close(struct run_blame *blame)
+void launcher_blame_close(struct run_blame *blame)
 {
 	if (blame->fd >= 0)
 		close(blame->fd);

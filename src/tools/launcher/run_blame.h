@@ -27,24 +27,24 @@ struct run_blame {
 };
 
 /* name: of the launcher (run_ended.h); "": none. size: most ranks of the job. */
-void run_blame_open(struct run_blame *blame, const char *name, uint32_t size);
+void launcher_blame_open(struct run_blame *blame, const char *name, uint32_t size);
 
 /*
  * Reads at most RUN_BLAME_EACH datagrams and returns their number. A rank's latest report counts: the job may
  * have gone on without the rank that it named before. Never blocks.
  */
-int run_blame_read(struct run_blame *blame);
+int launcher_blame_read(struct run_blame *blame);
 
 /* True if a report names this rank. */
-bool run_blame_has_named(const struct run_blame *blame, uint32_t rank);
+bool launcher_blame_has_named(const struct run_blame *blame, uint32_t rank);
 
 /*
  * The rank at the end of the chain of blame from `failed`, the first that failed; `failed` if that rank did not
  * fail by itself.
  */
-uint32_t run_blame_follow(const struct run_blame *blame, const struct run_child *children, uint32_t failed);
+uint32_t launcher_blame_follow(const struct run_blame *blame, const struct run_child *children, uint32_t failed);
 
 /* Accepts a struct that is zero but for its fd, which is -1. */
-void run_blame_close(struct run_blame *blame);
+void launcher_blame_close(struct run_blame *blame);
 
 #endif

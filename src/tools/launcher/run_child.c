@@ -118,7 +118,7 @@ static bool read_failure(int from, struct failure *failure)
 	return got == (ssize_t)sizeof(*failure);
 }
 
-int run_child_start(struct run_child *child, const struct run_start *start, uint64_t now_ns, struct error *err)
+int launcher_child_start(struct run_child *child, const struct run_start *start, uint64_t now_ns, struct error *err)
 {
 	struct failure failure = {FAILED_OTHER, 0, ""};
 	int report[2];
@@ -145,14 +145,14 @@ int run_child_start(struct run_child *child, const struct run_start *start, uint
 	return 0;
 }
 
-bool run_child_signal(const struct run_child *child, int signal_number)
+bool launcher_child_signal(const struct run_child *child, int signal_number)
 {
 	if (child->state != RUN_CHILD_RUNS && child->state != RUN_CHILD_LEFT)
 		return false;
 	return kill(-child->pid, signal_number) == 0 || errno != ESRCH;
 }
 
-void run_child_on_end(struct run_child *child, int wait_status, uint64_t now_ns)
+void launcher_child_on_end(struct run_child *child, int wait_status, uint64_t now_ns)
 {
 	child->state = RUN_CHILD_LEFT;
 	child->status = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 0;
@@ -162,12 +162,12 @@ void run_child_on_end(struct run_child *child, int wait_status, uint64_t now_ns)
 	child->sweep_signal = SIGTERM;
 }
 
-void run_child_check(struct run_child *child, uint64_t now_ns)
+void launcher_child_check(struct run_child *child, uint64_t now_ns)
 {
 	if (child->state != RUN_CHILD_LEFT)
 		return;
 	bool overdue = now_ns >= child->sweep_ns;
-	bool there = run_child_signal(child, overdue ? child->sweep_signal : 0);
+	bool there = launcher_child_signal(child, overdue ? child->sweep_signal : 0);
 	if (!there || (overdue && child->sweep_signal == 0)) {
 		child->state = RUN_CHILD_GONE;
 	} else if (overdue) {
@@ -176,12 +176,12 @@ void run_child_check(struct run_child *child, uint64_t now_ns)
 	}
 }
 
-bool run_child_failed(const struct run_child *child)
+bool launcher_child_failed(const struct run_child *child)
 {
 	return child->status != 0 || child->signal != 0;
 }
 
-int run_child_exit_status(const struct run_child *child)
+int launcher_child_exit_status(const struct run_child *child)
 {
 	return child->signal ? 128 + child->signal : child->status;
 }

@@ -61,21 +61,21 @@ struct run_start {
  * Blocks until the command runs or has failed to. Returns 0, or the exit status for the reason in *err: 127
  * there is no such command, 126 it cannot be run, 1 no process could be made.
  */
-int run_child_start(struct run_child *child, const struct run_start *start, uint64_t now_ns, struct error *err);
+int launcher_child_start(struct run_child *child, const struct run_start *start, uint64_t now_ns, struct error *err);
 
 /* Signals the whole group. False if no process is left in it. */
-bool run_child_signal(const struct run_child *child, int signal_number);
+bool launcher_child_signal(const struct run_child *child, int signal_number);
 
 /* Its process was reaped with this wait status. */
-void run_child_on_end(struct run_child *child, int wait_status, uint64_t now_ns);
+void launcher_child_on_end(struct run_child *child, int wait_status, uint64_t now_ns);
 
 /* left: checks whether processes remain and signals them when it is time. May make it gone. */
-void run_child_check(struct run_child *child, uint64_t now_ns);
+void launcher_child_check(struct run_child *child, uint64_t now_ns);
 
 /* True if a process that has ended was killed, or returned another status than 0. */
-bool run_child_failed(const struct run_child *child);
+bool launcher_child_failed(const struct run_child *child);
 
 /* The exit status as shells have it: 128 and the signal for a killed process. */
-int run_child_exit_status(const struct run_child *child);
+int launcher_child_exit_status(const struct run_child *child);
 
 #endif

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-void run_control_open(struct run_control *control, int fd, char *text, size_t length)
+void launcher_control_open(struct run_control *control, int fd, char *text, size_t length)
 {
 	fcntl(fd, F_SETFL, O_NONBLOCK);
 	*control = (struct run_control){.fd = fd, .text = text, .used = length};
@@ -50,23 +50,23 @@ static bool say(struct run_control *control, const char *word)
 	text[control->used + length] = '\n';
 	control->text = text;
 	control->used += length + 1;
-	run_control_flush(control);
+	launcher_control_flush(control);
 	return control->fd >= 0;
 }
 
-bool run_control_signal(struct run_control *control, int signal_number)
+bool launcher_control_signal(struct run_control *control, int signal_number)
 {
 	return say(control, word_of(signal_number));
 }
 
-bool run_control_look(struct run_control *control, uint64_t seconds)
+bool launcher_control_look(struct run_control *control, uint64_t seconds)
 {
 	char word[40];
 	snprintf(word, sizeof(word), "LOOK %" PRIu64, seconds);
 	return say(control, word);
 }
 
-void run_control_flush(struct run_control *control)
+void launcher_control_flush(struct run_control *control)
 {
 	while (control->fd >= 0 && control->sent < control->used) {
 		ssize_t written = write(control->fd, control->text + control->sent, control->used - control->sent);
@@ -75,17 +75,17 @@ void run_control_flush(struct run_control *control)
 		else if (errno == EAGAIN)
 			return;
 		else if (errno != EINTR)
-			run_control_close(control);
+			launcher_control_close(control);
 	}
 	forget(control);
 }
 
-bool run_control_pending(const struct run_control *control)
+bool launcher_control_pending(const struct run_control *control)
 {
 	return control->fd >= 0 && control->sent < control->used;
 }
 
-void run_control_close(struct run_control *control)
+void launcher_control_close(struct run_control *control)
 {
 	if (control->fd >= 0)
 		close(control->fd);

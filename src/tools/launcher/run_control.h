@@ -18,21 +18,21 @@ struct run_control {
 #define RUN_CONTROL_CLOSED ((struct run_control){.fd = -1})
 
 /* Takes both fd and text. */
-void run_control_open(struct run_control *control, int fd, char *text, size_t length);
+void launcher_control_open(struct run_control *control, int fd, char *text, size_t length);
 
 /* Sends the name of SIGHUP, SIGINT, SIGTERM or SIGKILL. False if the shell is gone. */
-bool run_control_signal(struct run_control *control, int signal_number);
+bool launcher_control_signal(struct run_control *control, int signal_number);
 
 /*
  * Asks the shell to check whether the rank is stopped, and to kill it if the checks of so many seconds in a row
  * found that. False if the shell is gone.
  */
-bool run_control_look(struct run_control *control, uint64_t seconds);
+bool launcher_control_look(struct run_control *control, uint64_t seconds);
 
 /* Writes as much as the pipe takes; closes it if the shell is gone. */
-void run_control_flush(struct run_control *control);
+void launcher_control_flush(struct run_control *control);
 
-bool run_control_pending(const struct run_control *control);
-void run_control_close(struct run_control *control);
+bool launcher_control_pending(const struct run_control *control);
+void launcher_control_close(struct run_control *control);
 
 #endif

@@ -20,7 +20,7 @@ static int enter_stage(struct run_end *end, enum run_stage stage, uint64_t now_n
 	return signals[stage];
 }
 
-void run_end_init(struct run_end *end, uint64_t grace_ns, uint64_t limit_ns, uint64_t now_ns)
+void launcher_end_init(struct run_end *end, uint64_t grace_ns, uint64_t limit_ns, uint64_t now_ns)
 {
 	*end = (struct run_end){
 		.grace_ns = grace_ns,
@@ -29,7 +29,7 @@ void run_end_init(struct run_end *end, uint64_t grace_ns, uint64_t limit_ns, uin
 	};
 }
 
-void run_end_on_failure(struct run_end *end, uint64_t now_ns)
+void launcher_end_on_failure(struct run_end *end, uint64_t now_ns)
 {
 	if (end->stage == RUN_CALM)
 		enter_stage(end, RUN_GRACE, now_ns);
@@ -40,7 +40,7 @@ static bool is_same_interrupt(const struct run_end *end, uint64_t now_ns)
 	return end->interrupts == 1 && now_ns - end->interrupt_ns < RUN_END_AGAIN_NS;
 }
 
-int run_end_on_signal(struct run_end *end, int signal_number, uint64_t now_ns)
+int launcher_end_on_signal(struct run_end *end, int signal_number, uint64_t now_ns)
 {
 	end->asked = end->asked ? end->asked : signal_number;
 	if (signal_number == SIGINT && is_same_interrupt(end, now_ns))
@@ -61,17 +61,17 @@ int run_end_on_signal(struct run_end *end, int signal_number, uint64_t now_ns)
 	return signal_number;
 }
 
-int run_end_on_trouble(struct run_end *end, uint64_t now_ns)
+int launcher_end_on_trouble(struct run_end *end, uint64_t now_ns)
 {
 	return end->stage < RUN_TERM ? enter_stage(end, RUN_TERM, now_ns) : 0;
 }
 
-int run_end_on_standstill(struct run_end *end, uint64_t now_ns)
+int launcher_end_on_standstill(struct run_end *end, uint64_t now_ns)
 {
 	return end->stage < RUN_KILL ? enter_stage(end, RUN_KILL, now_ns) : 0;
 }
 
-int run_end_on_time(struct run_end *end, uint64_t now_ns)
+int launcher_end_on_time(struct run_end *end, uint64_t now_ns)
 {
 	if (now_ns >= end->limit_ns) {
 		end->limit_ns = RUN_END_NEVER;
@@ -85,7 +85,7 @@ int run_end_on_time(struct run_end *end, uint64_t now_ns)
 	return now_ns >= end->next_ns ? enter_stage(end, (enum run_stage)(end->stage + 1), now_ns) : 0;
 }
 
-uint64_t run_end_next_ns(const struct run_end *end)
+uint64_t launcher_end_next_ns(const struct run_end *end)
 {
 	return end->limit_ns < end->next_ns ? end->limit_ns : end->next_ns;
 }

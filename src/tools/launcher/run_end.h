@@ -48,23 +48,23 @@ struct run_end {
 };
 
 /* limit_ns: time for the job from now on; 0: no limit. */
-void run_end_init(struct run_end *end, uint64_t grace_ns, uint64_t limit_ns, uint64_t now_ns);
+void launcher_end_init(struct run_end *end, uint64_t grace_ns, uint64_t limit_ns, uint64_t now_ns);
 
-void run_end_on_failure(struct run_end *end, uint64_t now_ns);
+void launcher_end_on_failure(struct run_end *end, uint64_t now_ns);
 
 /* espalier run got SIGINT, SIGTERM or SIGHUP. Returns the signal for the ranks; 0: none, they have had it. */
-int run_end_on_signal(struct run_end *end, int signal_number, uint64_t now_ns);
+int launcher_end_on_signal(struct run_end *end, int signal_number, uint64_t now_ns);
 
 /* The reader of the output is gone, or a rank could not be started: SIGTERM for all, unless they had it. */
-int run_end_on_trouble(struct run_end *end, uint64_t now_ns);
+int launcher_end_on_trouble(struct run_end *end, uint64_t now_ns);
 
 /* All remaining ranks are stopped: SIGKILL for all, as a stopped process does not handle SIGTERM; 0: they had it. */
-int run_end_on_standstill(struct run_end *end, uint64_t now_ns);
+int launcher_end_on_standstill(struct run_end *end, uint64_t now_ns);
 
 /* Returns the signal that is due; 0: none. */
-int run_end_on_time(struct run_end *end, uint64_t now_ns);
+int launcher_end_on_time(struct run_end *end, uint64_t now_ns);
 
-/* When run_end_on_time() is due next; RUN_END_NEVER. */
-uint64_t run_end_next_ns(const struct run_end *end);
+/* When launcher_end_on_time() is due next; RUN_END_NEVER. */
+uint64_t launcher_end_next_ns(const struct run_end *end);
 
 #endif

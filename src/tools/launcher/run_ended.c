@@ -12,7 +12,7 @@
 
 #include "wire/ended_msg.h"
 
-void run_ended_open(struct run_ended *ended, uint32_t size)
+void launcher_ended_open(struct run_ended *ended, uint32_t size)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX}; /* abstract: the name begins with a NUL */
 	uint64_t number = 0;
@@ -26,7 +26,7 @@ void run_ended_open(struct run_ended *ended, uint32_t size)
 	ended->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (!ended->answer || ended->fd < 0 || bind(ended->fd, (struct sockaddr *)&address, bytes) != 0 ||
 	    listen(ended->fd, SOMAXCONN) != 0)
-		run_ended_close(ended);
+		launcher_ended_close(ended);
 }
 
 static bool is_ours(int fd)
@@ -41,11 +41,11 @@ static void write_answer(const struct run_child *children, uint32_t count, uint8
 {
 	for (uint32_t rank = 0; rank < count; rank++) {
 		const struct run_child *child = &children[rank];
-		ended_put(out, rank, child->state == RUN_CHILD_GONE ? run_child_exit_status(child) : ENDED_NOT);
+		ended_put(out, rank, child->state == RUN_CHILD_GONE ? launcher_child_exit_status(child) : ENDED_NOT);
 	}
 }
 
-void run_ended_answer(struct run_ended *ended, const struct run_child *children, uint32_t count, uint32_t settled)
+void launcher_ended_answer(struct run_ended *ended, const struct run_child *children, uint32_t count, uint32_t settled)
 {
 	write_answer(children, count, ended->answer);
 	for (; count < settled; count++)
@@ -60,7 +60,7 @@ void run_ended_answer(struct run_ended *ended, const struct run_child *children,
 	}
 }
 
-void run_ended_close(struct run_ended *ended)
+void launcher_ended_close(struct run_ended *ended)
 {
 	if (ended->fd >= 0)
 		close(ended->fd);

@@ -24,16 +24,16 @@ struct run_ended {
 };
 
 /* size: most ranks of the job. */
-void run_ended_open(struct run_ended *ended, uint32_t size);
+void launcher_ended_open(struct run_ended *ended, uint32_t size);
 
 /*
  * Answers at most RUN_ENDED_ANSWERS questions; later turns answer the rest. children: by rank, `count` were
  * started; ranks from there up to `settled` never will be, and count as ended with RUN_ENDED_NEVER. Never
  * blocks.
  */
-void run_ended_answer(struct run_ended *ended, const struct run_child *children, uint32_t count, uint32_t settled);
+void launcher_ended_answer(struct run_ended *ended, const struct run_child *children, uint32_t count, uint32_t settled);
 
 /* Accepts a struct that is zero but for its fd, which is -1. */
-void run_ended_close(struct run_ended *ended);
+void launcher_ended_close(struct run_ended *ended);
 
 #endif

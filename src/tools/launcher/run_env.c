@@ -44,7 +44,7 @@ static enum esp_status put_word(struct run_env *env, char *word, size_t name_len
 	return ESP_OK;
 }
 
-enum esp_status run_env_set(struct run_env *env, const char *name, const char *value, struct error *err)
+enum esp_status launcher_env_set(struct run_env *env, const char *name, const char *value, struct error *err)
 {
 	char *word = NULL;
 	if (asprintf(&word, "%s=%s", name, value) < 0)
@@ -52,7 +52,7 @@ enum esp_status run_env_set(struct run_env *env, const char *name, const char *v
 	return put_word(env, word, strlen(name), err);
 }
 
-bool run_env_has(const struct run_env *env, const char *name)
+bool launcher_env_has(const struct run_env *env, const char *name)
 {
 	size_t length = strlen(name);
 
@@ -84,7 +84,7 @@ static bool is_ours(const char *name, size_t length)
 	return false;
 }
 
-enum esp_status run_env_add(struct run_env *env, const char *word, struct error *err)
+enum esp_status launcher_env_add(struct run_env *env, const char *word, struct error *err)
 {
 	char shown[QUOTE_TEXT];
 	const char *equals = strchr(word, '=');
@@ -103,10 +103,10 @@ enum esp_status run_env_add(struct run_env *env, const char *word, struct error 
 static enum esp_status add_if_set(struct run_env *env, const char *name, struct error *err)
 {
 	const char *value = conf_environment(NULL, name);
-	return value ? run_env_set(env, name, value, err) : ESP_OK;
+	return value ? launcher_env_set(env, name, value, err) : ESP_OK;
 }
 
-enum esp_status run_env_add_settings(struct run_env *env, struct error *err)
+enum esp_status launcher_env_add_settings(struct run_env *env, struct error *err)
 {
 	static const char *const others[] = {"ESP_CONF_FILE", "ESP_EPOCH"};
 	enum esp_status status = ESP_OK;
@@ -121,7 +121,7 @@ enum esp_status run_env_add_settings(struct run_env *env, struct error *err)
 	return status;
 }
 
-void run_env_fini(struct run_env *env)
+void launcher_env_fini(struct run_env *env)
 {
 	for (size_t i = 0; i < env->count; i++)
 		wipe(env->words[i]);

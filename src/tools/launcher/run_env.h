@@ -19,16 +19,17 @@ struct run_env {
 };
 
 /* Adds a variable, or replaces its value. ESP_ENOMEM. */
-ESP_CHECKED enum esp_status run_env_set(struct run_env *env, const char *name, const char *value, struct error *err);
+ESP_CHECKED enum esp_status launcher_env_set(struct run_env *env, const char *name, const char *value,
+                                             struct error *err);
 
-bool run_env_has(const struct run_env *env, const char *name);
+bool launcher_env_has(const struct run_env *env, const char *name);
 
 /* NAME=VALUE from the command line. ESP_EINVAL if it has another form, or is a variable of espalier run's own. */
-ESP_CHECKED enum esp_status run_env_add(struct run_env *env, const char *word, struct error *err);
+ESP_CHECKED enum esp_status launcher_env_add(struct run_env *env, const char *word, struct error *err);
 
 /* Adds the settings in this process's environment, for ranks on other hosts. */
-ESP_CHECKED enum esp_status run_env_add_settings(struct run_env *env, struct error *err);
+ESP_CHECKED enum esp_status launcher_env_add_settings(struct run_env *env, struct error *err);
 
-void run_env_fini(struct run_env *env);
+void launcher_env_fini(struct run_env *env);
 
 #endif

@@ -22,7 +22,7 @@
 #define CROWD_PER_CORE 64u /* with more ranks per core, peers may take a rank that is not scheduled for dead */
 #define TOPOLOGY_SENT_MOST (100u << 10) /* bytes */
 
-int run_given_status(const char *command, enum esp_status status, const struct error *err)
+int launcher_given_status(const char *command, enum esp_status status, const struct error *err)
 {
 	bool usage = status == ESP_EINVAL || status == ESP_ELIMIT || status == ESP_EIO;
 	return usage ? complain_usage("%s: %s", command, err->text) : complain("%s: %s", command, err->text);
@@ -30,7 +30,7 @@ int run_given_status(const char *command, enum esp_status status, const struct e
 
 /* ---- the command line ---- */
 
-void run_given_options(struct run_given *given, struct option_spec out[RUN_GIVEN_OPTIONS])
+void launcher_given_options(struct run_given *given, struct option_spec out[RUN_GIVEN_OPTIONS])
 {
 	static const char *const prefixes[] = {"rank", "none", NULL};
 	const struct option_spec options[] = {
@@ -77,9 +77,9 @@ static int parse_variables(const struct options_usage *usage, int argc, char **a
 		const char *variable = strncmp(word, name, strlen(name)) == 0 ? word + strlen(name) : NULL;
 		if (next && strcmp(word, "--env") == 0)
 			variable = argv[i + 1];
-		enum esp_status status = variable ? run_env_add(env, variable, &err) : ESP_OK;
+		enum esp_status status = variable ? launcher_env_add(env, variable, &err) : ESP_OK;
 		if (status != ESP_OK)
-			return run_given_status(usage->command, status, &err);
+			return launcher_given_status(usage->command, status, &err);
 		i += next;
 	}
 	return RUN_GO_ON;
@@ -128,7 +128,7 @@ static const char *find_forgotten(const struct option_spec *options, int argc, c
 	return NULL;
 }
 
-int run_given_parse(const struct options_usage *usage, int argc, char **argv, struct run_request *request)
+int launcher_given_parse(const struct options_usage *usage, int argc, char **argv, struct run_request *request)
 {
 	int command = find_command(argc, argv), before = command;
 	request->command = argv + (command < argc ? command + 1 : argc); /* argv ends with NULL */
@@ -211,7 +211,7 @@ static enum esp_status send_topology(const char *path, struct run_env *env, stru
 			value = NULL;
 			status = error_set(err, ESP_ENOMEM, "no memory for the topology");
 		} else {
-			status = run_env_set(env, "ESP_TOPOLOGY_TEXT", value, err);
+			status = launcher_env_set(env, "ESP_TOPOLOGY_TEXT", value, err);
 		}
 		free(value);
 	}
@@ -229,7 +229,7 @@ static enum esp_status add_topology(const char *name, const struct run_request *
 
 	if (!path)
 		return error_set(err, ESP_EINVAL, "--topology: cannot read %s: %s", name, strerror(errno));
-	enum esp_status status = run_env_set(env, "ESP_TOPOLOGY", path, err);
+	enum esp_status status = launcher_env_set(env, "ESP_TOPOLOGY", path, err);
 	if (status == ESP_OK && !is_probe && request->hosts.count)
 		status = send_topology(path, env, err);
 	free(path);
@@ -250,13 +250,14 @@ static enum esp_status add_master(struct run_request *request, struct error *err
 	/* Local ranks inherit the environment; but the values that an outer espalier run has set are of its job. */
 	bool is_in_environment = conf_environment(NULL, "MASTER_ADDR") || conf_environment(NULL, "MASTER_PORT");
 	bool is_inherited = is_in_environment && !request->hosts.count && !conf_environment(NULL, "ESP_LEADER");
-	if (is_inherited || run_env_has(&request->env, "MASTER_ADDR") || run_env_has(&request->env, "MASTER_PORT"))
+	if (is_inherited || launcher_env_has(&request->env, "MASTER_ADDR") ||
+	    launcher_env_has(&request->env, "MASTER_PORT"))
 		return ESP_OK;
 	do
-		number = run_group_high_port();
+		number = launcher_group_high_port();
 	while (leaders && strtoul(leaders + 1, NULL, 10) == number);
 	if (request->held_port >= 0)
-		status = run_group_local_port(0, &number, &request->held_master, err);
+		status = launcher_group_local_port(0, &number, &request->held_master, err);
 	if (status != ESP_OK)
 		return status;
 	snprintf(host, sizeof(host), "%s", request->leader[0] == '[' ? request->leader + 1 : request->leader);
@@ -264,8 +265,8 @@ static enum esp_status add_master(struct run_request *request, struct error *err
 	if (end)
 		end[end > host && end[-1] == ']' ? -1 : 0] = '\0';
 	snprintf(port, sizeof(port), "%u", number);
-	status = run_env_set(&request->env, "MASTER_ADDR", host, err);
-	return status == ESP_OK ? run_env_set(&request->env, "MASTER_PORT", port, err) : status;
+	status = launcher_env_set(&request->env, "MASTER_ADDR", host, err);
+	return status == ESP_OK ? launcher_env_set(&request->env, "MASTER_PORT", port, err) : status;
 }
 
 static int settle_environment(const struct run_given *given, struct run_request *request)
@@ -276,32 +277,32 @@ static int settle_environment(const struct run_given *given, struct run_request 
 	request->env = (struct run_env){0};
 	if (request->hosts.count) /* local ranks check it themselves; ranks on other hosts do not get it */
 		conf_check_environment(warn, (void *)(uintptr_t)given->command);
-	enum esp_status status = request->hosts.count ? run_env_add_settings(&request->env, &err) : ESP_OK;
+	enum esp_status status = request->hosts.count ? launcher_env_add_settings(&request->env, &err) : ESP_OK;
 	for (size_t i = 0; i < asked.count && status == ESP_OK; i++)
-		status = run_env_add(&request->env, asked.words[i], &err);
-	run_env_fini(&asked);
+		status = launcher_env_add(&request->env, asked.words[i], &err);
+	launcher_env_fini(&asked);
 	if (status == ESP_OK && given->topology)
 		status = add_topology(given->topology, request, &request->env, &err);
 	snprintf(size, sizeof(size), "%u", request->size);
 	if (status == ESP_OK)
-		status = run_env_set(&request->env, "ESP_SIZE", size, &err);
+		status = launcher_env_set(&request->env, "ESP_SIZE", size, &err);
 	if (status == ESP_OK)
-		status = run_env_set(&request->env, "WORLD_SIZE", size, &err);
+		status = launcher_env_set(&request->env, "WORLD_SIZE", size, &err);
 	if (status == ESP_OK)
 		status = add_master(request, &err);
 	if (status == ESP_OK)
-		status = run_env_set(&request->env, "ESP_LEADER", request->leader, &err);
+		status = launcher_env_set(&request->env, "ESP_LEADER", request->leader, &err);
 	if (status == ESP_OK)
-		status = run_env_set(&request->env, "ESP_JOB", request->job, &err);
+		status = launcher_env_set(&request->env, "ESP_JOB", request->job, &err);
 	if (status == ESP_OK)
-		status = run_group_key(key, &err);
+		status = launcher_group_key(key, &err);
 	if (status == ESP_OK)
-		status = run_env_set(&request->env, "ESP_KEY", key, &err);
+		status = launcher_env_set(&request->env, "ESP_KEY", key, &err);
 	explicit_bzero(key, sizeof(key));
-	return status == ESP_OK ? RUN_GO_ON : run_given_status(given->command, status, &err);
+	return status == ESP_OK ? RUN_GO_ON : launcher_given_status(given->command, status, &err);
 }
 
-int run_given_understand(const struct run_given *given, struct run_request *request)
+int launcher_given_understand(const struct run_given *given, struct run_request *request)
 {
 	request->lose = (uint32_t)given->lose;
 	if (request->lose > 0 && request->lose >= request->size)
@@ -317,11 +318,11 @@ int run_given_understand(const struct run_given *given, struct run_request *requ
 	return status == RUN_GO_ON ? settle_environment(given, request) : status;
 }
 
-void run_given_forget(struct run_request *request)
+void launcher_given_forget(struct run_request *request)
 {
-	run_hosts_fini(&request->hosts);
-	run_env_fini(&request->env);
-	run_shell_words_free(request->rsh, request->rsh_host);
+	launcher_hosts_fini(&request->hosts);
+	launcher_env_fini(&request->env);
+	launcher_shell_words_free(request->rsh, request->rsh_host);
 	free(request->here);
 	if (request->held_port >= 0)
 		close(request->held_port);
@@ -339,30 +340,30 @@ static void warn_of_crowd(const struct run_given *given, const struct run_reques
 {
 	uint32_t cores = cores_allowed();
 	bool is_crowd = !request->hosts.count && request->size > (uint64_t)cores * CROWD_PER_CORE;
-	if (is_crowd && !conf_environment(NULL, "ESP_LIVENESS_MS") && !run_env_has(&request->env, "ESP_LIVENESS_MS"))
+	if (is_crowd && !conf_environment(NULL, "ESP_LIVENESS_MS") && !launcher_env_has(&request->env, "ESP_LIVENESS_MS"))
 		complain_note(
 			"%s: %u ranks on %u core%s: it takes long, and ranks that get no turn for 10 s are given up by the "
 			"others; ESP_LIVENESS_MS=60000 gives them a minute",
 			given->command, request->size, cores, plural(cores));
 }
 
-int run_given_run(const struct run_given *given, struct run_request *request)
+int launcher_given_run(const struct run_given *given, struct run_request *request)
 {
 	struct run_job job;
 	struct error err;
 	request->said_by = given->command;
 	warn_of_crowd(given, request);
-	enum esp_status status = run_job_open(&job, request, &err);
+	enum esp_status status = launcher_job_open(&job, request, &err);
 	if (status != ESP_OK)
 		return complain("%s: %s", given->command, err.text);
-	run_job_run(&job);
+	launcher_job_run(&job);
 	if (request->watch)
 		request->watch->on_over(request->watch->context, &job);
 	else
-		run_report_summary(&job);
-	int exit_status = run_report_exit_status(&job);
-	if (request->json && run_report_json(&job) != ESP_OK && exit_status == EXIT_OK)
+		launcher_report_summary(&job);
+	int exit_status = launcher_report_exit_status(&job);
+	if (request->json && launcher_report_json(&job) != ESP_OK && exit_status == EXIT_OK)
 		exit_status = complain("%s: cannot write to the standard output", given->command);
-	run_job_close(&job);
+	launcher_job_close(&job);
 	return exit_status;
 }

@@ -14,7 +14,7 @@
 #include "tools/launcher/run_request.h"
 
 #define RUN_GO_ON (-1)
-#define RUN_GIVEN_OPTIONS 11u /* rows that run_given_options() writes */
+#define RUN_GIVEN_OPTIONS 11u /* rows that launcher_given_options() writes */
 
 enum run_prefix { RUN_PREFIX_RANK, RUN_PREFIX_NONE };
 
@@ -29,21 +29,21 @@ struct run_given {
 };
 
 /* The rows of the table of options, without the terminating one. */
-void run_given_options(struct run_given *given, struct option_spec out[RUN_GIVEN_OPTIONS]);
+void launcher_given_options(struct run_given *given, struct option_spec out[RUN_GIVEN_OPTIONS]);
 
 /* Parses the options before "--", and stores the command behind it in the request. */
-int run_given_parse(const struct options_usage *usage, int argc, char **argv, struct run_request *request);
+int launcher_given_parse(const struct options_usage *usage, int argc, char **argv, struct run_request *request);
 
 /* Completes a request that has its ranks, its hosts and its leader. */
-int run_given_understand(const struct run_given *given, struct run_request *request);
+int launcher_given_understand(const struct run_given *given, struct run_request *request);
 
 /* Prints err, as a usage error or as a failure, and returns the exit status. */
-int run_given_status(const char *command, enum esp_status status, const struct error *err);
+int launcher_given_status(const char *command, enum esp_status status, const struct error *err);
 
 /* Runs the job to its end. Returns the exit status. */
-int run_given_run(const struct run_given *given, struct run_request *request);
+int launcher_given_run(const struct run_given *given, struct run_request *request);
 
 /* Frees the parts of a request. */
-void run_given_forget(struct run_request *request);
+void launcher_given_forget(struct run_request *request);
 
 #endif

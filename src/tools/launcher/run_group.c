@@ -25,7 +25,7 @@ static_assert(RUN_KEY_TEXT == KEY_HEX, "a key as text");
 static_assert(RUN_LEADER_TEXT == ADDRESS_TEXT, "an address as text");
 static_assert(RUN_JOB_TEXT == LAUNCH_JOB, "the name of a job");
 
-enum esp_status run_group_key(char hex[RUN_KEY_TEXT], struct error *err)
+enum esp_status launcher_group_key(char hex[RUN_KEY_TEXT], struct error *err)
 {
 	struct key key;
 	enum esp_status status = key_find(conf_environment, NULL, &key, err);
@@ -38,7 +38,7 @@ enum esp_status run_group_key(char hex[RUN_KEY_TEXT], struct error *err)
 	return ESP_OK;
 }
 
-enum esp_status run_group_check_leader(const char *text, struct error *err)
+enum esp_status launcher_group_check_leader(const char *text, struct error *err)
 {
 	struct address unused;
 	return address_parse(text, "--leader", &unused, err);
@@ -82,7 +82,7 @@ static bool can_listen(in_addr_t host, uint16_t port)
 	return listens == 0;
 }
 
-uint16_t run_group_high_port(void)
+uint16_t launcher_group_high_port(void)
 {
 	uint32_t number = 0;
 	while (getrandom(&number, sizeof(number), 0) != (ssize_t)sizeof(number))
@@ -106,7 +106,7 @@ static int hold_local(uint16_t port, bool is_wanted, uint16_t *out_port)
 	return held;
 }
 
-enum esp_status run_group_local_port(uint16_t wanted, uint16_t *out_port, int *out_held, struct error *err)
+enum esp_status launcher_group_local_port(uint16_t wanted, uint16_t *out_port, int *out_held, struct error *err)
 {
 	int held = wanted ? hold_local(wanted, true, out_port) : -1;
 	/*
@@ -114,7 +114,7 @@ enum esp_status run_group_local_port(uint16_t wanted, uint16_t *out_port, int *o
 	 * store is to listen; it never chooses one above the ephemeral range.
 	 */
 	for (int i = 0; !wanted && held < 0 && i < HIGH_PORT_TRIES; i++)
-		held = hold_local(run_group_high_port(), false, out_port);
+		held = hold_local(launcher_group_high_port(), false, out_port);
 	if (!wanted && held < 0)
 		held = hold_local(0, false, out_port);
 	*out_held = held;
@@ -126,7 +126,7 @@ enum esp_status run_group_local_port(uint16_t wanted, uint16_t *out_port, int *o
 	return error_set(err, ESP_EIO, "cannot find a free port on 127.0.0.1: %s; --port names one", strerror(errno));
 }
 
-const char *run_group_leader(const char *host, uint16_t port, char text[RUN_LEADER_TEXT])
+const char *launcher_group_leader(const char *host, uint16_t port, char text[RUN_LEADER_TEXT])
 {
 	bool brackets = strchr(host, ':') != NULL;
 	snprintf(text, RUN_LEADER_TEXT, "%s%.*s%s:%u", brackets ? "[" : "", (int)RUN_LEADER_TEXT - 10, host,

@@ -16,10 +16,10 @@
 #define RUN_JOB_TEXT 128u    /* a job's name with its NUL */
 
 /* The key from ESP_KEY_FILE or ESP_KEY, or else a new one. */
-ESP_CHECKED enum esp_status run_group_key(char hex[RUN_KEY_TEXT], struct error *err);
+ESP_CHECKED enum esp_status launcher_group_key(char hex[RUN_KEY_TEXT], struct error *err);
 
 /* ESP_EINVAL unless the text is host:port, as --leader has it. */
-ESP_CHECKED enum esp_status run_group_check_leader(const char *text, struct error *err);
+ESP_CHECKED enum esp_status launcher_group_check_leader(const char *text, struct error *err);
 
 /*
  * Finds a port of 127.0.0.1 at which no socket listens. wanted 0: one that no socket has, above the ephemeral
@@ -27,12 +27,13 @@ ESP_CHECKED enum esp_status run_group_check_leader(const char *text, struct erro
  * other socket and another espalier run does not choose it, while a socket that binds to it by number with
  * SO_REUSEADDR, as rank 0 does, gets it.
  */
-ESP_CHECKED enum esp_status run_group_local_port(uint16_t wanted, uint16_t *out_port, int *out_held, struct error *err);
+ESP_CHECKED enum esp_status launcher_group_local_port(uint16_t wanted, uint16_t *out_port, int *out_held,
+                                                      struct error *err);
 
 /* A port to try, here or on another host: above Linux's default range of ephemeral ports (32768 to 60999). */
-uint16_t run_group_high_port(void);
+uint16_t launcher_group_high_port(void);
 
 /* host:port, with brackets around an IPv6 address. Returns text. */
-const char *run_group_leader(const char *host, uint16_t port, char text[RUN_LEADER_TEXT]);
+const char *launcher_group_leader(const char *host, uint16_t port, char text[RUN_LEADER_TEXT]);
 
 #endif

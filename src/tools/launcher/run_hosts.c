@@ -122,7 +122,7 @@ static enum esp_status parse_host(struct span word, const char *where, struct sp
 	return length < word.length ? parse_slots(number, where, slots, err) : ESP_OK;
 }
 
-enum esp_status run_hosts_parse(struct run_hosts *hosts, const char *text, struct error *err)
+enum esp_status launcher_hosts_parse(struct run_hosts *hosts, const char *text, struct error *err)
 {
 	struct span rest = {text, strlen(text)};
 	enum esp_status status = ESP_OK;
@@ -138,7 +138,7 @@ enum esp_status run_hosts_parse(struct run_hosts *hosts, const char *text, struc
 			break;
 	} while (status == ESP_OK);
 	if (status != ESP_OK)
-		run_hosts_fini(hosts);
+		launcher_hosts_fini(hosts);
 	return status;
 }
 
@@ -163,8 +163,8 @@ static enum esp_status decode_line(struct run_hosts *hosts, struct span line, co
 	return status == ESP_OK ? add_host(hosts, name, slots ? slots : 1, err) : status;
 }
 
-enum esp_status run_hosts_decode(struct run_hosts *hosts, const char *text, size_t length, const char *name,
-                                 struct error *err)
+enum esp_status launcher_hosts_decode(struct run_hosts *hosts, const char *text, size_t length, const char *name,
+                                      struct error *err)
 {
 	size_t mark = utf8_mark(text, length);
 	struct span rest = {text + mark, length - mark};
@@ -183,7 +183,7 @@ enum esp_status run_hosts_decode(struct run_hosts *hosts, const char *text, size
 	if (status == ESP_OK && hosts->count == 0)
 		status = error_set(err, ESP_EINVAL, "%.150s names no host", name);
 	if (status != ESP_OK)
-		run_hosts_fini(hosts);
+		launcher_hosts_fini(hosts);
 	return status;
 }
 
@@ -211,7 +211,7 @@ static void number_locals(struct run_host **sorted, uint32_t count)
 	}
 }
 
-enum esp_status run_hosts_settle(struct run_hosts *hosts, uint32_t size, struct error *err)
+enum esp_status launcher_hosts_settle(struct run_hosts *hosts, uint32_t size, struct error *err)
 {
 	uint32_t left = size ? size : hosts->ranks;
 	if (size > hosts->ranks)
@@ -234,7 +234,7 @@ enum esp_status run_hosts_settle(struct run_hosts *hosts, uint32_t size, struct 
 	return ESP_OK;
 }
 
-const struct run_host *run_hosts_of(const struct run_hosts *hosts, uint32_t rank)
+const struct run_host *launcher_hosts_of(const struct run_hosts *hosts, uint32_t rank)
 {
 	uint32_t low = 0, high = hosts->count; /* the last host that begins at or below rank */
 	while (high - low > 1) {
@@ -247,13 +247,13 @@ const struct run_host *run_hosts_of(const struct run_hosts *hosts, uint32_t rank
 	return &hosts->list[low];
 }
 
-const char *run_host_address(const struct run_host *host)
+const char *launcher_host_address(const struct run_host *host)
 {
 	const char *at = strchr(host->name, '@');
 	return at ? at + 1 : host->name;
 }
 
-void run_hosts_fini(struct run_hosts *hosts)
+void launcher_hosts_fini(struct run_hosts *hosts)
 {
 	for (uint32_t i = 0; i < hosts->count; i++)
 		free(hosts->list[i].name);

@@ -20,8 +20,8 @@ static const char *parsed(const char *list)
 {
 	struct run_hosts hosts = {0};
 	struct error err;
-	const char *text = shown(&hosts, run_hosts_parse(&hosts, list, &err), &err);
-	run_hosts_fini(&hosts);
+	const char *text = shown(&hosts, launcher_hosts_parse(&hosts, list, &err), &err);
+	launcher_hosts_fini(&hosts);
 	return text;
 }
 
@@ -29,8 +29,8 @@ static const char *decoded(const char *file)
 {
 	struct run_hosts hosts = {0};
 	struct error err;
-	const char *text = shown(&hosts, run_hosts_decode(&hosts, file, strlen(file), "hosts", &err), &err);
-	run_hosts_fini(&hosts);
+	const char *text = shown(&hosts, launcher_hosts_decode(&hosts, file, strlen(file), "hosts", &err), &err);
+	launcher_hosts_fini(&hosts);
 	return text;
 }
 
@@ -47,7 +47,7 @@ static void test_list(void)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct run_hosts hosts;
 		struct error err;
-		CHECK_MSG(run_hosts_parse(&hosts, bad[i], &err) != ESP_OK, "'%s' was accepted", bad[i]);
+		CHECK_MSG(launcher_hosts_parse(&hosts, bad[i], &err) != ESP_OK, "'%s' was accepted", bad[i]);
 	}
 	CHECK_STR(parsed("a:0"), "--hosts: the ranks of a host are a whole number from 1 to 65536, not '0'");
 }
@@ -73,8 +73,8 @@ static struct run_hosts settled(const char *list, uint32_t size)
 {
 	struct run_hosts hosts;
 	struct error err;
-	CHECK(run_hosts_parse(&hosts, list, &err) == ESP_OK);
-	CHECK(run_hosts_settle(&hosts, size, &err) == ESP_OK);
+	CHECK(launcher_hosts_parse(&hosts, list, &err) == ESP_OK);
+	CHECK(launcher_hosts_settle(&hosts, size, &err) == ESP_OK);
 	return hosts;
 }
 
@@ -84,25 +84,25 @@ static void test_ranks(void)
 	CHECK_U64(hosts.ranks, 6);
 	static const uint32_t places[] = {0, 0, 1, 1, 1, 2}, locals[] = {0, 1, 0, 1, 2, 2};
 	for (uint32_t rank = 0; rank < 6; rank++) {
-		const struct run_host *host = run_hosts_of(&hosts, rank);
+		const struct run_host *host = launcher_hosts_of(&hosts, rank);
 		CHECK_U64(host - hosts.list, places[rank]);
 		CHECK_U64(host->local_first + (rank - host->first_rank), locals[rank]);
 		CHECK_U64(host->local_size, 3);
 	}
-	run_hosts_fini(&hosts);
+	launcher_hosts_fini(&hosts);
 
 	hosts = settled("a:2,b:3,c", 3); /* the last slots stay empty */
 	CHECK_U64(hosts.ranks, 3);
-	CHECK_STR(run_hosts_of(&hosts, 1)->name, "a");
-	CHECK_STR(run_hosts_of(&hosts, 2)->name, "b");
-	CHECK_U64(run_hosts_of(&hosts, 2)->local_size, 1);
-	run_hosts_fini(&hosts);
+	CHECK_STR(launcher_hosts_of(&hosts, 1)->name, "a");
+	CHECK_STR(launcher_hosts_of(&hosts, 2)->name, "b");
+	CHECK_U64(launcher_hosts_of(&hosts, 2)->local_size, 1);
+	launcher_hosts_fini(&hosts);
 
 	hosts = settled("u@a:1", 0);
 	struct error err;
-	CHECK_STR(run_host_address(&hosts.list[0]), "a");
-	CHECK(run_hosts_settle(&hosts, 2, &err) == ESP_EINVAL && strstr(err.text, "places for 1"));
-	run_hosts_fini(&hosts);
+	CHECK_STR(launcher_host_address(&hosts.list[0]), "a");
+	CHECK(launcher_hosts_settle(&hosts, 2, &err) == ESP_EINVAL && strstr(err.text, "places for 1"));
+	launcher_hosts_fini(&hosts);
 }
 
 /* As many hosts as there can be. */
@@ -115,15 +115,15 @@ static void test_many(void)
 		length += (size_t)snprintf(text + length, room - length, "n%u\n", i % 40000);
 	struct run_hosts hosts;
 	struct error err;
-	CHECK(run_hosts_decode(&hosts, text, length, "hosts", &err) == ESP_OK);
-	CHECK(run_hosts_settle(&hosts, 0, &err) == ESP_OK);
+	CHECK(launcher_hosts_decode(&hosts, text, length, "hosts", &err) == ESP_OK);
+	CHECK(launcher_hosts_settle(&hosts, 0, &err) == ESP_OK);
 	for (uint32_t rank = 0; rank < RUN_RANKS_MAX; rank++) {
-		const struct run_host *host = run_hosts_of(&hosts, rank);
+		const struct run_host *host = launcher_hosts_of(&hosts, rank);
 		CHECK_U64(host->first_rank, rank);
 		CHECK_U64(host->local_first, rank >= 40000);
 		CHECK_U64(host->local_size, rank % 40000 < RUN_RANKS_MAX - 40000 ? 2 : 1);
 	}
-	run_hosts_fini(&hosts);
+	launcher_hosts_fini(&hosts);
 	free(text);
 }
 

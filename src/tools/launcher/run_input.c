@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-int run_input_open(struct run_input *input)
+int launcher_input_open(struct run_input *input)
 {
 	int pipes[2];
 	*input = (struct run_input){.open = false};
@@ -23,7 +23,7 @@ int run_input_open(struct run_input *input)
 	return pipes[0];
 }
 
-void run_input_poll(const struct run_input *input, struct pollfd polls[RUN_INPUT_POLLS])
+void launcher_input_poll(const struct run_input *input, struct pollfd polls[RUN_INPUT_POLLS])
 {
 	bool waits = input->sent < input->used;
 	polls[0] = (struct pollfd){input->open && !waits ? input->from : -1, POLLIN, 0};
@@ -38,7 +38,7 @@ static void read_terminal(struct run_input *input)
 		input->used = (size_t)got;
 		input->sent = 0;
 	} else if (got == 0 || (errno != EINTR && errno != EAGAIN)) {
-		run_input_close(input); /* Ctrl-D */
+		launcher_input_close(input); /* Ctrl-D */
 	}
 }
 
@@ -48,20 +48,20 @@ static void write_rank(struct run_input *input)
 	if (written > 0)
 		input->sent += (size_t)written;
 	else if (errno != EINTR && errno != EAGAIN)
-		run_input_close(input);
+		launcher_input_close(input);
 }
 
-void run_input_move(struct run_input *input, const struct pollfd polls[RUN_INPUT_POLLS])
+void launcher_input_move(struct run_input *input, const struct pollfd polls[RUN_INPUT_POLLS])
 {
 	if (input->open && (polls[1].revents & (POLLERR | POLLHUP)))
-		run_input_close(input);
+		launcher_input_close(input);
 	if (input->open && polls[0].revents)
 		read_terminal(input);
 	if (input->open && input->sent < input->used)
 		write_rank(input);
 }
 
-void run_input_close(struct run_input *input)
+void launcher_input_close(struct run_input *input)
 {
 	if (input->open)
 		close(input->to);

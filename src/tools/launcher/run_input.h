@@ -21,13 +21,13 @@ struct run_input {
 };
 
 /* The descriptor for rank 0's standard input; the caller closes it if it is not 0. -1 and errno on failure. */
-int run_input_open(struct run_input *input);
+int launcher_input_open(struct run_input *input);
 
 /* Fills in what to poll, and moves bytes after the poll. */
 #define RUN_INPUT_POLLS 2
-void run_input_poll(const struct run_input *input, struct pollfd polls[RUN_INPUT_POLLS]);
-void run_input_move(struct run_input *input, const struct pollfd polls[RUN_INPUT_POLLS]);
+void launcher_input_poll(const struct run_input *input, struct pollfd polls[RUN_INPUT_POLLS]);
+void launcher_input_move(struct run_input *input, const struct pollfd polls[RUN_INPUT_POLLS]);
 
-void run_input_close(struct run_input *input);
+void launcher_input_close(struct run_input *input);
 
 #endif

@@ -90,9 +90,9 @@ static enum esp_status open_events(struct run_job *job, struct error *err)
 /* Without a socket the name is empty, which overrides the name of an outer espalier run. */
 static enum esp_status open_ended_ranks(struct run_job *job, struct error *err)
 {
-	run_ended_open(&job->ended_ranks, job->request->size);
-	run_blame_open(&job->blame, job->ended_ranks.name, job->request->size);
-	return run_env_set(&job->request->env, "ESP_LAUNCHER", job->ended_ranks.name, err);
+	launcher_ended_open(&job->ended_ranks, job->request->size);
+	launcher_blame_open(&job->blame, job->ended_ranks.name, job->request->size);
+	return launcher_env_set(&job->request->env, "ESP_LAUNCHER", job->ended_ranks.name, err);
 }
 
 static enum esp_status allocate(struct run_job *job, struct error *err)
@@ -109,7 +109,7 @@ static enum esp_status allocate(struct run_job *job, struct error *err)
 	return ESP_OK;
 }
 
-enum esp_status run_job_open(struct run_job *job, struct run_request *request, struct error *err)
+enum esp_status launcher_job_open(struct run_job *job, struct run_request *request, struct error *err)
 {
 	*job = (struct run_job){
 		.request = request, .signals = -1, .epolls = {-1, -1, -1}, .nothing = -1, .ended_ranks.fd = -1, .blame.fd = -1};
@@ -119,7 +119,7 @@ enum esp_status run_job_open(struct run_job *job, struct run_request *request, s
 	if (status == ESP_OK)
 		status = allocate(job, err);
 	if (status == ESP_OK)
-		status = run_output_open(&job->output, request->size, request->prefixed, request->json, err);
+		status = launcher_output_open(&job->output, request->size, request->prefixed, request->json, err);
 	job->output.said_by = request->said_by;
 	job->output.clears = request->is_inner && isatty(STDERR_FILENO) == 1;
 	if (status == ESP_OK && request->watch) {
@@ -131,22 +131,22 @@ enum esp_status run_job_open(struct run_job *job, struct run_request *request, s
 	if (status == ESP_OK)
 		status = open_ended_ranks(job, err);
 	if (status != ESP_OK)
-		run_job_close(job);
+		launcher_job_close(job);
 	return status;
 }
 
-void run_job_close(struct run_job *job)
+void launcher_job_close(struct run_job *job)
 {
 	const int files[] = {job->signals, job->nothing, job->epolls[0], job->epolls[1], job->epolls[2]};
 	for (uint32_t rank = 0; job->controls && rank < job->request->size; rank++)
-		run_control_close(&job->controls[rank]);
+		launcher_control_close(&job->controls[rank]);
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
 		if (files[i] >= 0)
 			close(files[i]);
-	run_ended_close(&job->ended_ranks);
-	run_blame_close(&job->blame);
-	run_input_close(&job->input);
-	run_output_close(&job->output);
+	launcher_ended_close(&job->ended_ranks);
+	launcher_blame_close(&job->blame);
+	launcher_input_close(&job->input);
+	launcher_output_close(&job->output);
 	free(job->controls);
 	free(job->pids);
 	free(job->children);
@@ -159,7 +159,7 @@ void run_job_close(struct run_job *job)
 static void watch_control(struct run_job *job, uint32_t rank)
 {
 	struct run_control *control = &job->controls[rank];
-	struct epoll_event event = {.events = run_control_pending(control) ? EPOLLOUT : 0,
+	struct epoll_event event = {.events = launcher_control_pending(control) ? EPOLLOUT : 0,
 	                            .data.u32 = run_event_tag(rank, RUN_EVENT_CONTROL)};
 	if (control->fd >= 0)
 		epoll_ctl(job->epolls[RUN_EPOLL_CONTROL], EPOLL_CTL_MOD, control->fd, &event);
@@ -171,10 +171,10 @@ static void signal_rank(struct run_job *job, uint32_t rank, int signal_number)
 	struct run_child *child = &job->children[rank];
 	bool by_word = job->controls && child->state == RUN_CHILD_RUNS && job->end.stage < RUN_CUT;
 	child->was_told = child->was_told || child->state == RUN_CHILD_RUNS;
-	if (by_word && run_control_signal(&job->controls[rank], signal_number))
+	if (by_word && launcher_control_signal(&job->controls[rank], signal_number))
 		watch_control(job, rank);
 	else
-		run_child_signal(child, signal_number);
+		launcher_child_signal(child, signal_number);
 }
 
 static void signal_all(struct run_job *job, int signal_number)
@@ -189,7 +189,7 @@ static void start_next(struct run_job *job, uint64_t now_ns)
 {
 	struct error err = {0};
 	uint32_t rank = job->started;
-	int failed = run_launch(job, rank, now_ns, &err);
+	int failed = launcher_launch(job, rank, now_ns, &err);
 	if (job->children[rank].state == RUN_CHILD_RUNS) {
 		job->pids[rank] = job->children[rank].pid;
 		job->started++;
@@ -198,8 +198,8 @@ static void start_next(struct run_job *job, uint64_t now_ns)
 		return;
 	job->start_status = failed;
 	job->stopped = true;
-	run_output_say(&job->output, "rank %u: %s", rank, err.text);
-	signal_all(job, run_end_on_trouble(&job->end, now_ns));
+	launcher_output_say(&job->output, "rank %u: %s", rank, err.text);
+	signal_all(job, launcher_end_on_trouble(&job->end, now_ns));
 }
 
 /*
@@ -233,7 +233,7 @@ static void find_stopped(struct run_job *job)
 {
 	for (uint32_t rank = 0; rank < job->started; rank++)
 		job->children[rank].is_stopped = false;
-	run_stopped_each(on_stopped, job);
+	launcher_stopped_each(on_stopped, job);
 }
 
 /* True if ranks are left and all of them are stopped, as found by find_stopped(). */
@@ -263,8 +263,10 @@ static bool is_allowed(struct run_job *job, uint32_t rank)
 		job->is_deserted = job->is_deserted || are_all_stopped(job);
 	}
 	if (!job->request->watch)
-		run_output_say(&job->output, "rank %u %s; the others %s", rank, run_report_how(job, rank, how),
-		               job->ended == job->request->size ? "have ended" : job->is_deserted ? "are stopped" : "go on");
+		launcher_output_say(&job->output, "rank %u %s; the others %s", rank, launcher_report_how(job, rank, how),
+		                    job->ended == job->request->size ? "have ended"
+		                    : job->is_deserted               ? "are stopped"
+		                                                     : "go on");
 	return true;
 }
 
@@ -272,7 +274,7 @@ static void note_failure(struct run_job *job, uint32_t rank, uint64_t now_ns)
 {
 	if (is_allowed(job, rank))
 		return;
-	run_end_on_failure(&job->end, now_ns);
+	launcher_end_on_failure(&job->end, now_ns);
 	job->stopped = true;
 	if (is_cut_off(job, &job->children[rank])) {
 		job->cut_off++;
@@ -289,12 +291,12 @@ static void note_failure(struct run_job *job, uint32_t rank, uint64_t now_ns)
 
 static void on_rank_end(struct run_job *job, uint32_t rank, int wait_status, uint64_t now_ns)
 {
-	run_child_on_end(&job->children[rank], wait_status, now_ns);
+	launcher_child_on_end(&job->children[rank], wait_status, now_ns);
 	job->pids[rank] = 0;
 	job->children[rank].order = ++job->ended;
 	if (job->controls)
-		run_control_close(&job->controls[rank]);
-	if (run_child_failed(&job->children[rank]))
+		launcher_control_close(&job->controls[rank]);
+	if (launcher_child_failed(&job->children[rank]))
 		note_failure(job, rank, now_ns);
 }
 
@@ -318,7 +320,7 @@ static void check_groups(struct run_job *job, uint64_t now_ns)
 		struct run_child *child = &job->children[rank];
 		if (child->state != RUN_CHILD_LEFT)
 			continue;
-		run_child_check(child, now_ns);
+		launcher_child_check(child, now_ns);
 		if (child->state == RUN_CHILD_GONE)
 			job->gone++;
 	}
@@ -339,7 +341,7 @@ static void on_signals(struct run_job *job, uint64_t now_ns)
 		}
 		job->stopped = true;
 		job->deaf = all_gone(job);
-		signal_all(job, run_end_on_signal(&job->end, (int)info.ssi_signo, now_ns));
+		signal_all(job, launcher_end_on_signal(&job->end, (int)info.ssi_signo, now_ns));
 	}
 }
 
@@ -347,21 +349,21 @@ static void on_event(struct run_job *job, uint32_t tag)
 {
 	uint32_t rank = tag >> 2;
 	if ((tag & 3) == RUN_EVENT_OUT || (tag & 3) == RUN_EVENT_ERR) {
-		run_output_read(&job->output, rank, (tag & 3) == RUN_EVENT_OUT ? RUN_OUT : RUN_ERR);
+		launcher_output_read(&job->output, rank, (tag & 3) == RUN_EVENT_OUT ? RUN_OUT : RUN_ERR);
 		return;
 	}
 	struct run_control *control = &job->controls[rank];
-	if (run_control_pending(control))
-		run_control_flush(control);
+	if (launcher_control_pending(control))
+		launcher_control_flush(control);
 	else
-		run_control_close(control); /* its reader is gone */
+		launcher_control_close(control); /* its reader is gone */
 	watch_control(job, rank);
 }
 
 /* True if so much output waits for its reader that reading more of it would only cost memory. */
 static bool is_held_up(const struct run_job *job, enum run_epoll which)
 {
-	return which != RUN_EPOLL_CONTROL && run_output_is_full(&job->output, which == RUN_EPOLL_OUT ? 0 : 1);
+	return which != RUN_EPOLL_CONTROL && launcher_output_is_full(&job->output, which == RUN_EPOLL_OUT ? 0 : 1);
 }
 
 static void on_ranks(struct run_job *job, enum run_epoll which)
@@ -376,14 +378,14 @@ static void on_ranks(struct run_job *job, enum run_epoll which)
 static void announce_failure(struct run_job *job, uint64_t now_ns)
 {
 	char how[RUN_HOW_TEXT];
-	uint32_t rank = run_blame_follow(&job->blame, job->children, job->first_failed);
+	uint32_t rank = launcher_blame_follow(&job->blame, job->children, job->first_failed);
 	if (job->announce_ns == 0 || now_ns < job->announce_ns)
 		return;
 	job->announce_ns = 0;
 	if (job->end.stage == RUN_GRACE && !job->end.asked && job->started > job->ended)
-		run_output_say(&job->output, "rank %u %s; the others have %.15g s from then on to end%s", rank,
-		               run_report_how(job, rank, how), (double)job->request->grace_ns / NS_PER_S,
-		               job->request->is_inner ? "" : " (--grace)");
+		launcher_output_say(&job->output, "rank %u %s; the others have %.15g s from then on to end%s", rank,
+		                    launcher_report_how(job, rank, how), (double)job->request->grace_ns / NS_PER_S,
+		                    job->request->is_inner ? "" : " (--grace)");
 }
 
 /* Tells the user why the ranks get SIGTERM or SIGKILL. */
@@ -393,19 +395,19 @@ static void say_why(struct run_job *job, int signal_number, uint32_t running)
 	    *still = running == 1 ? " still runs" : "s still run";
 	double grace = (double)job->request->grace_ns / NS_PER_S;
 	if (job->end.stage == RUN_TERM && job->end.timed_out)
-		run_output_say(&job->output, "the job has not ended within %.15g s: SIGTERM for %u rank%s",
-		               (double)job->request->limit_ns / NS_PER_S, running, plural(running));
+		launcher_output_say(&job->output, "the job has not ended within %.15g s: SIGTERM for %u rank%s",
+		                    (double)job->request->limit_ns / NS_PER_S, running, plural(running));
 	else if (job->end.stage == RUN_TERM && job->failed && running)
-		run_output_say(&job->output, "%.15g s after rank %u has failed, %u rank%s: SIGTERM", grace,
-		               run_blame_follow(&job->blame, job->children, job->first_failed), running, still);
+		launcher_output_say(&job->output, "%.15g s after rank %u has failed, %u rank%s: SIGTERM", grace,
+		                    launcher_blame_follow(&job->blame, job->children, job->first_failed), running, still);
 	else if (job->end.stage <= RUN_KILL && job->end.asked && running)
-		run_output_say(&job->output, "%u rank%s although told to end: %s", running, still, name);
+		launcher_output_say(&job->output, "%u rank%s although told to end: %s", running, still, name);
 }
 
 static void on_time(struct run_job *job, uint64_t now_ns)
 {
 	uint32_t running = job->started - job->ended;
-	int signal_number = run_end_on_time(&job->end, now_ns);
+	int signal_number = launcher_end_on_time(&job->end, now_ns);
 	if (!signal_number)
 		return;
 	if (!job->is_done)
@@ -420,11 +422,11 @@ static void on_time(struct run_job *job, uint64_t now_ns)
 /* The reader of our output is gone: as for any command in a pipeline, that ends it. */
 static void on_broken_pipe(struct run_job *job, uint64_t now_ns)
 {
-	if (job->broken_pipe || run_output_error(&job->output) != EPIPE)
+	if (job->broken_pipe || launcher_output_error(&job->output) != EPIPE)
 		return;
 	job->broken_pipe = true;
 	job->stopped = true;
-	signal_all(job, run_end_on_trouble(&job->end, now_ns));
+	signal_all(job, launcher_end_on_trouble(&job->end, now_ns));
 }
 
 /* The lab of the ranks has ended. */
@@ -433,8 +435,8 @@ static void on_lab_end(struct run_job *job, uint64_t now_ns)
 	job->has_no_place = true;
 	job->stopped = true;
 	job->start_status = EXIT_NO;
-	run_output_say(&job->output, "the lab has ended, so its ranks are ended too");
-	signal_all(job, run_end_on_trouble(&job->end, now_ns));
+	launcher_output_say(&job->output, "the lab has ended, so its ranks are ended too");
+	signal_all(job, launcher_end_on_trouble(&job->end, now_ns));
 }
 
 /* The watcher has its result and needs no more of the job. */
@@ -445,7 +447,7 @@ static void on_done(struct run_job *job, uint64_t now_ns)
 		return;
 	job->is_done = true;
 	job->stopped = true;
-	run_end_on_failure(&job->end, now_ns);
+	launcher_end_on_failure(&job->end, now_ns);
 }
 
 /* ---- ranks that are left, and stopped ---- */
@@ -478,8 +480,9 @@ static void judge_stopped(struct run_job *job, uint32_t rank)
 	uint64_t grace_ns = job->request->grace_ns;
 	child->still = child->is_stopped ? child->still + 1 : 0;
 	if (child->still == 1)
-		run_output_say(&job->output, "rank %u is stopped, and others have ended: SIGKILL in %.15g s, unless it goes on",
-		               rank, (double)grace_ns / NS_PER_S);
+		launcher_output_say(&job->output,
+		                    "rank %u is stopped, and others have ended: SIGKILL in %.15g s, unless it goes on", rank,
+		                    (double)grace_ns / NS_PER_S);
 	if (child->still > grace_ns / STOPPED_CHECK_NS)
 		signal_rank(job, rank, SIGKILL);
 }
@@ -504,14 +507,15 @@ static void judge_all(struct run_job *job, uint64_t now_ns)
 	job->still = are_all_stopped(job) ? job->still + 1 : 0;
 	if (job->still == 1) {
 		list_left(job, left, sizeof(left));
-		run_output_say(&job->output, "ranks %s are stopped, more than --lose %u allows, and all others have ended: the "
-		                             "job is given up, with SIGKILL in %.15g s, unless one goes on", left,
-		               job->request->lose, (double)grace_ns / NS_PER_S);
+		launcher_output_say(&job->output,
+		                    "ranks %s are stopped, more than --lose %u allows, and all others have ended: the "
+		                    "job is given up, with SIGKILL in %.15g s, unless one goes on",
+		                    left, job->request->lose, (double)grace_ns / NS_PER_S);
 	}
 	if (job->still <= grace_ns / STOPPED_CHECK_NS)
 		return;
 	job->stopped = true;
-	signal_all(job, run_end_on_standstill(&job->end, now_ns));
+	signal_all(job, launcher_end_on_standstill(&job->end, now_ns));
 }
 
 static void check_stopped(struct run_job *job, bool are_few, uint64_t now_ns)
@@ -524,8 +528,8 @@ static void check_stopped(struct run_job *job, bool are_few, uint64_t now_ns)
 		if (!job->controls && are_few)
 			judge_stopped(job, rank);
 		/* otherwise the last request is not even sent */
-		else if (job->controls && !run_control_pending(&job->controls[rank]))
-			(void)run_control_look(&job->controls[rank], job->request->grace_ns / STOPPED_CHECK_NS);
+		else if (job->controls && !launcher_control_pending(&job->controls[rank]))
+			(void)launcher_control_look(&job->controls[rank], job->request->grace_ns / STOPPED_CHECK_NS);
 	}
 	if (!job->controls && !are_few)
 		judge_all(job, now_ns);
@@ -535,8 +539,9 @@ static void say_ranks_left(struct run_job *job)
 {
 	for (uint32_t rank = 0; rank < job->started; rank++)
 		if (job->pids[rank] != 0 && !job->children[rank].is_stopped)
-			run_output_say(&job->output, "rank %u%s%s still runs, and is waited for", rank, job->controls ? " on " : "",
-			               job->controls ? run_hosts_of(&job->request->hosts, rank)->name : "");
+			launcher_output_say(&job->output, "rank %u%s%s still runs, and is waited for", rank,
+			                    job->controls ? " on " : "",
+			                    job->controls ? launcher_hosts_of(&job->request->hosts, rank)->name : "");
 	job->has_said = true;
 }
 
@@ -562,7 +567,7 @@ static void check_last(struct run_job *job, uint64_t now_ns)
 
 static int timeout_ms(const struct run_job *job, uint64_t now_ns)
 {
-	uint64_t next_ns = run_end_next_ns(&job->end);
+	uint64_t next_ns = launcher_end_next_ns(&job->end);
 	if (are_some_left(job) && job->look_ns < next_ns)
 		next_ns = job->look_ns;
 	if (job->announce_ns && job->announce_ns < next_ns)
@@ -586,17 +591,17 @@ static void run_turn(struct run_job *job)
 		[ENDED] = {job->ended_ranks.fd, POLLIN, 0},
 		[BLAME] = {job->blame.fd, POLLIN, 0},
 		[PLACE] = {job->request->place.enter && !job->has_no_place ? job->request->place.gone_fd : -1, POLLIN, 0},
-		[SINKS] = {run_output_pending(&job->output, 0), POLLOUT, 0},
-		[SINKS + 1] = {run_output_pending(&job->output, 1), POLLOUT, 0},
+		[SINKS] = {launcher_output_pending(&job->output, 0), POLLOUT, 0},
+		[SINKS + 1] = {launcher_output_pending(&job->output, 1), POLLOUT, 0},
 	};
 	for (int i = 0; i < RUN_EPOLLS; i++)
 		polls[RANKS + i] = (struct pollfd){is_held_up(job, (enum run_epoll)i) ? -1 : job->epolls[i], POLLIN, 0};
-	run_input_poll(&job->input, polls + INPUT);
+	launcher_input_poll(&job->input, polls + INPUT);
 	if (poll(polls, COUNT, timeout_ms(job, clock_now_ns())) < 0)
 		return; /* interrupted, or short of memory for a moment */
 	uint64_t now_ns = clock_now_ns();
 	if (polls[BLAME].revents)
-		run_blame_read(&job->blame);
+		launcher_blame_read(&job->blame);
 	if (polls[SIGNALS].revents)
 		on_signals(job, now_ns);
 	for (int i = 0; i < RUN_EPOLLS; i++)
@@ -604,7 +609,7 @@ static void run_turn(struct run_job *job)
 			on_ranks(job, (enum run_epoll)i);
 	if (polls[PLACE].revents)
 		on_lab_end(job, now_ns);
-	run_input_move(&job->input, polls + INPUT);
+	launcher_input_move(&job->input, polls + INPUT);
 	check_groups(job, now_ns);
 	check_last(job, now_ns);
 	on_done(job, now_ns);
@@ -612,11 +617,11 @@ static void run_turn(struct run_job *job)
 	on_time(job, now_ns);
 	if (!job->stopped && job->started < job->request->size)
 		start_next(job, now_ns);
-	run_output_flush(&job->output);
+	launcher_output_flush(&job->output);
 	on_broken_pipe(job, now_ns);
 	if (polls[ENDED].revents)
-		run_ended_answer(&job->ended_ranks, job->children, job->started,
-		                 job->stopped ? job->request->size : job->started);
+		launcher_ended_answer(&job->ended_ranks, job->children, job->started,
+		                      job->stopped ? job->request->size : job->started);
 }
 
 static bool has_news(const struct run_job *job)
@@ -632,8 +637,8 @@ static void drain(struct run_job *job)
 		return;
 	job->drained = true;
 	for (uint32_t rank = 0; rank < job->request->size; rank++)
-		run_output_end(&job->output, rank);
-	run_output_flush(&job->output);
+		launcher_output_end(&job->output, rank);
+	launcher_output_flush(&job->output);
 }
 
 static bool is_over(struct run_job *job)
@@ -643,23 +648,23 @@ static bool is_over(struct run_job *job)
 	drain(job);
 	if (job->deaf || job->end.interrupts == RUN_END_INTERRUPTS)
 		return true; /* the rest of the output has no reader */
-	return job->drained && run_output_pending(&job->output, 0) < 0 && run_output_pending(&job->output, 1) < 0;
+	return job->drained && launcher_output_pending(&job->output, 0) < 0 && launcher_output_pending(&job->output, 1) < 0;
 }
 
 /* The ranks sent their reports before they ended. */
 static void find_cause(struct run_job *job)
 {
-	for (uint32_t turns = 0; turns <= job->started / RUN_BLAME_EACH && run_blame_read(&job->blame) > 0; turns++)
+	for (uint32_t turns = 0; turns <= job->started / RUN_BLAME_EACH && launcher_blame_read(&job->blame) > 0; turns++)
 		;
 	job->first_seen = job->first_failed;
 	if (job->failed)
-		job->first_failed = run_blame_follow(&job->blame, job->children, job->first_seen);
+		job->first_failed = launcher_blame_follow(&job->blame, job->children, job->first_seen);
 }
 
-void run_job_run(struct run_job *job)
+void launcher_job_run(struct run_job *job)
 {
 	job->began_ns = clock_now_ns();
-	run_end_init(&job->end, job->request->grace_ns, job->request->limit_ns, job->began_ns);
+	launcher_end_init(&job->end, job->request->grace_ns, job->request->limit_ns, job->began_ns);
 	while (!is_over(job))
 		run_turn(job);
 	find_cause(job);

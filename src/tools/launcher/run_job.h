@@ -57,7 +57,7 @@ struct run_job {
 	bool deaf;                     /* a signal came when there was nothing left to do but print */
 	bool broken_pipe;              /* the reader of our output is gone */
 	int start_status;              /* exit status if a rank could not be started, or its lab ended; 0: neither */
-	bool has_no_place;             /* run_place.gone_fd */
+	bool has_no_place;             /* exec_run_place.gone_fd */
 
 	uint32_t cut_off; /* ranks that did not fail but were ended by the time limit */
 
@@ -79,12 +79,12 @@ struct run_job {
 };
 
 /* Starts nothing yet. ESP_ENOMEM, ESP_ELIMIT, ESP_EIO. */
-ESP_CHECKED enum esp_status run_job_open(struct run_job *job, struct run_request *request, struct error *err);
+ESP_CHECKED enum esp_status launcher_job_open(struct run_job *job, struct run_request *request, struct error *err);
 
 /* Starts the ranks and returns when no process of them is left. Their results are in *job. */
-void run_job_run(struct run_job *job);
+void launcher_job_run(struct run_job *job);
 
-void run_job_close(struct run_job *job);
+void launcher_job_close(struct run_job *job);
 
 /* For the loop: the source of an event. */
 enum run_event { RUN_EVENT_OUT, RUN_EVENT_ERR, RUN_EVENT_CONTROL };
@@ -94,6 +94,6 @@ static inline uint32_t run_event_tag(uint32_t rank, enum run_event event)
 }
 
 /* run_launch.c: starts a rank. Returns 0, or the exit status and the reason. */
-int run_launch(struct run_job *job, uint32_t rank, uint64_t now_ns, struct error *err);
+int launcher_launch(struct run_job *job, uint32_t rank, uint64_t now_ns, struct error *err);
 
 #endif

@@ -29,7 +29,7 @@ static enum esp_status set_number(struct run_env *env, const char *name, uint32_
 {
 	char text[16];
 	snprintf(text, sizeof(text), "%u", value);
-	return run_env_set(env, name, text, err);
+	return launcher_env_set(env, name, text, err);
 }
 
 /* Sets the variables that differ between ranks. */
@@ -54,7 +54,7 @@ static enum esp_status set_rank(struct run_request *request, uint32_t rank, cons
 	char mark[32];
 	snprintf(mark, sizeof(mark), "%u/%u", rank, request->size);
 	/* launch.c: torchrun's variables were set by espalier run */
-	enum esp_status status = run_env_set(&request->env, "ESPALIER_RUN", mark, err);
+	enum esp_status status = launcher_env_set(&request->env, "ESPALIER_RUN", mark, err);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]) && status == ESP_OK; i++)
 		status = set_number(&request->env, numbers[i].name, numbers[i].value, err);
 	return status;
@@ -97,7 +97,7 @@ static enum esp_status open_output(const struct run_job *job, uint32_t rank, enu
 {
 	const struct run_request *request = job->request;
 	int index = stream == RUN_OUT ? 1 : 2;
-	int target = run_output_target(&job->output, stream) == 0 ? STDOUT_FILENO : STDERR_FILENO;
+	int target = launcher_output_target(&job->output, stream) == 0 ? STDOUT_FILENO : STDERR_FILENO;
 	if (request->output)
 		return open_file(request->output, rank, stream == RUN_OUT ? "out" : "err", &ends->theirs[index], err);
 	bool is_read = request->watch && request->watch->take; /* the watcher's lines are not for the terminal */
@@ -114,7 +114,7 @@ static enum esp_status open_input(struct run_job *job, uint32_t rank, struct end
 		ends->theirs[0] = fcntl(job->nothing, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 		return ends->theirs[0] >= 0 ? ESP_OK : error_set(err, ESP_EIO, "cannot open /dev/null: %s", strerror(errno));
 	}
-	ends->theirs[0] = run_input_open(&job->input);
+	ends->theirs[0] = launcher_input_open(&job->input);
 	return ends->theirs[0] >= 0 ? ESP_OK : error_set(err, ESP_EIO, "cannot make a pipe: %s", strerror(errno));
 }
 
@@ -133,11 +133,11 @@ static enum esp_status keep_ends(struct run_job *job, uint32_t rank, struct ends
 	for (int i = 1; i <= 2 && status == ESP_OK; i++) {
 		enum run_stream stream = i == 1 ? RUN_OUT : RUN_ERR;
 		uint32_t tag = run_event_tag(rank, stream == RUN_OUT ? RUN_EVENT_OUT : RUN_EVENT_ERR);
-		int fd = ends->ours[i], epoll = job->epolls[run_output_target(&job->output, stream)];
+		int fd = ends->ours[i], epoll = job->epolls[launcher_output_target(&job->output, stream)];
 		if (fd < 0)
 			continue;
 		ends->ours[i] = -1;
-		status = run_output_attach(&job->output, rank, stream, fd, err);
+		status = launcher_output_attach(&job->output, rank, stream, fd, err);
 		if (status == ESP_OK)
 			status = watch(epoll, fd, EPOLLIN, tag, err);
 	}
@@ -158,7 +158,7 @@ static int start_local(struct run_job *job, uint32_t rank, const struct ends *en
 		.place = &request->place,
 		.rank = rank,
 	};
-	return run_child_start(&job->children[rank], &start, now_ns, err);
+	return launcher_child_start(&job->children[rank], &start, now_ns, err);
 }
 
 static int start_remote(struct run_job *job, uint32_t rank, const struct run_host *host, struct ends *ends,
@@ -173,7 +173,7 @@ static int start_remote(struct run_job *job, uint32_t rank, const struct run_hos
 	};
 	char *text = NULL;
 	size_t length = 0;
-	enum esp_status status = run_shell_script(&script, &text, &length, err);
+	enum esp_status status = launcher_shell_script(&script, &text, &length, err);
 	if (status != ESP_OK)
 		return 1;
 	request->rsh[request->rsh_host] = host->name;
@@ -184,22 +184,22 @@ static int start_remote(struct run_job *job, uint32_t rank, const struct run_hos
 		.err = ends->theirs[2],
 		.files = &job->files,
 	};
-	int failed = run_child_start(&job->children[rank], &start, now_ns, err);
+	int failed = launcher_child_start(&job->children[rank], &start, now_ns, err);
 	if (failed) {
 		free(text);
 		return failed;
 	}
-	run_control_open(&job->controls[rank], ends->ours[0], text, length);
+	launcher_control_open(&job->controls[rank], ends->ours[0], text, length);
 	ends->ours[0] = -1;
 	uint32_t tag = run_event_tag(rank, RUN_EVENT_CONTROL);
 	status = watch(job->epolls[RUN_EPOLL_CONTROL], job->controls[rank].fd, EPOLLOUT, tag, err);
 	return status == ESP_OK ? 0 : 1;
 }
 
-int run_launch(struct run_job *job, uint32_t rank, uint64_t now_ns, struct error *err)
+int launcher_launch(struct run_job *job, uint32_t rank, uint64_t now_ns, struct error *err)
 {
 	struct run_request *request = job->request;
-	const struct run_host *host = job->controls ? run_hosts_of(&request->hosts, rank) : NULL;
+	const struct run_host *host = job->controls ? launcher_hosts_of(&request->hosts, rank) : NULL;
 	struct ends ends = {{-1, -1, -1}, {-1, -1, -1}};
 	int failed = 1;
 	enum esp_status status = set_rank(request, rank, host, err);

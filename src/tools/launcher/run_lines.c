@@ -32,7 +32,7 @@ static void keep_part(struct run_line *line, const char *data, size_t length, ru
 	line->used += length;
 }
 
-void run_line_feed(struct run_line *line, const char *data, size_t length, run_line_fn *emit, void *context)
+void launcher_line_feed(struct run_line *line, const char *data, size_t length, run_line_fn *emit, void *context)
 {
 	while (length > 0) {
 		size_t room = RUN_LINE_MAX - line->used, taken = length;
@@ -54,7 +54,7 @@ void run_line_feed(struct run_line *line, const char *data, size_t length, run_l
 		free_line(line);
 }
 
-void run_line_end(struct run_line *line, run_line_fn *emit, void *context)
+void launcher_line_end(struct run_line *line, run_line_fn *emit, void *context)
 {
 	if (line->used > 0)
 		emit_line(line, "", 0, false, emit, context);

@@ -23,9 +23,9 @@ struct run_line {
 typedef void run_line_fn(void *context, bool continued, const char *head, size_t head_length, const char *tail,
                          size_t tail_length);
 
-void run_line_feed(struct run_line *line, const char *data, size_t length, run_line_fn *emit, void *context);
+void launcher_line_feed(struct run_line *line, const char *data, size_t length, run_line_fn *emit, void *context);
 
 /* The stream has ended: hands out the unfinished line. */
-void run_line_end(struct run_line *line, run_line_fn *emit, void *context);
+void launcher_line_end(struct run_line *line, run_line_fn *emit, void *context);
 
 #endif

@@ -33,8 +33,8 @@ static const char *fed(const char *const *pieces)
 	struct run_line line = {0};
 	got.length = 0;
 	for (; *pieces; pieces++)
-		run_line_feed(&line, *pieces, strlen(*pieces), on_line, &got);
-	run_line_end(&line, on_line, &got);
+		launcher_line_feed(&line, *pieces, strlen(*pieces), on_line, &got);
+	launcher_line_end(&line, on_line, &got);
 	CHECK(!line.text && line.used == 0);
 	put("", 1);
 	return got.text;
@@ -53,9 +53,9 @@ static void test_lines(void)
 static void test_no_memory_is_kept(void)
 {
 	struct run_line line = {0};
-	run_line_feed(&line, "ab", 2, on_line, &got);
+	launcher_line_feed(&line, "ab", 2, on_line, &got);
 	CHECK(line.text);
-	run_line_feed(&line, "c\nd\n", 4, on_line, &got);
+	launcher_line_feed(&line, "c\nd\n", 4, on_line, &got);
 	CHECK(!line.text);
 }
 
@@ -101,10 +101,10 @@ static void test_any_pieces(struct rng *rng)
 	for (size_t at = 0; at < length;) {
 		size_t piece = 1 + rng_below(rng, rng_below(rng, 2) ? 100 : 3 * RUN_LINE_MAX);
 		piece = piece < length - at ? piece : length - at;
-		run_line_feed(&line, data + at, piece, on_line, &got);
+		launcher_line_feed(&line, data + at, piece, on_line, &got);
 		at += piece;
 	}
-	run_line_end(&line, on_line, &got);
+	launcher_line_end(&line, on_line, &got);
 	CHECK_U64(got.length, expected(data, length, wanted));
 	CHECK(memcmp(got.text, wanted, got.length) == 0);
 }

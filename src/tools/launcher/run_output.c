@@ -21,8 +21,8 @@ static bool is_same_file(int a, int b)
 	return fstat(a, &left) == 0 && fstat(b, &right) == 0 && left.st_dev == right.st_dev && left.st_ino == right.st_ino;
 }
 
-enum esp_status run_output_open(struct run_output *output, uint32_t ranks, bool prefixed, bool all_to_stderr,
-                                struct error *err)
+enum esp_status launcher_output_open(struct run_output *output, uint32_t ranks, bool prefixed, bool all_to_stderr,
+                                     struct error *err)
 {
 	*output = (struct run_output){
 		.sinks = {{.fd = STDOUT_FILENO}, {.fd = STDERR_FILENO}},
@@ -45,8 +45,8 @@ static struct run_source *source_of(struct run_output *output, uint32_t rank, en
 	return &output->sources[2 * (size_t)rank + stream];
 }
 
-enum esp_status run_output_attach(struct run_output *output, uint32_t rank, enum run_stream stream, int fd,
-                                  struct error *err)
+enum esp_status launcher_output_attach(struct run_output *output, uint32_t rank, enum run_stream stream, int fd,
+                                       struct error *err)
 {
 	if (fcntl(fd, F_SETFL, O_NONBLOCK) != 0) {
 		close(fd);
@@ -66,7 +66,7 @@ static void sink_put(struct run_sink *sink, const char *text, size_t length)
 		sink->sent = 0;
 	}
 	if (length > sink->capacity - sink->used) {
-		size_t capacity = 2 * (sink->used + length); /* bounded: see run_output_is_full() */
+		size_t capacity = 2 * (sink->used + length); /* bounded: see launcher_output_is_full() */
 		char *more = realloc(sink->text, capacity);
 		if (!more) {
 			sink->error = ENOMEM;
@@ -109,10 +109,10 @@ static void end_source(struct run_source *source, struct author *author)
 		return;
 	close(source->fd); /* which removes it from every epoll set */
 	source->fd = -1;
-	run_line_end(&source->line, put_line, author);
+	launcher_line_end(&source->line, put_line, author);
 }
 
-bool run_output_read(struct run_output *output, uint32_t rank, enum run_stream stream)
+bool launcher_output_read(struct run_output *output, uint32_t rank, enum run_stream stream)
 {
 	char data[READ_BYTES];
 	struct run_source *source = source_of(output, rank, stream);
@@ -121,13 +121,13 @@ bool run_output_read(struct run_output *output, uint32_t rank, enum run_stream s
 		return false;
 	ssize_t got = read(source->fd, data, sizeof(data));
 	if (got > 0)
-		run_line_feed(&source->line, data, (size_t)got, put_line, &author);
+		launcher_line_feed(&source->line, data, (size_t)got, put_line, &author);
 	else if (got == 0 || (errno != EAGAIN && errno != EINTR))
 		end_source(source, &author);
 	return got > 0;
 }
 
-void run_output_end(struct run_output *output, uint32_t rank)
+void launcher_output_end(struct run_output *output, uint32_t rank)
 {
 	for (int stream = RUN_OUT; stream <= RUN_ERR; stream++) {
 		struct author author = {output->targets[stream], rank, output};
@@ -135,7 +135,7 @@ void run_output_end(struct run_output *output, uint32_t rank)
 	}
 }
 
-void run_output_say(struct run_output *output, const char *format, ...)
+void launcher_output_say(struct run_output *output, const char *format, ...)
 {
 	char text[512];
 	va_list args;
@@ -152,12 +152,12 @@ void run_output_say(struct run_output *output, const char *format, ...)
 	sink_put(sink, "\n", 1);
 }
 
-int run_output_target(const struct run_output *output, enum run_stream stream)
+int launcher_output_target(const struct run_output *output, enum run_stream stream)
 {
 	return output->targets[stream] == &output->sinks[0] ? 0 : 1;
 }
 
-bool run_output_is_full(const struct run_output *output, int index)
+bool launcher_output_is_full(const struct run_output *output, int index)
 {
 	return output->sinks[index].used - output->sinks[index].sent >= FULL_BYTES;
 }
@@ -204,7 +204,7 @@ static void sink_flush(struct run_sink *sink)
 }
 
 /* A sink in the middle of a line goes first, and the other only when that line is complete. */
-void run_output_flush(struct run_output *output)
+void launcher_output_flush(struct run_output *output)
 {
 	int first = output->sinks[1].midline ? 1 : 0;
 	sink_flush(&output->sinks[first]);
@@ -212,18 +212,18 @@ void run_output_flush(struct run_output *output)
 		sink_flush(&output->sinks[1 - first]);
 }
 
-int run_output_pending(const struct run_output *output, int index)
+int launcher_output_pending(const struct run_output *output, int index)
 {
 	const struct run_sink *sink = &output->sinks[index];
 	return sink->used > sink->sent ? sink->fd : -1;
 }
 
-int run_output_error(const struct run_output *output)
+int launcher_output_error(const struct run_output *output)
 {
 	return output->sinks[0].error ? output->sinks[0].error : output->sinks[1].error;
 }
 
-void run_output_close(struct run_output *output)
+void launcher_output_close(struct run_output *output)
 {
 	for (size_t i = 0; output->sources && i < 2 * (size_t)output->ranks; i++) {
 		if (output->sources[i].fd >= 0)

@@ -55,36 +55,36 @@ struct run_output {
 };
 
 /* all_to_stderr: our stdout is for the result of the command. */
-ESP_CHECKED enum esp_status run_output_open(struct run_output *output, uint32_t ranks, bool prefixed,
-                                            bool all_to_stderr, struct error *err);
-void run_output_close(struct run_output *output);
+ESP_CHECKED enum esp_status launcher_output_open(struct run_output *output, uint32_t ranks, bool prefixed,
+                                                 bool all_to_stderr, struct error *err);
+void launcher_output_close(struct run_output *output);
 
 /* Takes fd, the reading end of a pipe. ESP_EIO. */
-ESP_CHECKED enum esp_status run_output_attach(struct run_output *output, uint32_t rank, enum run_stream stream, int fd,
-                                              struct error *err);
+ESP_CHECKED enum esp_status launcher_output_attach(struct run_output *output, uint32_t rank, enum run_stream stream,
+                                                   int fd, struct error *err);
 
 /* Reads once. False: no more for now, or the stream has ended. */
-bool run_output_read(struct run_output *output, uint32_t rank, enum run_stream stream);
+bool launcher_output_read(struct run_output *output, uint32_t rank, enum run_stream stream);
 
 /* The rank has ended: flushes unfinished lines. */
-void run_output_end(struct run_output *output, uint32_t rank);
+void launcher_output_end(struct run_output *output, uint32_t rank);
 
 /* Prints a line of our own on stderr, between those of the ranks. */
-void run_output_say(struct run_output *output, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void launcher_output_say(struct run_output *output, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* The sink of a stream of the ranks: our stdout (0) or stderr (1). */
-int run_output_target(const struct run_output *output, enum run_stream stream);
+int launcher_output_target(const struct run_output *output, enum run_stream stream);
 
 /* True if so much waits for our stdout (0) or stderr (1) that no more should be read for it. */
-bool run_output_is_full(const struct run_output *output, int index);
+bool launcher_output_is_full(const struct run_output *output, int index);
 
 /* Writes as much as does not block. */
-void run_output_flush(struct run_output *output);
+void launcher_output_flush(struct run_output *output);
 
 /* The descriptor of our stdout (0) or stderr (1), if output waits for it; -1: none does. */
-int run_output_pending(const struct run_output *output, int index);
+int launcher_output_pending(const struct run_output *output, int index);
 
 /* errno of a failed write; 0: none failed. */
-int run_output_error(const struct run_output *output);
+int launcher_output_error(const struct run_output *output);
 
 #endif

@@ -25,7 +25,7 @@ static void report_line(const struct run_job *job, const char *format, ...)
 	complain_note("%s: %s", job->request->said_by, text);
 }
 
-int run_report_exit_status(const struct run_job *job)
+int launcher_report_exit_status(const struct run_job *job)
 {
 	if (job->start_status)
 		return job->start_status;
@@ -34,14 +34,14 @@ int run_report_exit_status(const struct run_job *job)
 	if (job->broken_pipe)
 		return EXIT_NO;
 	if (job->failed)
-		return run_child_exit_status(&job->children[job->first_failed]);
+		return launcher_child_exit_status(&job->children[job->first_failed]);
 	if (job->started < job->request->size)
 		return 128 + job->end.asked; /* interrupted before all were started */
-	return run_output_error(&job->output) ? EXIT_NO : EXIT_OK;
+	return launcher_output_error(&job->output) ? EXIT_NO : EXIT_OK;
 }
 
 /* A remote shell reports a signal as a status. */
-const char *run_report_how(const struct run_job *job, uint32_t rank, char text[RUN_HOW_TEXT])
+const char *launcher_report_how(const struct run_job *job, uint32_t rank, char text[RUN_HOW_TEXT])
 {
 	const struct run_child *child = &job->children[rank];
 	int from_shell = job->controls && child->status > 128 && child->status <= 128 + SIGRTMAX ? child->status - 128 : 0;
@@ -75,7 +75,7 @@ static struct gone find_gone(const struct run_job *job)
 	for (uint32_t rank = 0; rank < job->started && !failed->signal; rank++) {
 		const struct run_child *child = &job->children[rank];
 		bool has_ended = child->state == RUN_CHILD_LEFT || child->state == RUN_CHILD_GONE;
-		if (!has_ended || run_child_failed(child) || child->ended_ns > failed->ended_ns + RUN_CAUSE_NS)
+		if (!has_ended || launcher_child_failed(child) || child->ended_ns > failed->ended_ns + RUN_CAUSE_NS)
 			continue;
 		if (gone.count++ == 0 || child->order > job->children[gone.last].order)
 			gone.last = rank;
@@ -112,8 +112,8 @@ static void describe_others(const struct run_job *job, const struct gone *gone, 
 static bool are_all_alike(const struct run_job *job)
 {
 	for (uint32_t rank = 0; rank < job->started; rank++)
-		if (!job->children[rank].was_lost &&
-		    run_child_exit_status(&job->children[rank]) != run_child_exit_status(&job->children[job->first_failed]))
+		if (!job->children[rank].was_lost && launcher_child_exit_status(&job->children[rank]) !=
+		                                         launcher_child_exit_status(&job->children[job->first_failed]))
 			return false;
 	return true;
 }
@@ -121,9 +121,9 @@ static bool are_all_alike(const struct run_job *job)
 /* The first rank that returns a status may only have been the first to notice another failure. */
 static bool is_cause_unknown(const struct run_job *job, const struct gone *gone)
 {
-	bool is_killed = run_child_exit_status(&job->children[job->first_failed]) >= 128;
+	bool is_killed = launcher_child_exit_status(&job->children[job->first_failed]) >= 128;
 	return job->after_first - gone->near > job->told && !is_killed && !are_all_alike(job) &&
-	       !run_blame_has_named(&job->blame, job->first_failed);
+	       !launcher_blame_has_named(&job->blame, job->first_failed);
 }
 
 static void summarize_failure(const struct run_job *job)
@@ -134,7 +134,7 @@ static void summarize_failure(const struct run_job *job)
 	uint32_t rank = job->first_failed;
 	const char *cause = is_cause_unknown(job, &gone) ? "; the cause may be another rank: see what they said" : "";
 	if (job->controls)
-		snprintf(host, sizeof(host), " on %s", run_hosts_of(&job->request->hosts, rank)->name);
+		snprintf(host, sizeof(host), " on %s", launcher_hosts_of(&job->request->hosts, rank)->name);
 	if (rank == job->first_seen) {
 		describe_gone(&gone, gone_text);
 		describe_others(job, &gone, others, sizeof(others));
@@ -144,8 +144,8 @@ static void summarize_failure(const struct run_job *job)
 	}
 	if (job->request->output)
 		snprintf(file, sizeof(file), "; see %.200s/rank-%u.err", job->request->output, rank);
-	report_line(job, "rank %u%s %s%s%s%s%s%s", rank, host, run_report_how(job, rank, text), named, gone_text, others,
-	            cause, file);
+	report_line(job, "rank %u%s %s%s%s%s%s%s", rank, host, launcher_report_how(job, rank, text), named, gone_text,
+	            others, cause, file);
 }
 
 /* A signal came, and the ranks ended as they were told: none of them is at fault. */
@@ -168,10 +168,10 @@ static void say_interrupted(const struct run_job *job)
 	report_line(job, "interrupted (%s): %s %s ended", name, which, job->started == 1 ? "has" : "have");
 }
 
-void run_report_summary(const struct run_job *job)
+void launcher_report_summary(const struct run_job *job)
 {
 	uint32_t size = job->request->size, missing = size - job->started;
-	int error = run_output_error(&job->output);
+	int error = launcher_output_error(&job->output);
 	if (is_interrupted(job) && !job->broken_pipe)
 		say_interrupted(job);
 	else if (job->failed && !job->broken_pipe)
@@ -195,10 +195,10 @@ static void print_rank(struct json *json, const struct run_job *job, uint32_t ra
 	bool ended = child->state == RUN_CHILD_LEFT || child->state == RUN_CHILD_GONE;
 	json_object_begin(json);
 	json_put_u64(json, "rank", rank);
-	json_put_string(json, "host", job->controls ? run_hosts_of(&job->request->hosts, rank)->name : NULL);
+	json_put_string(json, "host", job->controls ? launcher_hosts_of(&job->request->hosts, rank)->name : NULL);
 	json_key(json, "status");
 	if (ended)
-		json_i64(json, run_child_exit_status(child));
+		json_i64(json, launcher_child_exit_status(child));
 	else
 		json_none(json);
 	json_key(json, "signal");
@@ -214,14 +214,14 @@ static void print_rank(struct json *json, const struct run_job *job, uint32_t ra
 	json_object_end(json);
 }
 
-enum esp_status run_report_json(const struct run_job *job)
+enum esp_status launcher_report_json(const struct run_job *job)
 {
 	struct json json;
 	json_init(&json, stdout);
 	json_object_begin(&json);
 	json_put_string(&json, "job", job->request->job);
 	json_put_string(&json, "leader", job->request->leader);
-	json_put_i64(&json, "status", run_report_exit_status(job));
+	json_put_i64(&json, "status", launcher_report_exit_status(job));
 	json_put_double(&json, "seconds", seconds(job->began_ns, job->over_ns));
 	json_put_bool(&json, "timed_out", job->end.timed_out);
 	json_key(&json, "first_failed");

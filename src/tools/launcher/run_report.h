@@ -9,16 +9,16 @@
 #define RUN_EXIT_TIMEOUT 124 /* as timeout(1) has it */
 
 /* 0 if all ranks returned 0; otherwise the status of the first that failed, or of what kept them from running. */
-int run_report_exit_status(const struct run_job *job);
+int launcher_report_exit_status(const struct run_job *job);
 
 /* Writes "was killed by signal 9 (Killed)" for a rank that has ended. Returns text. */
 #define RUN_HOW_TEXT 512
-const char *run_report_how(const struct run_job *job, uint32_t rank, char text[RUN_HOW_TEXT]);
+const char *launcher_report_how(const struct run_job *job, uint32_t rank, char text[RUN_HOW_TEXT]);
 
 /* On stderr: which rank failed first and how. Nothing if all went well. */
-void run_report_summary(const struct run_job *job);
+void launcher_report_summary(const struct run_job *job);
 
 /* On stdout. */
-ESP_CHECKED enum esp_status run_report_json(const struct run_job *job);
+ESP_CHECKED enum esp_status launcher_report_json(const struct run_job *job);
 
 #endif

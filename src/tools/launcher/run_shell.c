@@ -81,7 +81,7 @@ static const char supervisor[] =
 	"\texit \"$status\"\n"
 	"}\n";
 
-enum esp_status run_shell_words(const char *rsh, char ***out, size_t *out_host, struct error *err)
+enum esp_status launcher_shell_words(const char *rsh, char ***out, size_t *out_host, struct error *err)
 {
 	const char *text = rsh ? rsh : RUN_SHELL_DEFAULT;
 	char **words = calloc(strlen(text) / 2 + 4, sizeof(char *));
@@ -100,12 +100,12 @@ enum esp_status run_shell_words(const char *rsh, char ***out, size_t *out_host, 
 		*out_host = count;
 		return ESP_OK;
 	}
-	run_shell_words_free(words, count);
+	launcher_shell_words_free(words, count);
 	return has_memory ? error_set(err, ESP_EINVAL, "--rsh: the command is empty")
 	                  : error_set(err, ESP_ENOMEM, "no memory for the remote shell");
 }
 
-void run_shell_words_free(char **words, size_t host)
+void launcher_shell_words_free(char **words, size_t host)
 {
 	for (size_t i = 0; words && i < host; i++)
 		free(words[i]);
@@ -114,7 +114,7 @@ void run_shell_words_free(char **words, size_t host)
 	free(words);
 }
 
-void run_shell_quote(FILE *out, const char *text)
+void launcher_shell_quote(FILE *out, const char *text)
 {
 	fputc('\'', out);
 	for (; *text; text++) {
@@ -133,7 +133,7 @@ static void write_variables(FILE *out, char *const *words)
 	for (; *words; words++) {
 		int name = (int)strcspn(*words, "=");
 		fprintf(out, "export %.*s=", name, *words);
-		run_shell_quote(out, *words + name + 1);
+		launcher_shell_quote(out, *words + name + 1);
 		fputc('\n', out);
 	}
 }
@@ -142,11 +142,11 @@ static void write_variables(FILE *out, char *const *words)
 static void write_folder(FILE *out, const struct run_shell_job *job)
 {
 	fputs(job->folder[0] == '/' ? "cd -- " : "cd -- ./", out);
-	run_shell_quote(out, job->folder);
+	launcher_shell_quote(out, job->folder);
 	fputs(" 2>/dev/null || { printf 'espalier: run: host %s has no folder %s; --cwd names another\\n' ", out);
-	run_shell_quote(out, job->host);
+	launcher_shell_quote(out, job->host);
 	fputc(' ', out);
-	run_shell_quote(out, job->folder);
+	launcher_shell_quote(out, job->folder);
 	fputs(" >&2; exit 126; }\n", out);
 }
 
@@ -157,7 +157,7 @@ static void write_script(FILE *out, const struct run_shell_job *job)
 	fputs("set --", out);
 	for (char *const *word = job->command; *word; word++) {
 		fputc(' ', out);
-		run_shell_quote(out, *word);
+		launcher_shell_quote(out, *word);
 	}
 	fputc('\n', out);
 	fputs(supervisor, out);
@@ -171,7 +171,8 @@ static size_t count_lines(const char *text, size_t length)
 	return count;
 }
 
-enum esp_status run_shell_script(const struct run_shell_job *job, char **out, size_t *out_length, struct error *err)
+enum esp_status launcher_shell_script(const struct run_shell_job *job, char **out, size_t *out_length,
+                                      struct error *err)
 {
 	char *text = NULL, head[COUNT_TEXT + 1];
 	size_t length = 0;

@@ -42,15 +42,15 @@ struct run_shell_job {
  * The words of a remote shell's command, split at blanks, followed by a place for the host, the bootstrap and
  * NULL. rsh NULL: ssh. *out_host: index of that place. ESP_EINVAL: there is no word; ESP_ENOMEM.
  */
-ESP_CHECKED enum esp_status run_shell_words(const char *rsh, char ***out, size_t *out_host, struct error *err);
-/* host: from run_shell_words(); the word in that place is not freed. Accepts NULL. */
-void run_shell_words_free(char **words, size_t host);
+ESP_CHECKED enum esp_status launcher_shell_words(const char *rsh, char ***out, size_t *out_host, struct error *err);
+/* host: from launcher_shell_words(); the word in that place is not freed. Accepts NULL. */
+void launcher_shell_words_free(char **words, size_t host);
 
 /* Writes 'text', quoted so that a POSIX shell gives back every byte. */
-void run_shell_quote(FILE *out, const char *text);
+void launcher_shell_quote(FILE *out, const char *text);
 
 /* The input for the bootstrap. The caller frees *out. ESP_ENOMEM. */
-ESP_CHECKED enum esp_status run_shell_script(const struct run_shell_job *job, char **out, size_t *out_length,
-                                             struct error *err);
+ESP_CHECKED enum esp_status launcher_shell_script(const struct run_shell_job *job, char **out, size_t *out_length,
+                                                  struct error *err);
 
 #endif

@@ -16,7 +16,7 @@ static const char *quoted(const char *text)
 	memset(out, 0, sizeof(out));
 	FILE *file = fmemopen(out, sizeof(out), "w");
 	CHECK(file);
-	run_shell_quote(file, text);
+	launcher_shell_quote(file, text);
 	fclose(file);
 	return out;
 }
@@ -46,7 +46,7 @@ static void begin(char *const *command, char *const *words, const char *folder)
 	size_t length = 0;
 	int to[2], from[2];
 	struct error err;
-	CHECK(run_shell_script(&job, &script, &length, &err) == ESP_OK);
+	CHECK(launcher_shell_script(&job, &script, &length, &err) == ESP_OK);
 	CHECK(pipe(to) == 0 && pipe(from) == 0);
 	talk = (struct talk){.pid = fork(), .to = to[1], .from = from[0]};
 	CHECK(talk.pid >= 0);

@@ -9,7 +9,7 @@
 
 #define STAT_TEXT 512 /* bytes: more than stand before the group */
 
-bool run_stopped_parse(const char *text, pid_t *out_group)
+bool launcher_stopped_parse(const char *text, pid_t *out_group)
 {
 	const char *name_end = strrchr(text, ')');
 	int group = 0;
@@ -33,10 +33,10 @@ static bool is_stopped(int proc, const char *name, pid_t *out_group)
 	if (length <= 0) /* the process has ended meanwhile */
 		return false;
 	text[length] = '\0';
-	return run_stopped_parse(text, out_group);
+	return launcher_stopped_parse(text, out_group);
 }
 
-void run_stopped_each(void (*on_stopped)(void *context, pid_t group), void *context)
+void launcher_stopped_each(void (*on_stopped)(void *context, pid_t group), void *context)
 {
 	DIR *folder = opendir("/proc");
 	pid_t group;

@@ -13,9 +13,9 @@
  * Parses the text of /proc/PID/stat: true if the process is stopped, and then its group. The name in it may
  * have any bytes.
  */
-bool run_stopped_parse(const char *text, pid_t *out_group);
+bool launcher_stopped_parse(const char *text, pid_t *out_group);
 
 /* Calls on_stopped with the group of each stopped process, perhaps more than once for a group. */
-void run_stopped_each(void (*on_stopped)(void *context, pid_t group), void *context);
+void launcher_stopped_each(void (*on_stopped)(void *context, pid_t group), void *context);
 
 #endif

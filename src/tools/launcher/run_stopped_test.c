@@ -9,15 +9,15 @@
 static void test_parse(void)
 {
 	pid_t group = 0;
-	CHECK(run_stopped_parse("12 (train) T 1 77 77 0 -1 4194304", &group) && group == 77);
+	CHECK(launcher_stopped_parse("12 (train) T 1 77 77 0 -1 4194304", &group) && group == 77);
 	/* a name like the rest of the line */
-	CHECK(run_stopped_parse("12 (a) S 1 2 (b) T 1 78 77 0", &group) && group == 78);
-	CHECK(!run_stopped_parse("12 (train) S 1 77 77 0", &group) &&
-	      !run_stopped_parse("12 (T 1 77) R 1 77 77 0", &group));
-	CHECK(!run_stopped_parse("12 (train) t 1 77 77 0", &group)); /* held by a debugger */
-	CHECK(!run_stopped_parse("12 (train) T 1 0 0", &group)); /* of another namespace */
-	CHECK(!run_stopped_parse("", &group) && !run_stopped_parse("12 (train", &group) &&
-	      !run_stopped_parse("12 (train) T", &group));
+	CHECK(launcher_stopped_parse("12 (a) S 1 2 (b) T 1 78 77 0", &group) && group == 78);
+	CHECK(!launcher_stopped_parse("12 (train) S 1 77 77 0", &group) &&
+	      !launcher_stopped_parse("12 (T 1 77) R 1 77 77 0", &group));
+	CHECK(!launcher_stopped_parse("12 (train) t 1 77 77 0", &group)); /* held by a debugger */
+	CHECK(!launcher_stopped_parse("12 (train) T 1 0 0", &group));     /* of another namespace */
+	CHECK(!launcher_stopped_parse("", &group) && !launcher_stopped_parse("12 (train", &group) &&
+	      !launcher_stopped_parse("12 (train) T", &group));
 }
 
 static void note(void *context, pid_t group)
@@ -28,7 +28,7 @@ static void note(void *context, pid_t group)
 
 static bool is_found(pid_t group)
 {
-	run_stopped_each(note, &group);
+	launcher_stopped_each(note, &group);
 	return group == 0;
 }
 
