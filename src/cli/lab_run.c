@@ -10,7 +10,7 @@
 #include "base/number.h"
 #include "cli/lab.h"
 #include "report/options.h"
-#include "tools/launcher/run_given.h"
+#include "tools/launcher/launcher_given.h"
 
 #define COMMAND "lab run"
 #define OWN_OPTIONS 4

@@ -10,8 +10,8 @@
 #include "cli/cli.h"
 #include "cli/run.h"
 #include "espalier/espalier.h"
-#include "tools/launcher/run_job.h"
-#include "tools/launcher/run_report.h"
+#include "tools/launcher/launcher_job.h"
+#include "tools/launcher/launcher_report.h"
 #include "tools/probe/probe_home.h"
 #include "tools/probe/probe_roll.h"
 

@@ -10,8 +10,8 @@
 #include "cli/cli.h"
 #include "cli/run.h"
 #include "report/options.h"
-#include "tools/launcher/run_given.h"
-#include "tools/launcher/run_shell.h"
+#include "tools/launcher/launcher_given.h"
+#include "tools/launcher/launcher_shell.h"
 
 #define COMMAND "run"
 #define GO_ON RUN_GO_ON

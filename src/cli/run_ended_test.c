@@ -1,5 +1,5 @@
 /* Answers to ranks that join, through the socket itself, and the end of a job without one. */
-#include "tools/launcher/run_ended.h"
+#include "tools/launcher/launcher_ended.h"
 
 #include <stddef.h>
 #include <sys/socket.h>

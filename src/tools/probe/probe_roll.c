@@ -13,9 +13,9 @@
 
 #include "base/clock.h"
 #include "espalier/espalier.h"
-#include "tools/launcher/run_child.h"
-#include "tools/launcher/run_control.h"
-#include "tools/launcher/run_shell.h"
+#include "tools/launcher/launcher_child.h"
+#include "tools/launcher/launcher_control.h"
+#include "tools/launcher/launcher_shell.h"
 
 #define SIDE_BY_SIDE 64u /* hosts that are asked at a time: each takes two descriptors */
 #define HEARD 2048u      /* bytes of a shell's output that are kept, the last ones */

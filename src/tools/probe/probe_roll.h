@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-#include "tools/launcher/run_hosts.h"
+#include "tools/launcher/launcher_hosts.h"
 
 struct roll_question {
 	const struct run_hosts *hosts;
