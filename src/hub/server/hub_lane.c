@@ -277,7 +277,7 @@ static bool obey(struct hub_lane *lane, struct hub_lane_msg *msg)
 		msg->workers = store_lane_missing(part->store, msg->tensor);
 		return true;
 	case HUB_LANE_APPLY:
-		store_lane_apply(part->store, msg->worker);
+		store_lane_apply(part->store, msg->worker, msg->count);
 		part->is_active = true;
 		return false;
 	case HUB_LANE_DROP:
