@@ -24,7 +24,7 @@ ESPALIER, PROGRAM, EXAMPLE, LIBRARY, SCRIPT = map(os.path.abspath, sys.argv[1:6]
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("ESP_")}
 PATIENCE = 60  # seconds, until something is wrong
 MODEL_BYTES = 4 * 20005
-COUNTS = re.compile(r"worker (\d+): applied (\d+) source (\d+) offer (\d+) hub (\d+) scheduled (\d+) version (\d+)")
+COUNTS = re.compile(r"worker (\d+): applied (\d+) source (\d+) offer (\d+) hub (\d+) scheduled (\d+) version (\d+) sent (\d+)")
 
 
 def espalier(*words):
@@ -125,7 +125,7 @@ def start(ticket, *words, workers=4, run_options=()):
 
 
 def counts_of(out):
-    """By worker: applied, dropped at the source, when offered, at the hub, scheduled, version."""
+    """By worker: applied, dropped at the source, when offered, at the hub, scheduled, version, bytes sent to the hub."""
     return {int(found[0]): [int(number) for number in found[1:]] for found in COUNTS.findall(out)}
 
 
@@ -185,6 +185,19 @@ def test_pace():
         assert status == OK and counts[0][0] == 2, text
         link = it.sched.job()["links"][0]
         assert 0 < link["achieved_bytes_per_second"] <= 1.05 * 8e6, link
+
+
+def test_sums():
+    """Where the hub's link is the bottleneck updates are added on the way: fewer bytes for as many versions."""
+    with site("--batch", "20ms", "--hub-rate", "16mbit", "--rate", "64mbit") as it:
+        status, counts, text = run(it.create(30), PROGRAM, "until", 120)
+        assert status == OK and len(counts) == 4, text
+        job = it.sched.job()
+        applied = sum(one[0] for one in counts.values())
+        assert job["sums"] > 0 and job["summed_updates"] >= 2 * job["sums"], job
+        assert job["updates"]["applied"] == applied >= 120 and job["delays"]["most"] <= 30, job
+        assert sum(one[6] for one in counts.values()) < 0.9 * applied * MODEL_BYTES, (counts, applied)
+        assert sum(link["sums"] for link in job["links"]) == job["sums"], job
 
 
 def test_misuse():

@@ -142,11 +142,15 @@ static void be_late(struct worker *worker, uint64_t target)
 
 static void end(struct worker *worker)
 {
+	struct esp_hub_stats stats = ESP_HUB_STATS_INIT;
+
+	if (esp_hub_get_stats(worker->hub, &stats) != ESP_OK)
+		fail("stats");
 	printf("worker %u: applied %" PRIu64 " source %" PRIu64 " offer %" PRIu64 " hub %" PRIu64 " scheduled %" PRIu64
-	       " version %" PRIu64 "\n",
+	       " version %" PRIu64 " sent %" PRIu64 "\n",
 	       esp_hub_worker(worker->hub), worker->fates[ESP_HUB_APPLIED], worker->fates[ESP_HUB_LATE_AT_SOURCE],
 	       worker->fates[ESP_HUB_LATE_AT_OFFER], worker->fates[ESP_HUB_LATE_AT_HUB], worker->scheduled,
-	       worker->version);
+	       worker->version, stats.sent_bytes);
 	esp_hub_close(worker->hub);
 }
 

@@ -29,6 +29,7 @@ static void draw(struct rng *rng, uint8_t type, struct fabric_msg *out)
 		out->reg.delay_bound = (uint32_t)rng_next(rng);
 		out->reg.pid = (uint32_t)rng_next(rng);
 		out->reg.rate = rng_next(rng);
+		out->reg.port = (uint16_t)rng_next(rng);
 		break;
 	case FABRIC_WELCOME:
 		out->welcome.epoch = rng_next(rng);
@@ -43,6 +44,7 @@ static void draw(struct rng *rng, uint8_t type, struct fabric_msg *out)
 		out->ready.computed_from = rng_next(rng);
 		out->ready.bytes = rng_next(rng);
 		out->ready.norm = rng_unit(rng);
+		out->ready.attempts = (uint32_t)rng_next(rng);
 		break;
 	case FABRIC_DECIDE:
 		out->decide.number = rng_next(rng);
@@ -52,6 +54,19 @@ static void draw(struct rng *rng, uint8_t type, struct fabric_msg *out)
 		out->decide.patience_ns = rng_next(rng);
 		out->decide.delay = rng_next(rng);
 		out->decide.end = (uint8_t)rng_next(rng);
+		out->decide.bundle = rng_next(rng);
+		out->decide.members = rng_next(rng);
+		out->decide.wait_ns = rng_next(rng);
+		out->decide.aggregator = (uint32_t)rng_next(rng);
+		out->decide.port = (uint16_t)rng_next(rng);
+		for (uint32_t i = 0; i < FABRIC_HOST; i++)
+			out->decide.host[i] = (uint8_t)rng_next(rng);
+		break;
+	case FABRIC_GIVE:
+		out->give = (struct fabric_msg_give){rng_next(rng), rng_next(rng), rng_next(rng), (uint32_t)rng_next(rng)};
+		break;
+	case FABRIC_TAKEN:
+		out->taken = (struct fabric_msg_taken){rng_next(rng), rng_next(rng)};
 		break;
 	case FABRIC_DONE:
 		out->done.number = rng_next(rng);
