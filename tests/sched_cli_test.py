@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Asynchronous updates as an operator and users see them: a hub, espalier sched, and workers as processes.
 
-sched_cli_test.py ESPALIER PROGRAM EXAMPLE LIBRARY SCRIPT
+sched_cli_test.py ESPALIER PROGRAM EXAMPLE LIBRARY SCRIPT [TIMES [NAME]]
+
+TIMES: how often workers of sums and their scheduler are killed and stopped; NAME: the tests whose names have it.
 
 Nothing here sleeps to wait: a state is asked for until it is as expected, and a minute without that ends the test.
 """
@@ -20,6 +22,8 @@ import time
 import ports
 
 OK, NO, USAGE = 0, 1, 2
+TIMES = int(sys.argv[6]) if len(sys.argv) > 6 else 1
+ONLY = sys.argv[7] if len(sys.argv) > 7 else ""
 ESPALIER, PROGRAM, EXAMPLE, LIBRARY, SCRIPT = map(os.path.abspath, sys.argv[1:6])
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("ESP_")}
 PATIENCE = 60  # seconds, until something is wrong
@@ -233,18 +237,18 @@ def version_of(it):
     return it.hub.job()["version"]
 
 
-def begin_endless(it):
+def begin_endless(it, *run_options):
     stop = it.folder / "stop"
-    process = start(it.create(30), PROGRAM, "file", stop)
+    process = start(it.create(30), PROGRAM, "file", stop, run_options=run_options)
     assert "ready" in process.stdout.readline()
     return process, stop
 
 
-def end_endless(process, stop):
+def end_endless(process, stop, workers=4):
     stop.touch()
     out, err = process.communicate(timeout=PATIENCE)
     counts = counts_of(out)
-    assert process.returncode == OK and len(counts) == 4, (out, err)
+    assert process.returncode == OK and len(counts) == workers, (out, err)
     return counts
 
 
@@ -282,6 +286,83 @@ def test_hub_is_killed():
         assert process.returncode != OK and len(re.findall(rf"(?:model|update): .*hub at {it.hub_address}", err)) == 4, err
 
 
+# ---- sums whose workers die ----
+
+SUMS = ("--batch", "20ms", "--hub-rate", "16mbit", "--rate", "64mbit")
+
+
+def process_of(it, worker):
+    """The latest process that registered as this worker."""
+    return int(re.findall(rf"worker {worker} \(process (\d+)\) has registered", it.sched.log())[-1])
+
+
+def aggregator_of(it):
+    """A worker that sends a sum now, or None."""
+    job = it.sched.job()
+    found = [link["worker"] for link in job["links"] if (link["sends_to"] or "").startswith("hub, sum")] if job else []
+    return found[0] if found else None
+
+
+def member_of(it):
+    job = it.sched.job()
+    found = [link["worker"] for link in job["links"] if (link["sends_to"] or "").startswith("worker")] if job else []
+    return found[0] if found else None
+
+
+def await_one(it, find):
+    found = []
+    it.until(lambda: found.append(find(it)) or found[-1] is not None)
+    return found[-1]
+
+
+def break_sum(find, number):
+    """A signal to a worker that takes part in a sum: the job goes on, and its weights stay those of whole updates."""
+    with site(*SUMS) as it:
+        process, stop = begin_endless(it, "--lose", "1")
+        worker = await_one(it, find)
+        os.kill(process_of(it, worker), number)
+        before = version_of(it)
+        it.until(lambda: version_of(it) > before + 30)
+        if number == signal.SIGSTOP:
+            os.kill(process_of(it, worker), signal.SIGCONT)
+        counts = end_endless(process, stop, 4 if number == signal.SIGSTOP else 3)
+        assert number == signal.SIGSTOP or worker not in counts, (worker, counts)
+        return it.sched.job()["updates"]["sum_broken"]
+
+
+def test_aggregator_is_killed():
+    for _ in range(TIMES):
+        break_sum(aggregator_of, signal.SIGKILL)
+
+
+def test_member_is_killed():
+    for _ in range(TIMES):
+        break_sum(member_of, signal.SIGKILL)
+
+
+def test_aggregator_is_stopped():
+    for _ in range(TIMES):
+        break_sum(aggregator_of, signal.SIGSTOP)
+
+
+def test_member_is_stopped():
+    for _ in range(TIMES):
+        break_sum(member_of, signal.SIGSTOP)
+
+
+def test_scheduler_of_sums_is_killed():
+    with site(*SUMS) as it:
+        process, stop = begin_endless(it)
+        for _ in range(TIMES):
+            await_one(it, aggregator_of)
+            it.sched.kill()
+            before = version_of(it)
+            it.until(lambda before=before: version_of(it) > before + 30)
+            it.start_sched()
+        await_one(it, aggregator_of)
+        end_endless(process, stop)
+
+
 # ---- strangers ----
 
 def test_other_key():
@@ -316,7 +397,7 @@ def test_strangers():
 
 def main():
     for name, test in list(globals().items()):
-        if name.startswith("test_"):
+        if name.startswith("test_") and ONLY in name:
             began = time.monotonic()
             test()
             print(f"{name}: {time.monotonic() - began:.2f} s", flush=True)

@@ -33,6 +33,11 @@ struct member {
 	uint64_t took_ns; /* 0: the aggregator may not have it */
 };
 
+static uint64_t at_most(uint64_t ns)
+{
+	return ns < GATE_PATIENCE_MOST ? ns : GATE_PATIENCE_MOST;
+}
+
 static void sleep_until(uint64_t until_ns)
 {
 	const struct timespec at = {(time_t)(until_ns / NS_PER_S), (long)(until_ns % NS_PER_S)};
@@ -68,13 +73,12 @@ static void send_member(void *context)
 static enum esp_status update_member(struct hub_link *link, const struct sched_link_decision *decision,
                                      struct hub_update *full, struct hub_update_result *out, struct error *err)
 {
-	uint64_t now = clock_now_ns(), patience = decision->decide.patience_ns;
+	uint64_t now = clock_now_ns();
 	struct member member = {.link = link,
 	                        .decision = decision,
 	                        .full = full,
-	                        .start_ns = now + (decision->decide.start_ns < GATE_PATIENCE_MOST ? decision->decide.start_ns
-	                                                                                          : GATE_PATIENCE_MOST),
-	                        .until_ns = now + (patience < GATE_PATIENCE_MOST ? patience : GATE_PATIENCE_MOST)};
+	                        .start_ns = now + at_most(decision->decide.start_ns),
+	                        .until_ns = now + at_most(decision->decide.patience_ns)};
 
 	full->send = send_member;
 	full->context = &member;
@@ -131,12 +135,12 @@ static uint64_t sum_add(struct sum *sum, uint64_t elements, const struct aggrega
 	return members;
 }
 
-/* Those that have not come in time are left out: the hub tells them so. */
+/* Members that have not come in time are left out: the hub tells them so. */
 static enum esp_status update_sum(struct hub_link *link, struct aggregator *aggregator,
                                   const struct sched_link_decision *decision, struct hub_update *full,
                                   struct hub_update_result *out, struct error *err)
 {
-	uint64_t wait = decision->decide.wait_ns < GATE_PATIENCE_MOST ? decision->decide.wait_ns : GATE_PATIENCE_MOST;
+	uint64_t wait = at_most(decision->decide.wait_ns);
 	uint64_t began = clock_now_ns(), own = UINT64_C(1) << hub_link_worker(link);
 	struct aggregator_update updates[64];
 	struct sum sum = {0};

@@ -1,6 +1,6 @@
 /*
- * hub_sum.h - a worker's part in sums of updates: as a member it sends its update to an aggregator, as the aggregator it
- * adds the updates of others to its own. Private to src/api.
+ * hub_sum.h - a worker's part in sums of updates: as a member it sends its update to an aggregator, as the aggregator
+ * it adds the updates of others to its own. Private to src/api.
  */
 #ifndef API_HUB_SUM_H
 #define API_HUB_SUM_H

@@ -82,7 +82,8 @@ static bool ask(struct esp_hub *hub, struct api_updates *updates, const struct e
 	                                       .norm = update->norm,
 	                                       .attempts = attempts};
 
-	return updates->scheduler && ready.bytes > 0 && attempts < ATTEMPTS_MOST && sched_link_ask(updates->scheduler, &ready, out);
+	return updates->scheduler && ready.bytes > 0 && attempts < ATTEMPTS_MOST &&
+	       sched_link_ask(updates->scheduler, &ready, out);
 }
 
 static void tell(struct api_updates *updates, const struct hub_update_result *result)
@@ -130,7 +131,7 @@ static enum esp_status send_once(struct esp_hub *hub, struct api_updates *update
 	return hub_link_update(api_hub_link(hub), &full, out, err);
 }
 
-/* What is left of a deadline that was set at began_ns. */
+/* The rest of a deadline that was set at began_ns. */
 static uint64_t rest_of(uint64_t deadline_ns, uint64_t began_ns)
 {
 	uint64_t passed = clock_now_ns() - began_ns;

@@ -9,14 +9,14 @@
  *                   │                                 └───── its turn has come, too late ──> dropped
  *                   └── its worker is gone ──> dropped
  *
- * An update may also go through an aggregator, another worker, which adds those of several workers to its own and offers
- * the sum. Each member offers its own update all the same, so that a worker speaks only for itself:
+ * An update may also go through an aggregator, another worker, which adds those of several workers to its own and
+ * offers the sum. Each member offers its own update all the same, so that a worker speaks only for itself:
  *
- *     offered ──> HELD ── its aggregator offers a sum that has it ──> JOINED ──> applied or dropped with the aggregator's
- *                   └── the aggregator is gone, offers another sum, or patience ends ──> broken: it may be offered again
+ *     offered ──> HELD ── its aggregator offers a sum that has it ──> JOINED ──> applied or dropped with that sum
+ *                   └── the aggregator is gone, offers another sum, or patience ends ──> broken: to be offered again
  *
- * A sum of k updates raises the version by k, its members one after the other by their positions. Where one member would
- * be too late the whole sum is dropped, and the other members are broken.
+ * A sum of k updates raises the version by k, its members one after the other by their positions. Where one member
+ * would be too late the whole sum is dropped, and the other members are broken.
  *
  * Delay is the version after applying minus the version computed from; none above the bound is ever applied. An update
  * with a position of a scheduler's order waits for those before it, up to its patience; one without is applied when it

@@ -1,5 +1,5 @@
 /*
- * gate_parts.h - what gate.c and gate_sum.c share. Private to the gate.
+ * gate_parts.h - functions that gate.c and gate_sum.c share. Private to the gate.
  */
 #ifndef FABRIC_GATE_PARTS_H
 #define FABRIC_GATE_PARTS_H
@@ -23,7 +23,7 @@ void gate_leave(struct gate *gate, uint32_t worker, uint8_t why, struct gate_res
 bool gate_sum_is_good(const struct gate *gate, const struct gate_offer *offer);
 /* Of updates that are held for the aggregator, those that its offer (NULL: none) does not have are broken. */
 void gate_sum_break_held(struct gate *gate, uint32_t aggregator, const struct gate_offer *offer);
-/* Those whose patience has ended. */
+/* The same for held updates whose patience has ended. */
 void gate_sum_break_impatient(struct gate *gate, uint64_t now);
 /* The aggregator's update is SENDING. ESP_ETIMEOUT: a member is late or is not there, *out is of the aggregator. */
 enum esp_status gate_sum_offer(struct gate *gate, uint32_t aggregator, struct gate_result *out);

@@ -127,7 +127,7 @@ static void test_broken(void)
 	CHECK(gate_due(&gate) == UINT64_MAX);
 }
 
-/* What contradicts itself, or is for a job whose optimizer is not linear, is refused. */
+/* Offers that contradict themselves, or are for a job whose optimizer is not linear, are refused. */
 static void test_refused(void)
 {
 	struct gate gate;

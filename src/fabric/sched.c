@@ -304,7 +304,7 @@ void sched_put_off(struct sched *sched, uint32_t worker, uint32_t booking)
 	sched->ledger.updates[worker].batches++;
 }
 
-/* Those that are not sent. */
+/* Updates that are not sent. */
 void sched_decide_rest(struct sched *sched, uint32_t count, uint32_t rows[LEDGER_WORKERS_MOST + 1])
 {
 	for (uint32_t row = 0; row < count; row++) {

@@ -4,8 +4,9 @@
  *
  * Links: the hub's, and one of each worker, whose rate is told or follows from what its transfers achieve. A
  * transfer that would not begin before the next batch is not booked. Where it pays by the calendar, some workers send
- * their updates to an aggregator, a worker of the same batch, which sends the sum (fabric/sched_sum.c). A decision has a lease: an update of which nothing
- * is heard by then is given up, and its booking is free again. Pure: no I/O, time is an argument and never goes back.
+ * their updates to an aggregator, a worker of the same batch, which sends the sum (fabric/sched_sum.c). A decision has
+ * a lease: an update of which nothing is heard by then is given up, and its booking is free again. Pure: no I/O, time
+ * is an argument and never goes back.
  */
 #ifndef FABRIC_SCHED_H
 #define FABRIC_SCHED_H

@@ -244,7 +244,7 @@ void sched_sum_decide(struct sched *sched, uint32_t count)
 	struct bundle cut;
 	struct trial best;
 
-	/* What would queue up behind a link that is booked becomes one batch. */
+	/* Updates that would queue up behind a link that is booked become one batch. */
 	if (sched_hub_booked_until(sched) > sched->now + sched->config.batch_ns)
 		return;
 	uint32_t places = order(sched, count);

@@ -107,7 +107,7 @@ static void test_pays(void)
 	sched_close(sched);
 }
 
-/* Where the hub's link carries all at once a sum is only a detour; one whose sums failed goes by itself. */
+/* Where the hub's link carries all at once no sum pays; one whose sums failed goes by itself. */
 static void test_alone(void)
 {
 	struct sched *sched = open_sched(4, 30, 400 * MB, 40 * MB);
@@ -135,13 +135,21 @@ static void test_broken(void)
 
 	all_ready(sched, 2, 0);
 	(void)take(sched);
-	CHECK(sched_done(sched, 0, &done, 2 * BATCH, NULL) == ESP_OK && sched_done(sched, 1, &done, 2 * BATCH, NULL) == ESP_OK);
+	for (uint32_t worker = 0; worker < 2; worker++)
+		CHECK(sched_done(sched, worker, &done, 2 * BATCH, NULL) == ESP_OK);
 	CHECK(sched_ledger(sched)->ends[LEDGER_BROKEN] == 2 && sched_ledger(sched)->decided == 0);
 	CHECK(sched_hub_booked_until(sched) <= 2 * BATCH);
 	sched_close(sched);
 }
 
 /* ---- by seeds: every update is decided, and no place breaks a deadline ---- */
+
+static void report(struct sched *sched, struct rng *rng, uint32_t workers, uint64_t now)
+{
+	uint32_t worker = (uint32_t)rng_below(rng, workers);
+
+	CHECK(sched_report(sched, worker, MB * (1 + rng_below(rng, 50)), now, NULL) == ESP_OK);
+}
 
 static uint64_t play_one(uint64_t seed)
 {
@@ -161,7 +169,7 @@ static uint64_t play_one(uint64_t seed)
 			open[worker] = true;
 		}
 		if (rng_chance(&rng, 1, 10))
-			CHECK(sched_report(sched, (uint32_t)rng_below(&rng, workers), MB * (1 + rng_below(&rng, 50)), now, NULL) == ESP_OK);
+			report(sched, &rng, workers, now);
 		now = sched_due(sched) != UINT64_MAX && sched_due(sched) > now ? sched_due(sched) : now + BATCH;
 		sched_tick(sched, now);
 		struct told told = take(sched);

@@ -130,9 +130,14 @@ static void bad_contents(void)
 	refuse(FABRIC_READY, 4, 0);
 	refuse(FABRIC_READY, 4, FABRIC_MSG_TYPES);
 	refuse(FABRIC_READY, 5, 1);
-	refuse(FABRIC_READY, 8 + 32, 1);  /* behind the body */
+	refuse(FABRIC_READY, 8 + 36, 1);
+	refuse(FABRIC_READY, 8 + 40, 1);  /* behind the body */
 	refuse(FABRIC_WELCOME, 123, 1);
 	refuse(FABRIC_DECIDE, 8 + 49, 1);
+	refuse(FABRIC_DECIDE, 8 + 86, 1);
+	refuse(FABRIC_GIVE, 8 + 28, 1);
+	refuse(FABRIC_TAKEN, 8 + 16, 1);
+	refuse(FABRIC_REGISTER, 8 + FABRIC_JOB_NAME + 26, 1);
 	refuse(FABRIC_DONE, 8 + 33, 1);
 	refuse(FABRIC_REFUSE, 8 + 3, 0);  /* not negative */
 	refuse(FABRIC_REFUSE, 8 + 4, '\n');

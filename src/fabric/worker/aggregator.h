@@ -1,9 +1,9 @@
 /*
  * aggregator.h - where a worker takes updates of other workers of its job, to add them to its own.
  *
- * A listening socket and the thread "esp-aggregate", which takes whole updates and keeps the latest of each worker until
- * it is collected. A connection proves the job's key and names its worker; an update is kept only if its checksum is
- * right. Any thread may collect, one at a time.
+ * A listening socket and the thread "esp-aggregate", which takes whole updates and keeps the latest of each worker
+ * until it is collected. A connection proves the job's key and names its worker; an update is kept only if its checksum
+ * is right. Any thread may collect, one at a time.
  */
 #ifndef FABRIC_WORKER_AGGREGATOR_H
 #define FABRIC_WORKER_AGGREGATOR_H
@@ -33,8 +33,8 @@ struct aggregator_update {
 };
 
 /*
- * Waits until the updates of these workers (a bit set) for this sum are there, but not beyond until_ns. Returns how many
- * are, by number of the worker; what else was kept of this worker's former sums is forgotten.
+ * Waits until the updates of these workers (a bit set) for this sum are there, but not beyond until_ns. Returns how
+ * many are, by number of the worker; updates for former sums are forgotten.
  */
 uint32_t aggregator_collect(struct aggregator *aggregator, uint64_t epoch, uint64_t bundle, uint64_t workers,
                             uint64_t until_ns, struct aggregator_update *out);

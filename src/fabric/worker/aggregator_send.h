@@ -22,8 +22,8 @@ struct aggregator_sending {
 };
 
 /*
- * Sends it at the decision's rate. ESP_OK: the aggregator has all of it; *out_took_ns: from the connection on. Otherwise
- * it is not known what the aggregator has; the hub tells how the update ends.
+ * Sends it at the decision's rate. ESP_OK: the aggregator has all of it; *out_took_ns: from the connection on.
+ * Otherwise the aggregator may have it or not; the hub tells how the update ends.
  */
 ESP_CHECKED enum esp_status aggregator_send(const struct aggregator_sending *sending, uint64_t *out_took_ns,
                                             struct error *err);

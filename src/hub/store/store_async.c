@@ -60,7 +60,7 @@ static void apply_term(struct store_lane *lane, uint32_t number, const void *ter
 	                     is_wide ? term : wide);
 	chunk->version += count;
 	lane->stats.rounds += count;
-	store_chunk_count(lane, chunk->version);
+	store_chunk_count(lane, chunk->version - count, chunk->version);
 }
 
 /* Frees the slot of a worker's term, and answers if the worker can be answered. */
