@@ -19,6 +19,7 @@
 #include "wire/control_msg.h"
 
 struct comm;
+struct numerics;
 struct span;
 struct work;
 
@@ -173,6 +174,7 @@ struct work {
 	struct work_part *parts;
 	uint32_t part_count;
 	unsigned shm_small_rounds;  /* 0: on lanes                                      */
+	struct numerics *numerics;  /* of an allreduce in fixed point: its stages, which it owns; NULL: it is none */
 	bool persistent;
 	bool is_counted;            /* by retune.h, until it ends; guarded by the rank's lock */
 	struct work_time time;
