@@ -345,6 +345,38 @@ static void not_finite(struct job_rank *rank)
 	}
 }
 
+/* ---- bytes ---- */
+
+static uint64_t bytes_of(struct job_rank *rank, const struct esp_call *call)
+{
+	struct esp_stats before = ESP_STATS_INIT, after = ESP_STATS_INIT;
+
+	OK(esp_get_stats(rank->context, &before));
+	OK(esp_run(rank->world, call));
+	OK(esp_get_stats(rank->context, &after));
+	return after.network_bytes - before.network_bytes;
+}
+
+/* What a rank sends of f32: as much as ever with `fixed`, half of it with `fixed16`, and a byte or so for each block. */
+static void half_the_bytes(struct job_rank *rank)
+{
+	struct esp_call call = ESP_CALL_INIT;
+	uint64_t sent[ESP_NUMERICS_FIXED16 + 1];
+
+	call.count = 1 << 18;
+	call.in = call.out = calloc(call.count, sizeof(float));
+	call.plan = "ring";
+	for (int i = ESP_NUMERICS_FLOAT; i <= ESP_NUMERICS_FIXED16; i++) {
+		call.numerics = (enum esp_numerics)i;
+		sent[i] = bytes_of(rank, &call);
+	}
+	CHECK(sent[ESP_NUMERICS_FIXED] >= sent[ESP_NUMERICS_FLOAT]);
+	CHECK(sent[ESP_NUMERICS_FIXED] < sent[ESP_NUMERICS_FLOAT] * 102 / 100);
+	CHECK(sent[ESP_NUMERICS_FIXED16] > sent[ESP_NUMERICS_FLOAT] * 50 / 100);
+	CHECK(sent[ESP_NUMERICS_FIXED16] < sent[ESP_NUMERICS_FLOAT] * 52 / 100);
+	free(call.out);
+}
+
 /* ---- refusals and failures ---- */
 
 static void refusals(struct job_rank *rank)
@@ -423,10 +455,35 @@ static void aborted(struct job_rank *rank)
 	free(data);
 }
 
+/* The context is closed while a call waits for the others' exponents. */
+static void dropped(struct job_rank *rank)
+{
+	struct esp_call call = ESP_CALL_INIT;
+	struct esp_work *work;
+	float *data = calloc(50000, sizeof(*data));
+
+	call.count = 50000;
+	call.in = call.out = data;
+	call.numerics = ESP_NUMERICS_FIXED;
+	OK(esp_barrier(rank->world));
+	job_meet(rank);
+	if (rank->rank == 0) {
+		OK(esp_start(rank->world, &call, &work));
+		(void)esp_fini(rank->context);
+		rank->context = NULL;
+	}
+	job_meet(rank);
+	if (rank->rank != 0)
+		CHECK(esp_run(rank->world, &call) < 0);
+	free(data);
+}
+
 int main(int argc, char **argv)
 {
 	static const char *const by_sockets[] = {"transport=tcp", NULL};
 	static const char *const by_lanes[] = {"transport=tcp", "lanes=2", "chunk_bytes=4K", "credits=2", NULL};
+	static const char *const no_linger[] = {"linger_seconds=0", NULL};
+	static const char *const no_linger_by_sockets[] = {"linger_seconds=0", "transport=tcp", NULL};
 	static const char *const fixed[] = {"numerics=fixed", NULL};
 	static const char *const fixed_by_sockets[] = {"numerics=fixed", "transport=tcp", "lanes=2", NULL};
 
@@ -441,9 +498,12 @@ int main(int argc, char **argv)
 	}
 	job_run(3, NULL, not_finite, NULL);
 	job_run(4, by_sockets, not_finite, NULL);
-	job_run(33, NULL, refusals, NULL);
+	job_run(33, by_sockets, refusals, NULL);
+	job_run(4, by_sockets, half_the_bytes, NULL);
 	job_run(3, NULL, too_late, NULL);
 	job_run(3, by_sockets, too_late, NULL);
+	job_run(3, no_linger, dropped, NULL);
+	job_run(3, no_linger_by_sockets, dropped, NULL);
 	for (int again = 0; again < 5; again++) {
 		job_run(3, NULL, aborted, NULL);
 		job_run(3, by_sockets, aborted, NULL);
