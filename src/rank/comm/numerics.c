@@ -38,9 +38,9 @@ static enum esp_status plan_stage(struct work *stage, const struct work *work, c
 	enum esp_status status = call_check(&stage->call, group->rank, group->size, failure);
 	if (status != ESP_OK)
 		return status;
-	status = spans_make(&stage->call, group->net.layout.chunk_bytes, false, &stage->spans, &stage->span_count);
+	status = comm_spans_make(&stage->call, group->net.layout.chunk_bytes, false, &stage->spans, &stage->span_count);
 	if (status != ESP_OK)
-		return failure_set(failure, status, -1, "no memory for a call");
+		return rank_failure_set(failure, status, -1, "no memory for a call");
 	pthread_mutex_lock(&group->lock);
 	status = work_plan_parts(stage, &group->plans, STREAM_CALLS, failure);
 	pthread_mutex_unlock(&group->lock);
@@ -87,7 +87,7 @@ enum esp_status numerics_make(struct work *work, struct failure *failure)
 	struct numerics *numerics = calloc(1, sizeof(*numerics));
 
 	if (!numerics)
-		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a call");
+		return rank_failure_set(failure, ESP_ENOMEM, -1, "no memory for a call");
 	work->numerics = numerics; /* which frees it */
 	numerics->work = work;
 	numerics->fixed = (struct fixed){.form = call->numerics == ESP_NUMERICS_FIXED16 ? FIXED_16 : FIXED_32,
@@ -96,7 +96,7 @@ enum esp_status numerics_make(struct work *work, struct failure *failure)
 	numerics->bytes = malloc(numerics->blocks);
 	numerics->words = malloc(fixed_bytes(&numerics->fixed, call->count));
 	if (!numerics->bytes || !numerics->words)
-		return failure_set(failure, ESP_ENOMEM, -1, "no memory for the integers of a call in fixed point");
+		return rank_failure_set(failure, ESP_ENOMEM, -1, "no memory for the integers of a call in fixed point");
 	enum esp_status status = plan_exponents(numerics, failure);
 	return status == ESP_OK ? plan_integers(numerics, failure) : status;
 }
@@ -261,7 +261,7 @@ enum esp_status numerics_begin(struct work *work, enum drive_by help)
 		return ESP_ENOMEM;
 	work->time.launched_ns = clock_now_ns();
 	for (uint32_t i = 0; i < work->span_count; i++)
-		span_gather(&work->spans[i], &work->call);
+		comm_span_gather(&work->spans[i], &work->call);
 	for_blocks(numerics, false, find_exponents);
 	atomic_store_explicit(&numerics->is_float, false, memory_order_relaxed);
 	atomic_store_explicit(&numerics->stage, NUMERICS_AGREEING, memory_order_relaxed);
