@@ -2,8 +2,8 @@
  * list.h - a doubly linked list of nodes that lie inside their owners; it serves as a queue, too.
  *
  * A zeroed list is empty, and one that is copied replaces the original. The list owns nothing and allocates nothing. A
- * node is in one list at a time. Any thread, one at a time per list. Queues that every message passes are singly linked
- * and stay in the file that drives them: removal from the front touches one node there, and two here.
+ * node is in one list at a time. Any thread, one at a time per list. Queues of the data path are singly linked and
+ * stay in the file that drives them: removal from the front touches one node there, and two here.
  */
 #ifndef BASE_LIST_H
 #define BASE_LIST_H
