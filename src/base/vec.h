@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 /* The part of vec_reserve() that allocates; needed > *room. */
-bool vec_grow(void *array, size_t *room, size_t needed, size_t item_bytes);
+bool vec_grow(void *array, size_t *room, size_t needed, size_t item_bytes) __attribute__((cold, noinline));
 
 /*
  * Makes room for `needed` items of item_bytes > 0 each. array: the address of the owner's pointer to the items, of any

@@ -173,14 +173,14 @@ struct lap {
 	 */
 	struct plan_step *steps;
 	uint32_t step_count;
-	size_t step_capacity;
 	uint32_t step_next; /* the row of the chunk that is activated next */
+	size_t step_capacity;
 	struct lap_message *messages;
 	uint64_t *order; /* by turn: turn << 32 | place in messages */
 	uint64_t *spare; /* as much again, to sort it */
-	uint32_t most;   /* the latest turn */
+	size_t capacity; /* of the three */
 	uint32_t count;
-	size_t capacity;
+	uint32_t most;   /* the latest turn */
 	uint32_t next;   /* whose number is asked for next */
 };
 
