@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define JSON_VERSION 2 /* of nccl-tests' format, which has the same keys */
@@ -58,15 +59,18 @@ static const char *describe_changes(const struct bench_config *config, char text
 
 /* ---- the table ---- */
 
-/* Prints as many of two decimals as fit into the width. */
+/*
+ * Prints as many of two decimals as fit into the width. A value below 0.1 has as many as fit, or an exponent if not
+ * one digit would be left: a slow network's 13 MB/s are 0.0131 GB/s.
+ */
 static void put_number(FILE *out, int width, double value)
 {
 	char text[32];
-	int decimals = 2;
+	int decimals = value > 0 && value < 0.1 ? width - 2 : 2;
 
 	while (snprintf(text, sizeof(text), "%.*f", decimals, value) > width && decimals > 0)
 		decimals--;
-	if (strlen(text) > (size_t)width)
+	if (strlen(text) > (size_t)width || (value > 0 && strtod(text, NULL) <= 0))
 		snprintf(text, sizeof(text), "%.*e", width >= 7 ? 1 : 0, value);
 	fprintf(out, "  %*s", width, text);
 }
@@ -125,6 +129,8 @@ static void table_begin(const struct bench_print *print)
 	fprintf(out, " warmup iters: %" PRIu64 " iters: %" PRIu64 " validation: %d\n", config->warmup, config->iters,
 	        config->check);
 	fprintf(out, "# transport: %s memory: %s calls: %s\n", config->transport, config->memory, config->calls);
+	if (config->numerics)
+		fprintf(out, "# numerics: %s, results are compared with its bound of the error\n", config->numerics);
 	if (describe_changes(config, note)[0])
 		fprintf(out, "# %s\n", note);
 	fputs("# time: the median of all samples; a sample is the time of a batch of calls on rank 0 per call\n#\n"
@@ -207,6 +213,8 @@ static void json_config(struct json *json, const struct bench_config *config)
 	json_put_string(json, "calls", config->calls);
 	json_put_string(json, "memory", config->memory);
 	json_put_string(json, "transport", config->transport);
+	if (config->numerics)
+		json_put_string(json, "numerics", config->numerics);
 	if (describe_changes(config, note)[0])
 		json_put_string(json, "note", note);
 	json_key(json, "devices");
