@@ -395,6 +395,38 @@ def test_strangers():
         assert it.sched.status()["connections_refused"] > 0
 
 
+def listening_port(pid):
+    """The port at which the process listens on the loopback: a worker's, for updates of others."""
+    inodes = set()
+    for one in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            inodes.update(re.findall(r"socket:\[(\d+)\]", os.readlink(one)))
+    rows = [line.split() for line in pathlib.Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]]
+    found = [int(row[1].split(":")[1], 16) for row in rows if row[3] == "0A" and row[9] in inodes]
+    assert len(found) == 1, (pid, found)
+    return found[0]
+
+
+def test_strangers_at_aggregators():
+    """Strangers, silent or loud, cost the sums nothing."""
+    with site(*SUMS) as it:
+        process, stop = begin_endless(it)
+        await_one(it, aggregator_of)
+        silent = []
+        for worker in range(4):
+            port = listening_port(process_of(it, worker))
+            for noise in (b"GET / HTTP/1.0\r\n\r\n", os.urandom(4096), b"", b"E", bytes(200)) * 20:
+                with contextlib.suppress(OSError):
+                    one = socket.create_connection(("127.0.0.1", port), 5)
+                    silent.append(one)
+                    one.sendall(noise)
+        before = it.sched.job()["sums"]
+        it.until(lambda: it.sched.job()["sums"] > before + 5)
+        end_endless(process, stop)
+        for one in silent:
+            one.close()
+
+
 def main():
     for name, test in list(globals().items()):
         if name.startswith("test_") and ONLY in name:

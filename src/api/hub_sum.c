@@ -33,9 +33,12 @@ struct member {
 	uint64_t took_ns; /* 0: the aggregator may not have it */
 };
 
-static uint64_t at_most(uint64_t ns)
+/* No time of a scheduler holds a caller up for longer than the gate's patience, or than its own deadline. */
+static uint64_t at_most(uint64_t ns, const struct hub_update *full)
 {
-	return ns < GATE_PATIENCE_MOST ? ns : GATE_PATIENCE_MOST;
+	uint64_t most = full->deadline_ns < GATE_PATIENCE_MOST ? full->deadline_ns : GATE_PATIENCE_MOST;
+
+	return ns < most ? ns : most;
 }
 
 static void sleep_until(uint64_t until_ns)
@@ -77,8 +80,8 @@ static enum esp_status update_member(struct hub_link *link, const struct sched_l
 	struct member member = {.link = link,
 	                        .decision = decision,
 	                        .full = full,
-	                        .start_ns = now + at_most(decision->decide.start_ns),
-	                        .until_ns = now + at_most(decision->decide.patience_ns)};
+	                        .start_ns = now + at_most(decision->decide.start_ns, full),
+	                        .until_ns = now + at_most(decision->decide.patience_ns, full)};
 
 	full->send = send_member;
 	full->context = &member;
@@ -140,7 +143,7 @@ static enum esp_status update_sum(struct hub_link *link, struct aggregator *aggr
                                   const struct sched_link_decision *decision, struct hub_update *full,
                                   struct hub_update_result *out, struct error *err)
 {
-	uint64_t wait = at_most(decision->decide.wait_ns);
+	uint64_t wait = at_most(decision->decide.wait_ns, full);
 	uint64_t began = clock_now_ns(), own = UINT64_C(1) << hub_link_worker(link);
 	struct aggregator_update updates[64];
 	struct sum sum = {0};
