@@ -28,7 +28,7 @@ ESPALIER, PROGRAM, EXAMPLE, LIBRARY, SCRIPT = map(os.path.abspath, sys.argv[1:6]
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("ESP_")}
 PATIENCE = 60  # seconds, until something is wrong
 MODEL_BYTES = 4 * 20005
-COUNTS = re.compile(r"worker (\d+): applied (\d+) source (\d+) offer (\d+) hub (\d+) scheduled (\d+) version (\d+) sent (\d+)")
+COUNTS = re.compile(r"worker (\d+): applied (\d+) source (\d+) offer (\d+) hub (\d+) scheduled (\d+) version (\d+) sent (\d+) weights (\d+)")
 
 
 def espalier(*words):
@@ -129,7 +129,7 @@ def start(ticket, *words, workers=4, run_options=()):
 
 
 def counts_of(out):
-    """By worker: applied, dropped at the source, when offered, at the hub, scheduled, version, bytes sent to the hub."""
+    """By worker: applied, dropped at the source, when offered, at the hub, scheduled, version, bytes sent to the hub, the newest weight."""
     return {int(found[0]): [int(number) for number in found[1:]] for found in COUNTS.findall(out)}
 
 
@@ -200,6 +200,8 @@ def test_sums():
         applied = sum(one[0] for one in counts.values())
         assert job["sums"] > 0 and job["summed_updates"] >= 2 * job["sums"], job
         assert job["updates"]["applied"] == applied >= 120 and job["delays"]["most"] <= 30, job
+        # Each weight is at least as new as the version that came with it (the program checks that), and no newer than all updates.
+        assert max(one[5] for one in counts.values()) <= max(one[7] for one in counts.values()) <= applied, (counts, applied)
         assert sum(one[6] for one in counts.values()) < 0.9 * applied * MODEL_BYTES, (counts, applied)
         assert sum(link["sums"] for link in job["links"]) == job["sums"], job
 
