@@ -113,6 +113,7 @@ static enum esp_status connect_hub(const struct esp_hub_options *options, struct
 		return status;
 	config.ticket = &ticket;
 	config.join_ns = hub->conf.join_seconds * NS_PER_S;
+	config.shares = hub->conf.transport != CONF_TRANSPORT_TCP;
 	status = find_worker(options, &config, err);
 	if (status == ESP_OK)
 		status = hub_link_open(&config, &hub->link, err);
@@ -245,11 +246,13 @@ static enum esp_status start_weights(struct esp_hub *hub, const struct esp_hub_t
 		.kind = sets ? HUB_SET : HUB_PULL,
 		.tensor = index,
 		.gradient = sets ? tensor->weights ? tensor->weights : zeros : NULL,
-		.weights = sets ? NULL : tensor->weights,
+		.weights = sets            ? NULL
+		           : tensor->weights ? tensor->weights
+		                             : hub_link_weights(hub->link, index),
 		.deadline_ns = hub->conf.join_seconds * NS_PER_S,
 	};
 
-	if (!sets && !tensor->weights)
+	if (!sets && !call.weights)
 		return ESP_OK;
 	return hub_op_start(hub->link, &call, out, err);
 }
@@ -384,8 +387,8 @@ static enum esp_status check_call(const char *who, const struct esp_hub *hub, co
 		return api_refuse_with(who, ESP_ESTATE, "no model is declared: call esp_hub_init() first");
 	if (hub_link_delay_bound(hub->link) > 0 && call->kind != HUB_PULL)
 		return api_refuse_with(who, ESP_EUNSUPPORTED,
-		                       "job %s is asynchronous: its workers read by esp_hub_model() and push by esp_hub_update(), "
-		                       "and its optimizer's state stays in the hub",
+		                       "job %s is asynchronous: its workers read by esp_hub_model() and push by "
+		                       "esp_hub_update(), and its optimizer's state stays in the hub",
 		                       hub_link_job(hub->link));
 	if (call->tensor >= hub->tensors)
 		return api_refuse_with(who, ESP_EINVAL, "there is no tensor %u: %u were declared", call->tensor, hub->tensors);
@@ -447,6 +450,27 @@ enum esp_status esp_hub_pushpull(struct esp_hub *hub, uint32_t tensor, const voi
 	struct hub_op_call call = {.kind = HUB_PUSHPULL, .tensor = tensor, .gradient = gradient, .weights = weights};
 
 	return run(__func__, hub, &call);
+}
+
+enum esp_status esp_hub_map(struct esp_hub *hub, uint32_t tensor, const void **weights)
+{
+	const struct hub_op_call call = {.kind = HUB_PULL, .tensor = tensor, .weights = weights};
+	enum esp_status status = check(__func__, hub);
+
+	if (status == ESP_OK)
+		status = api_check_out(__func__, weights, "weights");
+	if (status == ESP_OK)
+		status = check_call(__func__, hub, &call);
+	if (status != ESP_OK)
+		return status;
+	const float *map = hub_link_map(hub->link, tensor);
+	if (!map)
+		return api_refuse_with(__func__, ESP_EUNSUPPORTED,
+		                       "this worker pushes by itself and has no weights in shared memory: it is the only one "
+		                       "of its host, the model has tensors of 16 bits, the job is asynchronous, or transport "
+		                       "is tcp");
+	*weights = map;
+	return ESP_OK;
 }
 
 /* The kind of a request for the optimizer's state. */

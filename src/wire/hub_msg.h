@@ -25,6 +25,7 @@
  *        | <-- GRANT, or RESULT: too late ---------- |   it may be sent on the data connections
  *        | <-- RESULT ------------------------------ |   it is applied as a whole, or dropped
  *        | <-- WHY --------------------------------- |   at any time: the session has failed, and closes
+ *        | -- WHY ---------------------------------> |   a worker that pushes with others: one of them has failed
  *
  * Either end sends PING when it has heard nothing for a while; the other answers with PONG.
  */
@@ -97,6 +98,8 @@ struct hub_msg_join {
 	uint32_t worker, workers;
 	uint32_t pid;
 	char host[HUB_HOST_NAME];
+	uint64_t memory;  /* equal: workers can share memory; 0: with no other */
+	uint64_t meeting; /* of the socket at which it waits for such workers */
 };
 
 struct hub_msg_welcome {
@@ -122,7 +125,9 @@ struct hub_msg_tensors {
 };
 
 struct hub_msg_ready {
-	uint64_t digest; /* of the layout */
+	uint64_t digest;  /* of the layout */
+	uint64_t set;     /* the workers that push together with this one, itself too: the lowest pushes for all */
+	uint64_t meeting; /* of the lowest */
 };
 
 struct hub_msg_missing {

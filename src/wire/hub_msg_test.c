@@ -72,6 +72,8 @@ static void draw(struct rng *rng, uint8_t type, struct hub_msg *out, uint8_t *ro
 		out->join.worker = (uint32_t)rng_next(rng);
 		out->join.workers = (uint32_t)rng_next(rng);
 		out->join.pid = (uint32_t)rng_next(rng);
+		out->join.memory = rng_next(rng);
+		out->join.meeting = rng_next(rng);
 		draw_text(rng, out->join.host, HUB_HOST_NAME);
 		break;
 	case HUB_MSG_WELCOME:
@@ -85,7 +87,7 @@ static void draw(struct rng *rng, uint8_t type, struct hub_msg *out, uint8_t *ro
 		draw_tensors(rng, &out->tensors, rows);
 		break;
 	case HUB_MSG_READY:
-		out->ready.digest = rng_next(rng);
+		out->ready = (struct hub_msg_ready){rng_next(rng), rng_next(rng), rng_next(rng)};
 		break;
 	case HUB_MSG_ASK:
 		out->ask = (uint32_t)rng_next(rng);
@@ -132,6 +134,8 @@ static void round_trips(struct rng *rng)
 				CHECK_U64(hub_msg_tensor_at(&back.tensors, k).elements, hub_msg_tensor_at(&msg.tensors, k).elements);
 		if (msg.type == HUB_MSG_JOIN)
 			CHECK(memcmp(&back.join, &msg.join, sizeof(msg.join)) == 0);
+		if (msg.type == HUB_MSG_READY)
+			CHECK(memcmp(&back.ready, &msg.ready, sizeof(msg.ready)) == 0);
 		if (msg.type == HUB_MSG_WHY)
 			CHECK(memcmp(&back.why, &msg.why, sizeof(msg.why)) == 0);
 		if (msg.type == HUB_MSG_OFFER)

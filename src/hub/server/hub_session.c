@@ -202,7 +202,8 @@ void hub_session_on_join(struct hub_conn *conn, const struct hub_msg_join *join)
 	if (!session)
 		return;
 	struct hub_worker *worker = &session->workers[join->worker];
-	*worker = (struct hub_worker){.conn = conn, .has_joined = true, .pid = join->pid};
+	*worker = (struct hub_worker){.conn = conn, .has_joined = true, .pid = join->pid,
+	                              .memory = join->memory, .meeting = join->meeting};
 	memcpy(worker->host, join->host, sizeof(worker->host));
 	conn->session = session;
 	session->joined++;
@@ -211,14 +212,42 @@ void hub_session_on_join(struct hub_conn *conn, const struct hub_msg_join *join)
 
 /* ---- the model ---- */
 
-static enum esp_status take_memory(struct hub_session *session, struct error *err)
+/* The lowest worker that pushes for this one. Terms of sets are of float32. */
+static uint32_t pusher_for(const struct hub_session *session, uint32_t worker)
+{
+	const struct hub_worker *workers = session->workers;
+
+	if (workers[worker].memory == 0 || session->layout.has_halves || session->job->delay_bound > 0)
+		return worker;
+	for (uint32_t i = 0; i < worker; i++) {
+		if (workers[i].memory == workers[worker].memory)
+			return i;
+	}
+	return worker;
+}
+
+/* Workers that can share memory push together. Returns how many sets there are. */
+static uint32_t make_sets(struct hub_session *session)
+{
+	uint32_t pushers = 0;
+
+	for (uint32_t worker = 0; worker < session->worker_count; worker++) {
+		uint32_t pusher = pusher_for(session, worker);
+
+		pushers += pusher == worker;
+		session->sets[pusher] |= UINT64_C(1) << worker;
+	}
+	return pushers;
+}
+
+static enum esp_status take_memory(struct hub_session *session, uint32_t pushers, struct error *err)
 {
 	struct hub *hub = session->hub;
 	char need[UNITS_TEXT], left[UNITS_TEXT], all[UNITS_TEXT];
 	uint64_t bytes = store_model_bytes(&session->layout, &session->job->optimizer);
 
 	for (uint32_t i = 0; i < hub->config.lanes; i++)
-		bytes += store_lane_bytes(&session->layout, i, session->worker_count) +
+		bytes += store_lane_bytes(&session->layout, i, session->worker_count, pushers) +
 		         (session->job->delay_bound > 0 ? store_lane_async_bytes(&session->layout, i) : 0);
 	uint64_t free_bytes = hub->config.memory_bytes - hub->memory_taken;
 	if (bytes > free_bytes)
@@ -246,6 +275,7 @@ static enum esp_status make_parts(struct hub_session *session, const struct opti
 			.workers = session->worker_count,
 			.optimizers = optimizers,
 			.is_async = session->job->delay_bound > 0,
+			.sets = session->job->delay_bound > 0 ? NULL : session->sets,
 		};
 		enum esp_status status =
 			hub_part_make(hub->lanes[i], session, &config, session->job->weight, &session->parts[i], err);
@@ -291,7 +321,7 @@ static enum esp_status begin(struct hub_session *session, struct error *err)
 	                                     session->hub->config.lanes, &session->layout, err);
 
 	if (status == ESP_OK)
-		status = take_memory(session, err);
+		status = take_memory(session, make_sets(session), err);
 	if (status == ESP_OK && session->job->delay_bound > 0)
 		status = hub_async_open(session, err);
 	return status == ESP_OK ? open_parts(session, err) : status;
@@ -299,13 +329,17 @@ static enum esp_status begin(struct hub_session *session, struct error *err)
 
 static void tell_ready(struct hub_session *session)
 {
-	const struct hub_msg msg = {.type = HUB_MSG_READY, .ready.digest = hub_layout_digest(&session->layout)};
+	struct hub_msg msg = {.type = HUB_MSG_READY, .ready.digest = hub_layout_digest(&session->layout)};
 	char text[UNITS_TEXT];
 
 	session->state = HUB_SESSION_RUNNING;
 	hub_log(session->hub, "job %s runs: %u tensors, %s of weights, %u chunks", session->job->name, session->tensor_count,
 	        units_format_bytes(session->layout.elements * sizeof(float), text), session->layout.chunks);
 	for (uint32_t i = 0; i < session->worker_count && session->state == HUB_SESSION_RUNNING; i++) {
+		uint32_t pusher = pusher_for(session, i);
+
+		msg.ready.set = session->sets[pusher];
+		msg.ready.meeting = session->workers[pusher].meeting;
 		if (session->workers[i].conn)
 			hub_conn_send(session->workers[i].conn, &msg);
 	}
@@ -407,6 +441,7 @@ void hub_session_on_tensors(struct hub_conn *conn, const struct hub_msg_tensors 
 	if (worker->declared < tensors->total)
 		return;
 	worker->declared = session->tensor_count + 1u; /* no further message fits */
+	worker->has_declared = true;
 	session->complete++;
 	begin_if_complete(session);
 }
@@ -480,6 +515,17 @@ void hub_session_on_leave(struct hub_conn *conn)
 	worker->leaves_left = session->hub->config.lanes;
 	const struct hub_lane_msg leave = {.kind = HUB_LANE_LEAVE, .worker = conn->worker, .fd = -1};
 	(void)hub_session_tell_lanes(session, &leave);
+}
+
+void hub_session_on_why(struct hub_conn *conn, const struct hub_msg_why *why)
+{
+	struct hub_session *session = conn->session;
+	bool is_known = why->worker < session->worker_count && session->sets[pusher_for(session, conn->worker)] >> why->worker & 1;
+
+	if (is_known && session->state == HUB_SESSION_RUNNING)
+		fail(session, (enum esp_status)why->status, why->worker, "%s", why->text);
+	else
+		fail(session, ESP_ECORRUPT, conn->worker, "worker %u complained of a worker that it does not push with", conn->worker);
 }
 
 /* A worker of an asynchronous job is gone: the others go on. */

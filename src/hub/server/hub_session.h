@@ -24,11 +24,12 @@ enum hub_session_state {
 
 struct hub_worker {
 	struct hub_conn *conn; /* NULL: has not joined, or is lost */
-	bool has_joined, has_left;
+	bool has_joined, has_declared, has_left;
 	uint32_t declared;     /* tensors so far */
 	uint64_t lanes;        /* that it is connected to, as a bit set */
 	uint32_t pid;
 	char host[HUB_HOST_NAME];
+	uint64_t memory, meeting; /* as it has said when it joined */
 	/* What it asked: the workers that a tensor waits for. */
 	uint32_t asked_tensor, answers_left, leaves_left;
 	uint64_t missing;
@@ -63,6 +64,7 @@ struct hub_session {
 	uint64_t taken_bytes; /* of the hub's quota */
 	struct hub_part *parts[LAYOUT_LANES_MOST]; /* NULL: none, or it is back */
 	uint32_t part_count;
+	uint64_t sets[STORE_WORKERS_MOST]; /* by worker: those that it pushes for; 0: another worker pushes for it */
 	struct hub_async *async; /* of an asynchronous job, from RUNNING on; NULL: none */
 	uint64_t began_ns;
 	uint64_t rounds, bytes; /* of parts that are back */
@@ -75,6 +77,8 @@ void hub_session_on_join(struct hub_conn *conn, const struct hub_msg_join *join)
 void hub_session_on_tensors(struct hub_conn *conn, const struct hub_msg_tensors *tensors);
 void hub_session_on_ask(struct hub_conn *conn, uint32_t tensor);
 void hub_session_on_leave(struct hub_conn *conn);
+/* A worker that pushes together with others says that one of them has failed. */
+void hub_session_on_why(struct hub_conn *conn, const struct hub_msg_why *why);
 /* The connection is no more; why: "has closed its connection". */
 void hub_session_on_lost(struct hub_conn *conn, const char *why);
 /* Of an asynchronous job: the worker is told why, its connection ends, and the others go on. */

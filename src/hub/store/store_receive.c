@@ -74,6 +74,18 @@ static enum esp_status check_version(struct store_lane *lane, uint32_t worker, c
 	return store_blame(lane, worker, &why);
 }
 
+/* A worker of another one's set has no term of its own. */
+static enum esp_status check_pusher(struct store_lane *lane, uint32_t worker, const struct transport_message *message)
+{
+	struct error why;
+
+	if (lane->sets[worker] != 0)
+		return ESP_OK;
+	error_set(&why, ESP_ECORRUPT, "worker %u sent a %s of chunk %u, and another worker of its host pushes for it", worker,
+	          kind_name((uint8_t)message->channel), message->call);
+	return store_blame(lane, worker, &why);
+}
+
 /* ---- a message begins ---- */
 
 static void expect(struct store_lane *lane, uint32_t worker, const struct transport_message *message, uint32_t chunk,
@@ -135,8 +147,10 @@ static enum esp_status begin_push(struct store_lane *lane, uint32_t worker, cons
 {
 	uint32_t chunk;
 	struct error why;
-	enum esp_status status = check_chunk(lane, worker, message, &chunk);
+	enum esp_status status = check_pusher(lane, worker, message);
 
+	if (status == ESP_OK)
+		status = check_chunk(lane, worker, message, &chunk);
 	if (status == ESP_OK)
 		status = check_bytes(lane, worker, message, store_bytes(lane, chunk));
 	if (status == ESP_OK)
