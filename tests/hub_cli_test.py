@@ -142,6 +142,23 @@ def test_idle_lanes():
         assert all(lane["busy"] < 0.5 for lane in found["lanes"]) and found["limit"] == "none", found
 
 
+def test_threads():
+    """One per lane, two beside them at most; --pin gives each lane a core."""
+    cores = sorted(os.sched_getaffinity(0))
+    for options in ((), ("--pin",)):
+        with hub("--lanes", 3, *options) as it:
+            it.create("line")
+            tasks = [pathlib.Path(f"/proc/{it.process.pid}/task/{task}") for task in os.listdir(f"/proc/{it.process.pid}/task")]
+            assert len(tasks) <= 3 + 2, tasks
+            expected = {f"esp-hub-{lane}": {cores[lane % len(cores)]} if options else set(cores) for lane in range(3)}
+
+            def has_cores():
+                found = {(task / "comm").read_text().strip(): os.sched_getaffinity(int(task.name)) for task in tasks}
+                return {name: found.get(name) for name in expected} == expected
+
+            it.until(has_cores)
+
+
 def test_usage():
     for words in (["create"], ["create", "a b", "--workers", 1, "--optimizer", SGD], ["create", "x", "--optimizer", SGD],
                   ["create", "x", "--workers", 0, "--optimizer", SGD], ["create", "x", "--workers", 65, "--optimizer", SGD],
@@ -352,7 +369,7 @@ def test_bench():
     """Every way gives right weights; a lab, with its bounds, is tried by lab_cli_test.py."""
     found = json.loads(good("bench", "hub", "--workers", 3, "--size", "300K", "--rounds", 2, "--iters", 2, "--json"))
     rows = {row["config"]: row for row in found["results"]}
-    assert {"hub", "loop", "shards", "allreduce"} <= set(rows), rows
+    assert {"hub", "mapped", "alone", "loop", "shards", "allreduce"} <= set(rows), rows
     for row in rows.values():
         assert row["wrong"] == 0 and row["workers"] == 3 and 0 < row["least_seconds"] <= row["seconds"] <= row["most_seconds"], row
         assert abs(row["share"] - row["bound_seconds"] / row["seconds"]) < 1e-6, row

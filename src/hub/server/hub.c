@@ -80,7 +80,7 @@ static enum esp_status start_lanes(struct hub *hub, struct error *err)
 	enum esp_status status = ESP_OK;
 
 	for (uint32_t i = 0; status == ESP_OK && i < hub->config.lanes; i++)
-		status = hub_lane_start(i, &hub->loop, on_lane_msg, hub, &hub->lanes[i], err);
+		status = hub_lane_start(i, hub->config.pins, &hub->loop, on_lane_msg, hub, &hub->lanes[i], err);
 	return status;
 }
 

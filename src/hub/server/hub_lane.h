@@ -73,9 +73,10 @@ struct hub_part {
 /* Called by the loop's thread for each message that the lane returns; the message was made by hub_lane_send(). */
 typedef void hub_lane_fn(void *context, const struct hub_lane_msg *msg);
 
-/* Starts the thread "esp-hub-N". Borrows the loop. ESP_ENOMEM, ESP_ELIMIT. */
-ESP_CHECKED enum esp_status hub_lane_start(uint32_t number, struct loop *loop, hub_lane_fn *returned, void *context,
-                                           struct hub_lane **out, struct error *err);
+/* Starts the thread "esp-hub-N", pinned to a core or not. Borrows the loop. ESP_ENOMEM, ESP_ELIMIT. */
+ESP_CHECKED enum esp_status hub_lane_start(uint32_t number, bool is_pinned, struct loop *loop,
+                                           hub_lane_fn *returned, void *context, struct hub_lane **out,
+                                           struct error *err);
 /* All parts have been closed. NULL is fine. */
 void hub_lane_stop(struct hub_lane *lane);
 uint32_t hub_lane_number(const struct hub_lane *lane);
