@@ -4,7 +4,8 @@
  * hub_host_program WHAT SHARES [WORKER]: a worker of the job whose ticket ESP_HUB_TICKET names; the optimizer is "avg". SHARES:
  * "0,2,3", the workers that share memory; the others push by themselves, as if each had a host of its own.
  *     bits     rounds whose weights have to have the bits of sums in the stated order, and bytes as many as stated
- *     map      the same, but the weights are read where they are mapped
+ *     read     the same, and the hub reads the gradients of the set
+ *     map      the same, but gradients and weights lie in shared memory
  *     die      WORKER kills itself after a round
  *     leave    WORKER leaves after a round
  *     absent   WORKER pushes nothing until the others have given up
@@ -29,6 +30,7 @@ static uint64_t set; /* the workers that share memory */
 struct model {
 	float *weights[TENSORS], *gradients[TENSORS];
 	const float *map[TENSORS];
+	float *place[TENSORS]; /* of gradients */
 };
 
 static int fail(const char *what)
@@ -102,7 +104,7 @@ static enum esp_status declare(struct esp_hub *hub, struct model *model)
 
 	for (uint32_t t = 0; t < TENSORS; t++) {
 		model->weights[t] = calloc(counts[t] + 1, sizeof(float));
-		model->gradients[t] = calloc(counts[t] + 1, sizeof(float));
+		model->gradients[t] = model->place[t] = calloc(counts[t] + 1, sizeof(float));
 		for (uint64_t i = 0; i < counts[t] && esp_hub_worker(hub) == 0; i++)
 			model->weights[t][i] = (float)i;
 		/* Some workers do not want the first weights. */
@@ -125,10 +127,10 @@ static enum esp_status round_once(struct esp_hub *hub, struct model *model, uint
 
 		call.kind = model->map[t] ? ESP_HUB_PUSH : ESP_HUB_PUSHPULL;
 		call.tensor = t;
-		call.gradient = model->gradients[t];
+		call.gradient = model->place[t];
 		call.weights = model->map[t] ? NULL : model->weights[t];
 		for (uint64_t i = 0; i < counts[t]; i++)
-			model->gradients[t][i] = gradient(worker, round, t, i);
+			model->place[t][i] = gradient(worker, round, t, i);
 		status = esp_hub_start(hub, &call, &works[n]);
 	}
 	for (uint32_t n = 0; n < TENSORS; n++) {
@@ -141,11 +143,12 @@ static enum esp_status round_once(struct esp_hub *hub, struct model *model, uint
 }
 
 /* A worker that pushes carries the model once each way and round; a worker for which another one pushes nothing of it. */
-static bool has_stated_bytes(struct esp_hub *hub)
+static bool has_stated_bytes(struct esp_hub *hub, bool is_read)
 {
 	struct esp_hub_stats stats = ESP_HUB_STATS_INIT;
 	uint32_t worker = esp_hub_worker(hub);
 	bool is_shared = set >> worker & 1, pushes = !is_shared || !(set & ((UINT64_C(1) << worker) - 1));
+	is_read &= is_shared && (set & (set - 1)) != 0; /* one worker alone is no set */
 	double model = 0, first = worker == 0 ? 1 : 0; /* the first weights: worker 0 sends them */
 
 	for (uint32_t t = 0; t < TENSORS; t++)
@@ -153,7 +156,7 @@ static bool has_stated_bytes(struct esp_hub *hub)
 	if (esp_hub_get_stats(hub, &stats) != ESP_OK)
 		return fail("stats"), false;
 	double sent = (double)stats.sent_bytes / model, received = (double)stats.received_bytes / model;
-	double rounds = pushes ? ROUNDS : 0, slack = (ROUNDS + 1) * HEADS;
+	double rounds = pushes && !is_read ? ROUNDS : 0, slack = (ROUNDS + 1) * HEADS;
 	bool is_good = sent >= rounds + first && sent <= rounds + first + slack && received <= rounds + 1 - first + slack &&
 	               received >= rounds;
 	if (!is_good)
@@ -161,9 +164,10 @@ static bool has_stated_bytes(struct esp_hub *hub)
 	return is_good;
 }
 
-static int run_bits(struct esp_hub *hub, struct model *model, bool maps)
+static int run_bits(struct esp_hub *hub, struct model *model, bool maps, bool is_read)
 {
 	const void *weights;
+	void *gradient;
 
 	for (uint32_t t = 0; t < TENSORS && maps; t++) {
 		enum esp_status status = esp_hub_map(hub, t, &weights);
@@ -172,6 +176,9 @@ static int run_bits(struct esp_hub *hub, struct model *model, bool maps)
 		if (status != (is_shared ? ESP_OK : ESP_EUNSUPPORTED))
 			return fail("map");
 		model->map[t] = is_shared ? weights : NULL;
+		if (is_shared && esp_hub_gradient(hub, t, &gradient) != ESP_OK)
+			return fail("gradient");
+		model->place[t] = is_shared ? gradient : model->gradients[t];
 		for (uint64_t i = 0; i < counts[t] && is_shared; i++) {
 			if (model->map[t][i] < (float)i || model->map[t][i] > (float)i)
 				return fail("first weights");
@@ -183,7 +190,7 @@ static int run_bits(struct esp_hub *hub, struct model *model, bool maps)
 		if (!is_right(hub, model, round))
 			return 1;
 	}
-	if (!maps && !has_stated_bytes(hub))
+	if (!maps && !has_stated_bytes(hub, is_read))
 		return 1;
 	puts("good");
 	return 0;
@@ -212,8 +219,9 @@ static int run_worker(struct esp_hub *hub, const char *what, uint32_t worker)
 	while (strcmp(what, "late") == 0 && esp_hub_worker(hub) == worker && read(0, &byte, 1) > 0) {
 	}
 	int status = declare(hub, &model) != ESP_OK ? fail("init")
-	             : strcmp(what, "bits") == 0 || strcmp(what, "map") == 0 || strcmp(what, "late") == 0
-	                 ? run_bits(hub, &model, what[0] == 'm')
+	             : strcmp(what, "bits") == 0 || strcmp(what, "map") == 0 || strcmp(what, "read") == 0 ||
+	                   strcmp(what, "late") == 0
+	                 ? run_bits(hub, &model, what[0] == 'm', what[0] != 'b')
 	                 : run_failing(hub, &model, what, worker);
 	for (uint32_t t = 0; t < TENSORS; t++) {
 		free(model.weights[t]);

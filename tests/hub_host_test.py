@@ -5,6 +5,7 @@ hub_host_test.py ESPALIER PROGRAM EXAMPLE
 
 PROGRAM is hub_host_program. As in hub_cli_test.py, nothing here sleeps to wait.
 """
+import itertools
 import os
 import re
 import subprocess
@@ -21,31 +22,34 @@ def play(it, what, workers, shares, *words, **options):
                    **options)
 
 
+HUBS = {"bits": ["--apart"], "read": []}  # how the sums of a set come to a hub on the same machine
+
+
 def test_bits_and_bytes():
-    with cli.hub() as it:
-        for workers, sets in SETS.items():
-            for shares in sets:
-                status, out, err = play(it, "bits", workers, shares)
-                assert status == cli.OK and out.count("good") == workers, (shares, out, err)
+    for what, options in HUBS.items():
+        with cli.hub(*options) as it:
+            for workers, sets in SETS.items():
+                for shares in sets:
+                    status, out, err = play(it, what, workers, shares)
+                    assert status == cli.OK and out.count("good") == workers, (what, shares, out, err)
 
 
 def test_map():
-    with cli.hub() as it:
-        for shares in ("0,1,2,3", "1,3"):
-            status, out, err = play(it, "map", 4, shares)
-            assert status == cli.OK and out.count("good") == 4, (shares, out, err)
+    for options in HUBS.values():
+        with cli.hub(*options) as it:
+            for shares in ("0,1,2,3", "1,3"):
+                status, out, err = play(it, "map", 4, shares)
+                assert status == cli.OK and out.count("good") == 4, (shares, out, err)
 
 
 def test_member_ends():
     """Whoever of a set ends, dead or not, all others are told its name: the pusher, another member, and a worker on its own."""
     with cli.hub() as it:
-        for shares in ("0,1,2,3", "1,2,3", "0,2"):
-            for what in ("die", "leave"):
-                for culprit in range(4):
-                    status, out, err = play(it, what, 4, shares, culprit)
-                    found = re.findall(rf"round: .*worker {culprit} ", err)
-                    assert status != cli.OK and len(found) == 3, (what, shares, culprit, out, err)
-                    it.until(lambda: it.job("job")["state"] == "idle")
+        for shares, what, culprit in itertools.product(("0,1,2,3", "1,2,3", "0,2"), ("die", "leave"), range(4)):
+            status, out, err = play(it, what, 4, shares, culprit)
+            found = re.findall(rf"round: .*worker {culprit} ", err)
+            assert status != cli.OK and len(found) == 3, (what, shares, culprit, out, err)
+            it.until(lambda: it.job("job")["state"] == "idle")
         assert it.status()["memory_taken_bytes"] == 0
 
 
@@ -64,10 +68,11 @@ def shared_files(pid):
 
 def test_hub_keeps_nothing():
     with cli.hub() as it:
-        play(it, "bits", 4, "0,1,2,3")
+        play(it, "read", 4, "0,1,2,3")
+        it.until(lambda: it.job("job")["state"] == "idle")
         before = shared_files(it.process.pid)
         for _ in range(20):
-            assert play(it, "bits", 4, "0,1")[0] == cli.OK
+            assert play(it, "read", 4, "0,1")[0] == cli.OK
         it.until(lambda: it.job("job")["state"] == "idle")
         assert shared_files(it.process.pid) == before and before[1] == 0, before
 

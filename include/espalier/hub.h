@@ -110,6 +110,11 @@ ESP_API enum esp_status esp_hub_pushpull(struct esp_hub *hub, uint32_t tensor, c
  * worker pushes by itself.
  */
 ESP_API enum esp_status esp_hub_map(struct esp_hub *hub, uint32_t tensor, const void **weights);
+/*
+ * Memory for this worker's gradient of a tensor, until esp_hub_close(): a gradient that is pushed from there is not
+ * copied before it is added. ESP_EUNSUPPORTED as of esp_hub_map().
+ */
+ESP_API enum esp_status esp_hub_gradient(struct esp_hub *hub, uint32_t tensor, void **gradient);
 
 enum esp_hub_kind {
 	ESP_HUB_PUSH = 1,

@@ -452,25 +452,41 @@ enum esp_status esp_hub_pushpull(struct esp_hub *hub, uint32_t tensor, const voi
 	return run(__func__, hub, &call);
 }
 
-enum esp_status esp_hub_map(struct esp_hub *hub, uint32_t tensor, const void **weights)
+static enum esp_status check_shared(const char *who, const struct esp_hub *hub, uint32_t tensor, void *out)
 {
-	const struct hub_op_call call = {.kind = HUB_PULL, .tensor = tensor, .weights = weights};
-	enum esp_status status = check(__func__, hub);
+	const struct hub_op_call call = {.kind = HUB_PULL, .tensor = tensor, .weights = out};
+	enum esp_status status = check(who, hub);
 
 	if (status == ESP_OK)
-		status = api_check_out(__func__, weights, "weights");
+		status = api_check_out(who, out, "the place for the address");
 	if (status == ESP_OK)
-		status = check_call(__func__, hub, &call);
+		status = check_call(who, hub, &call);
 	if (status != ESP_OK)
 		return status;
-	const float *map = hub_link_map(hub->link, tensor);
-	if (!map)
-		return api_refuse_with(__func__, ESP_EUNSUPPORTED,
+	if (!hub_link_map(hub->link, tensor))
+		return api_refuse_with(who, ESP_EUNSUPPORTED,
 		                       "this worker pushes by itself and has no weights in shared memory: it is the only one "
 		                       "of its host, the model has tensors of 16 bits, the job is asynchronous, or transport "
 		                       "is tcp");
-	*weights = map;
 	return ESP_OK;
+}
+
+enum esp_status esp_hub_map(struct esp_hub *hub, uint32_t tensor, const void **weights)
+{
+	enum esp_status status = check_shared(__func__, hub, tensor, (void *)weights);
+
+	if (status == ESP_OK)
+		*weights = hub_link_map(hub->link, tensor);
+	return status;
+}
+
+enum esp_status esp_hub_gradient(struct esp_hub *hub, uint32_t tensor, void **gradient)
+{
+	enum esp_status status = check_shared(__func__, hub, tensor, (void *)gradient);
+
+	if (status == ESP_OK)
+		*gradient = hub_link_gradient(hub->link, tensor);
+	return status;
 }
 
 /* The kind of a request for the optimizer's state. */

@@ -402,7 +402,7 @@ int cli_bench_hub(int argc, char **argv)
 		"  shards     no hub: allreduce by plan flat (the bytes of shards that live on the workers), and the optimizer "
 	    "on\n"
 		"             every worker\n"
-		"  mapped     without a lab: as hub, but the weights are read where the workers of a host have them mapped\n"
+		"  mapped     without a lab: as hub, but gradients and weights lie in memory that the workers of a host share\n"
 		"  alone      without a lab: as hub, but each worker pushes by itself, and not with the others of its host\n"
 		"  allreduce  the same by the plan that Espalier chooses\n"
 		"  gloo ...   Gloo's algorithms, with the time that the optimizer takes on a worker\n"

@@ -110,6 +110,8 @@ int cli_hub_serve(int argc, char **argv)
 	     .min = 1 << 20},
 		{"lanes", 0, OPTION_U64, &lanes, "N", "threads that move, add and optimize (default one per core, at most 16)",
 	     .min = 1, .max = LAYOUT_LANES_MOST},
+		{"apart", 0, OPTION_FLAG, &config.is_apart, NULL,
+	     "workers on this machine push over the loopback: no memory is shared with them"},
 		{"pin", 0, OPTION_FLAG, &config.pins, NULL, "each lane to a core: for a hub that has its cores to itself"},
 		{"jobs", 0, OPTION_U64, &jobs, "N", "at most so many at a time (default 64)", .min = 1, .max = 100000},
 		{"idle", 0, OPTION_U64, &idle_seconds, "SECONDS",

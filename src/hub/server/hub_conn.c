@@ -13,6 +13,7 @@
 #include "hub/server/hub_async.h"
 #include "hub/server/hub_job.h"
 #include "hub/server/hub_session.h"
+#include "hub/server/hub_sets.h"
 #include "wire/bytes.h"
 
 #define UNPROVED_MOST 256u
@@ -196,8 +197,10 @@ static void take_worker_msg(struct hub_conn *conn, const struct hub_msg *msg)
 		hub_session_on_ask(conn, msg->ask);
 	else if (msg->type == HUB_MSG_LEAVE && conn->session)
 		hub_session_on_leave(conn);
+	else if (msg->type == HUB_MSG_SHARE && conn->session)
+		hub_sets_on_share(conn, msg->share);
 	else if (msg->type == HUB_MSG_WHY && conn->session)
-		hub_session_on_why(conn, &msg->why);
+		hub_sets_on_why(conn, &msg->why);
 	else if (msg->type == HUB_MSG_OFFER && conn->session && conn->session->async &&
 	         !conn->session->workers[conn->worker].has_left)
 		hub_async_on_offer(conn, &msg->offer);

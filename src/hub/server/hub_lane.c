@@ -278,6 +278,9 @@ static bool obey(struct hub_lane *lane, struct hub_lane_msg *msg)
 	case HUB_LANE_ASK:
 		msg->workers = store_lane_missing(part->store, msg->tensor);
 		return true;
+	case HUB_LANE_SHARE:
+		store_lane_share(part->store, msg->worker, &msg->shared);
+		return false;
 	case HUB_LANE_APPLY:
 		store_lane_apply(part->store, msg->worker);
 		part->is_active = true;

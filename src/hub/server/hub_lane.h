@@ -27,6 +27,7 @@ enum hub_lane_kind {
 	HUB_LANE_LEAVE,   /* a worker will contribute no more; returned                                  */
 	HUB_LANE_ASK,     /* returned with `workers`: those that rounds of the tensor wait for           */
 	HUB_LANE_CLOSE,   /* all connections are closed; returned, the part is the control thread's again */
+	HUB_LANE_SHARE,   /* gradients of a set of workers lie in `shared`, its pusher is `worker`       */
 	HUB_LANE_TROUBLE, /* from the lane, once per part: `trouble`                                     */
 	/* of asynchronous jobs */
 	HUB_LANE_APPLY,   /* the worker's update, which is whole on all lanes                            */
@@ -43,6 +44,7 @@ struct hub_lane_msg {
 	bool is_checked; /* ADOPT: data that is sent on it carries checksums */
 	uint32_t tensor;
 	uint64_t workers;
+	struct store_shared shared;
 	struct store_trouble trouble;
 	struct hub_lane_msg *next;
 };

@@ -12,6 +12,7 @@
 #include "base/units.h"
 #include "base/status.h"
 #include "hub/server/hub_async.h"
+#include "hub/server/hub_sets.h"
 #include "hub/server/model_memory.h"
 
 #define WORKER_TEXT (HUB_HOST_NAME + 48u)
@@ -52,6 +53,8 @@ static void bury(struct hub_session *session)
 static void free_session(struct hub_session *session)
 {
 	model_memory_free(session->memory, session->memory_bytes);
+	for (uint32_t i = 0; i < STORE_WORKERS_MOST; i++)
+		host_memory_fini(&session->shared[i]);
 	hub_layout_fini(&session->layout);
 	free(session->tensors);
 	free(session->declared_by);
@@ -212,34 +215,6 @@ void hub_session_on_join(struct hub_conn *conn, const struct hub_msg_join *join)
 
 /* ---- the model ---- */
 
-/* The lowest worker that pushes for this one. Terms of sets are of float32. */
-static uint32_t pusher_for(const struct hub_session *session, uint32_t worker)
-{
-	const struct hub_worker *workers = session->workers;
-
-	if (workers[worker].memory == 0 || session->layout.has_halves || session->job->delay_bound > 0)
-		return worker;
-	for (uint32_t i = 0; i < worker; i++) {
-		if (workers[i].memory == workers[worker].memory)
-			return i;
-	}
-	return worker;
-}
-
-/* Workers that can share memory push together. Returns how many sets there are. */
-static uint32_t make_sets(struct hub_session *session)
-{
-	uint32_t pushers = 0;
-
-	for (uint32_t worker = 0; worker < session->worker_count; worker++) {
-		uint32_t pusher = pusher_for(session, worker);
-
-		pushers += pusher == worker;
-		session->sets[pusher] |= UINT64_C(1) << worker;
-	}
-	return pushers;
-}
-
 static enum esp_status take_memory(struct hub_session *session, uint32_t pushers, struct error *err)
 {
 	struct hub *hub = session->hub;
@@ -321,7 +296,7 @@ static enum esp_status begin(struct hub_session *session, struct error *err)
 	                                     session->hub->config.lanes, &session->layout, err);
 
 	if (status == ESP_OK)
-		status = take_memory(session, make_sets(session), err);
+		status = take_memory(session, hub_sets_make(session), err);
 	if (status == ESP_OK && session->job->delay_bound > 0)
 		status = hub_async_open(session, err);
 	return status == ESP_OK ? open_parts(session, err) : status;
@@ -336,10 +311,11 @@ static void tell_ready(struct hub_session *session)
 	hub_log(session->hub, "job %s runs: %u tensors, %s of weights, %u chunks", session->job->name, session->tensor_count,
 	        units_format_bytes(session->layout.elements * sizeof(float), text), session->layout.chunks);
 	for (uint32_t i = 0; i < session->worker_count && session->state == HUB_SESSION_RUNNING; i++) {
-		uint32_t pusher = pusher_for(session, i);
+		uint32_t pusher = hub_sets_pusher(session, i);
 
 		msg.ready.set = session->sets[pusher];
 		msg.ready.meeting = session->workers[pusher].meeting;
+		msg.ready.reads = hub_sets_can_read(session, pusher);
 		if (session->workers[i].conn)
 			hub_conn_send(session->workers[i].conn, &msg);
 	}
@@ -517,17 +493,6 @@ void hub_session_on_leave(struct hub_conn *conn)
 	(void)hub_session_tell_lanes(session, &leave);
 }
 
-void hub_session_on_why(struct hub_conn *conn, const struct hub_msg_why *why)
-{
-	struct hub_session *session = conn->session;
-	bool is_known = why->worker < session->worker_count && session->sets[pusher_for(session, conn->worker)] >> why->worker & 1;
-
-	if (is_known && session->state == HUB_SESSION_RUNNING)
-		fail(session, (enum esp_status)why->status, why->worker, "%s", why->text);
-	else
-		fail(session, ESP_ECORRUPT, conn->worker, "worker %u complained of a worker that it does not push with", conn->worker);
-}
-
 /* A worker of an asynchronous job is gone: the others go on. */
 static void go_on_without(struct hub_session *session, uint32_t number, const char *why)
 {
@@ -657,6 +622,7 @@ void hub_session_on_lane_msg(const struct hub_lane_msg *msg)
 	case HUB_LANE_NEWS:
 		hub_async_on_news(session, msg->part);
 		return;
+	case HUB_LANE_SHARE:
 	case HUB_LANE_APPLY:
 	case HUB_LANE_DROP:
 	case HUB_LANE_LOST:

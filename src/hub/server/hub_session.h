@@ -12,6 +12,7 @@
 #ifndef HUB_SERVER_HUB_SESSION_H
 #define HUB_SERVER_HUB_SESSION_H
 
+#include "hub/control/host_memory.h"
 #include "hub/layout.h"
 #include "hub/server/hub_job.h"
 #include "hub/server/hub_lane.h"
@@ -65,6 +66,7 @@ struct hub_session {
 	struct hub_part *parts[LAYOUT_LANES_MOST]; /* NULL: none, or it is back */
 	uint32_t part_count;
 	uint64_t sets[STORE_WORKERS_MOST]; /* by worker: those that it pushes for; 0: another worker pushes for it */
+	struct host_memory shared[STORE_WORKERS_MOST]; /* by pusher: memory of a set on this machine, zeroed: none */
 	struct hub_async *async; /* of an asynchronous job, from RUNNING on; NULL: none */
 	uint64_t began_ns;
 	uint64_t rounds, bytes; /* of parts that are back */
@@ -77,8 +79,6 @@ void hub_session_on_join(struct hub_conn *conn, const struct hub_msg_join *join)
 void hub_session_on_tensors(struct hub_conn *conn, const struct hub_msg_tensors *tensors);
 void hub_session_on_ask(struct hub_conn *conn, uint32_t tensor);
 void hub_session_on_leave(struct hub_conn *conn);
-/* A worker that pushes together with others says that one of them has failed. */
-void hub_session_on_why(struct hub_conn *conn, const struct hub_msg_why *why);
 /* The connection is no more; why: "has closed its connection". */
 void hub_session_on_lost(struct hub_conn *conn, const char *why);
 /* Of an asynchronous job: the worker is told why, its connection ends, and the others go on. */

@@ -12,7 +12,7 @@
 
 static bool is_push(const struct store_request *request)
 {
-	return request->kind == HUB_PUSH || request->kind == HUB_PUSHPULL;
+	return request->kind == HUB_PUSH || request->kind == HUB_PUSHPULL || request->kind == HUB_SHARED;
 }
 
 static bool is_pull(const struct store_request *request)
@@ -105,6 +105,32 @@ static void add_terms(struct store_lane *lane, uint32_t number)
 	chunk->added = next;
 }
 
+/* The term of a set whose gradients lie in shared memory: ((g0 + g1) + g2) + ... */
+static void add_set(struct store_lane *lane, uint32_t number, uint32_t pusher, uint32_t slot)
+{
+	const struct layout_chunk *cut = store_cut(lane, number);
+	const float *gradients = lane->shared[pusher].gradients + cut->at;
+	uint32_t members = (uint32_t)__builtin_popcountll(lane->sets[pusher]);
+	const void *sources[STORE_WORKERS_MOST];
+
+	for (uint32_t i = 0; i < members; i++)
+		sources[i] = gradients + i * lane->config.layout->elements;
+	math_fold_many(ESP_F32, ESP_SUM, pusher == 0 ? (void *)(lane->config.model->sums + cut->at) : store_pool_at(&lane->pool, slot),
+	               sources, members, cut->elements);
+}
+
+/* The weights of sets that have shared memory: they are told once these lie there. */
+static void spread_shared(struct store_lane *lane, uint32_t number)
+{
+	const struct layout_chunk *cut = store_cut(lane, number);
+
+	for (uint32_t worker = 0; worker < lane->config.workers; worker = store_next_pusher(lane, worker + 1)) {
+		if (store_request(lane, number, worker)->kind == HUB_SHARED)
+			math_copy_streaming(lane->shared[worker].weights + cut->at, lane->config.model->weights + cut->at,
+			                    cut->elements * sizeof(float));
+	}
+}
+
 void store_chunk_term(struct store_lane *lane, uint32_t number, uint32_t worker, uint32_t value)
 {
 	struct store_chunk *chunk = &lane->chunks[number];
@@ -118,6 +144,8 @@ void store_chunk_term(struct store_lane *lane, uint32_t number, uint32_t worker,
 		store_async_term(lane, number, worker);
 		return;
 	}
+	if (request->kind == HUB_SHARED)
+		add_set(lane, number, worker, request->link);
 	if (worker == 0) {
 		assert(chunk->added == 0 && chunk->has_weights && request->link == STORE_NO_SLOT);
 		chunk->value = value;
@@ -218,6 +246,7 @@ void store_chunk_try_update(struct store_lane *lane, uint32_t number)
 	chunk->added = 0;
 	lane->stats.rounds++;
 	store_chunk_count(lane, chunk->version);
+	spread_shared(lane, number);
 	answer_all(lane, number);
 	answer_pulls(lane, number);
 }

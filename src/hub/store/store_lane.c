@@ -188,6 +188,12 @@ void store_lane_close(struct store_lane *lane)
 	free(lane);
 }
 
+void store_lane_share(struct store_lane *lane, uint32_t pusher, const struct store_shared *shared)
+{
+	assert(pusher < lane->config.workers && lane->sets[pusher] && !lane->config.layout->has_halves);
+	lane->shared[pusher] = *shared;
+}
+
 /* ---- the end ---- */
 
 void store_lane_fail(struct store_lane *lane, enum esp_status status)

@@ -81,6 +81,17 @@ ESP_CHECKED enum esp_status store_lane_open(const struct store_lane_config *conf
                                             struct error *err);
 void store_lane_close(struct store_lane *lane); /* NULL is fine; the transport has been closed */
 
+/*
+ * The gradients of a set of workers lie in memory of theirs, by member, and their weights are wanted there: from now on
+ * its pusher may push by HUB_SHARED. The memory stays until the lane is closed or has failed. Both arrays are of
+ * layout->elements floats, for each member.
+ */
+struct store_shared {
+	const float *gradients; /* NULL: none */
+	float *weights;
+};
+void store_lane_share(struct store_lane *lane, uint32_t pusher, const struct store_shared *shared);
+
 /* What a transport calls; its context is the struct store_lane. */
 extern const struct transport_user store_lane_user;
 

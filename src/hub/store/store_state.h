@@ -66,6 +66,7 @@ struct store_lane {
 	uint32_t chunk_count, states; /* arrays of states that the model has */
 	uint64_t sets[STORE_WORKERS_MOST]; /* by pusher: the workers that it pushes for; 0: it is none */
 	uint64_t pushers;
+	struct store_shared shared[STORE_WORKERS_MOST]; /* by pusher */
 	const uint32_t *numbers;      /* of the chunks in the layout */
 	struct store_chunk *chunks;
 	struct store_request *requests; /* by chunk and worker */

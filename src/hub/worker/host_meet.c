@@ -12,8 +12,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/fnv.h"
-#include "node/net/listen.h"
 
 #define MAGIC UINT64_C(0x74656d6562756831)
 #define GREETING_PATIENCE (1 * NS_PER_S) /* of a process of the same user that connects and says nothing */
@@ -23,16 +21,6 @@ struct greeting {
 	uint64_t magic, session;
 	uint32_t worker, pid;
 };
-
-uint64_t host_meet_place(void)
-{
-	struct node_info info = {0};
-	uint32_t user = (uint32_t)geteuid();
-
-	host_info_describe(&info);
-	uint64_t place = fnv_add(fnv_add(FNV_START, info.host_id, sizeof(info.host_id)), &user, sizeof(user));
-	return place ? place : 1;
-}
 
 /* In the abstract namespace: it needs no file, and ends with its socket. */
 static socklen_t make_name(uint64_t number, struct sockaddr_un *out)

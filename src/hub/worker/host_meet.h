@@ -9,7 +9,7 @@
 #define HUB_WORKER_HOST_MEET_H
 
 #include "hub/control/msg_socket.h"
-#include "hub/worker/host_memory.h"
+#include "hub/control/host_memory.h"
 
 /* A socket at which a worker waits for others of its host. */
 struct host_meet {
@@ -19,8 +19,6 @@ struct host_meet {
 
 ESP_CHECKED enum esp_status host_meet_open(struct host_meet *meet, struct error *err);
 void host_meet_close(struct host_meet *meet);
-/* Equal for processes that can meet: the same kernel, network namespace and user. */
-uint64_t host_meet_place(void);
 
 /* The session of a job, and the connection on which the hub tells why it has ended meanwhile. */
 struct host_meeting {

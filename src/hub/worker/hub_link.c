@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "hub/control/host_place.h"
 #include "hub/worker/link_state.h"
 #include "node/net/listen.h"
 
@@ -42,7 +43,7 @@ static enum esp_status join(struct hub_link *link, struct error *err)
 	memcpy(msg.join.host, link->host_name, sizeof(msg.join.host));
 	if (link->config.shares && host_meet_open(&link->meet, err) != ESP_OK)
 		return err->status;
-	msg.join.memory = link->config.shares ? host_meet_place() : 0;
+	msg.join.memory = link->config.shares ? host_place() : 0;
 	msg.join.meeting = link->meet.number;
 	make_dial(link, HELLO_CONTROL, 0, &dial);
 	enum esp_status status = msg_socket_open(&link->socket, &dial, err);
@@ -196,7 +197,7 @@ enum esp_status hub_link_declare(struct hub_link *link, const struct layout_tens
 	if (status == ESP_OK)
 		status = await_ready(link, until, &ready, err);
 	if (status == ESP_OK)
-		status = link_host_open(link, ready.set, ready.meeting, until, err);
+		status = link_host_open(link, &ready, until, err);
 	host_meet_close(&link->meet);
 	if (status == ESP_OK)
 		status = open_lanes(link, err);
@@ -276,6 +277,11 @@ const struct optimizer *hub_link_optimizer(const struct hub_link *link)
 float *hub_link_weights(const struct hub_link *link, uint32_t tensor)
 {
 	return link_host_weights(link, tensor);
+}
+
+float *hub_link_gradient(const struct hub_link *link, uint32_t tensor)
+{
+	return link_host_gradient(link, tensor);
 }
 
 const float *hub_link_map(const struct hub_link *link, uint32_t tensor)

@@ -52,6 +52,8 @@ const struct optimizer *hub_link_optimizer(const struct hub_link *link);
  */
 float *hub_link_weights(const struct hub_link *link, uint32_t tensor);
 const float *hub_link_map(const struct hub_link *link, uint32_t tensor);
+/* Where a gradient of this worker's lies in that memory; one that is pushed from there is not copied. NULL as above. */
+float *hub_link_gradient(const struct hub_link *link, uint32_t tensor);
 uint32_t hub_link_worker(const struct hub_link *link);
 uint32_t hub_link_workers(const struct hub_link *link);
 const char *hub_link_job(const struct hub_link *link);

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "hub/worker/host_meet.h"
-#include "hub/worker/host_memory.h"
+#include "hub/control/host_memory.h"
 #include "hub/worker/link_state.h"
 #include "math/math.h"
 #include "wire/hub_frame.h"
@@ -40,6 +40,7 @@ struct link_host {
 	struct host_member member[HOST_MEMBERS_MOST];
 	uint32_t own, members;      /* own: index of this worker */
 	char host_name[HUB_HOST_NAME];
+	bool hub_reads;             /* the hub adds the gradients, and writes the weights */
 	bool is_due, has_failed;    /* is_due: a call may be able to go on */
 	uint64_t *pushed;           /* by tensor: gradients of this worker */
 	struct hub_op_line *lines;  /* by tensor */
@@ -163,9 +164,10 @@ static void post(struct hub_link *link, const struct hub_op *op)
 	struct link_host *host = link->host;
 	struct host_post *own = host_memory_post(&host->memory, host->own, op->call.tensor);
 
-	if (host->own != PUSHER)
-		memcpy(host_memory_gradient(&host->memory, host->own, op->call.tensor), op->call.gradient,
-		       elements_of(link, op) * sizeof(float));
+	float *area = host_memory_gradient(&host->memory, host->own, op->call.tensor);
+
+	if ((host->own != PUSHER || host->hub_reads) && op->call.gradient != area)
+		memcpy(area, op->call.gradient, elements_of(link, op) * sizeof(float));
 	memcpy(own->values, op->values, OPTIMIZER_BYTES);
 	atomic_store_explicit(&own->rounds, ++host->pushed[op->call.tensor], memory_order_release);
 	if (host->own != PUSHER)
@@ -249,6 +251,10 @@ static void push_sum(struct hub_link *link, struct hub_op *op)
 
 	if (!check_values(link, op))
 		return;
+	if (link->host->hub_reads) {
+		link_thread_hand(link, op, HUB_SHARED, NULL, NULL);
+		return;
+	}
 	add_gradients(link, op, sum);
 	link_thread_hand(link, op, HUB_PUSHPULL, sum, shared_weights(link, op->call.tensor));
 }
@@ -408,6 +414,11 @@ bool link_host_has_work(const struct hub_link *link)
 	return link->host->is_due;
 }
 
+float *link_host_gradient(const struct hub_link *link, uint32_t tensor)
+{
+	return link->host ? host_memory_gradient(&link->host->memory, link->host->own, tensor) : NULL;
+}
+
 float *link_host_weights(const struct hub_link *link, uint32_t tensor)
 {
 	return link->host ? shared_weights(link, tensor) : NULL;
@@ -448,7 +459,20 @@ static struct link_host *new_host(struct hub_link *link, uint64_t set)
 	return host;
 }
 
-static enum esp_status gather(struct hub_link *link, const struct host_meeting *meeting, struct error *err)
+/* A hub on this machine may read the gradients by itself. */
+static enum esp_status share(struct hub_link *link, uint64_t until_ns, struct error *err)
+{
+	struct link_host *host = link->host;
+	struct hub_msg msg = {.type = HUB_MSG_SHARE, .share = (uint32_t)host->memory.fd};
+	enum esp_status status = msg_socket_put(&link->socket, &msg, until_ns, err);
+
+	if (status == ESP_OK)
+		status = msg_socket_take(&link->socket, HUB_MSG_SHARE, until_ns, &msg, err);
+	host->hub_reads = status == ESP_OK && msg.share == 1;
+	return status;
+}
+
+static enum esp_status gather(struct hub_link *link, const struct host_meeting *meeting, bool is_read, struct error *err)
 {
 	struct link_host *host = link->host;
 	int sockets[HOST_MEMBERS_MOST];
@@ -459,6 +483,8 @@ static enum esp_status gather(struct hub_link *link, const struct host_meeting *
 	for (uint32_t i = 1; i < host->members; i++)
 		host->peer[i].fd = sockets[i];
 	status = host_memory_make(&link->layout, host->member, host->members, &host->memory, err);
+	if (status == ESP_OK && is_read)
+		status = share(link, meeting->until_ns, err);
 	return status == ESP_OK ? host_meet_hand_over(meeting, sockets, host->members, host->memory.fd, err) : status;
 }
 
@@ -487,8 +513,10 @@ static enum esp_status watch_peers(struct hub_link *link, struct error *err)
 	return ESP_OK;
 }
 
-enum esp_status link_host_open(struct hub_link *link, uint64_t set, uint64_t number, uint64_t until_ns, struct error *err)
+enum esp_status link_host_open(struct hub_link *link, const struct hub_msg_ready *ready, uint64_t until_ns,
+                               struct error *err)
 {
+	uint64_t set = ready->set;
 	const struct host_meeting meeting = {
 		.session = link->session, .worker = link->config.worker, .hub = &link->socket, .until_ns = until_ns};
 
@@ -501,7 +529,8 @@ enum esp_status link_host_open(struct hub_link *link, uint64_t set, uint64_t num
 	if (!host)
 		return error_set(err, ESP_ENOMEM, "no memory for pushing with other workers of this host");
 	snprintf(host->host_name, sizeof(host->host_name), "%s", link->host_name);
-	enum esp_status status = host->own == PUSHER ? gather(link, &meeting, err) : call(link, &meeting, number, err);
+	enum esp_status status =
+		host->own == PUSHER ? gather(link, &meeting, ready->reads, err) : call(link, &meeting, ready->meeting, err);
 	return status == ESP_OK ? watch_peers(link, err) : status;
 }
 

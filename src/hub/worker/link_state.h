@@ -158,8 +158,8 @@ void link_thread_count(struct hub_link *link, const struct hub_op *op);
 void link_thread_end_op(struct hub_link *link, struct hub_op *op, enum esp_status status);
 
 /* ---- link_host.c: for a worker that pushes with others of its host; otherwise these do nothing ---- */
-/* Of this set of workers, which the hub has named; number: of the lowest one's meeting. Blocks up to the time. */
-ESP_CHECKED enum esp_status link_host_open(struct hub_link *link, uint64_t set, uint64_t number, uint64_t until_ns,
+/* Of the set of workers that the hub has named. Blocks up to the time. */
+ESP_CHECKED enum esp_status link_host_open(struct hub_link *link, const struct hub_msg_ready *ready, uint64_t until_ns,
                                            struct error *err);
 void link_host_close(struct hub_link *link);
 /* The thread's, as all that follows: a call begins, if link->host. */
@@ -177,7 +177,9 @@ bool link_host_has_work(const struct hub_link *link);
 /* The workers of this host that a call waits for, as a text; false: none. */
 #define HOST_MEMBER_TEXT (HUB_HOST_NAME + 48u)
 bool link_host_missing(const struct hub_link *link, const struct hub_op *op, char *text, size_t room);
-/* Any thread: a tensor's weights in shared memory, to write and to read; NULL: there is none. */
+/* Any thread: this worker's gradient of a tensor in shared memory; NULL: there is none. */
+float *link_host_gradient(const struct hub_link *link, uint32_t tensor);
+/* The same: its weights, to write and to read. */
 float *link_host_weights(const struct hub_link *link, uint32_t tensor);
 const float *link_host_map(const struct hub_link *link, uint32_t tensor);
 

@@ -27,6 +27,7 @@ struct run {
 	struct esp_context *job;
 	struct esp_hub *hub;
 	struct esp_work **works;
+	void **shared;  /* by tensor: a gradient in memory that the hub or the pusher reads; NULL: none */
 	bool has_alloc; /* gradient is from esp_alloc() */
 };
 
@@ -160,7 +161,7 @@ static enum esp_status iterate_hub(struct run *run, struct error *err)
 		struct esp_hub_call call = ESP_HUB_CALL_INIT;
 		call.kind = run->contest->way == HUB_WAY_MAPPED ? ESP_HUB_PUSH : ESP_HUB_PUSHPULL;
 		call.tensor = i;
-		call.gradient = run->gradient + at;
+		call.gradient = run->shared ? run->shared[i] : run->gradient + at;
 		call.weights = run->weights + at;
 		status = library_error(esp_hub_start(run->hub, &call, &run->works[i]), err);
 		started += status == ESP_OK;
@@ -171,6 +172,21 @@ static enum esp_status iterate_hub(struct run *run, struct error *err)
 		if (status == ESP_OK)
 			status = library_error(ended, err);
 		esp_work_free(run->works[i]);
+	}
+	return status;
+}
+
+static enum esp_status place_gradients(struct run *run, struct error *err)
+{
+	enum esp_status status = ESP_OK;
+
+	run->shared = calloc(run->contest->tensors, sizeof(*run->shared));
+	if (!run->shared)
+		return error_set(err, ESP_ENOMEM, "no memory for the tensors");
+	for (uint32_t i = 0; status == ESP_OK && i < run->contest->tensors; i++) {
+		status = library_error(esp_hub_gradient(run->hub, i, &run->shared[i]), err);
+		if (status == ESP_OK)
+			fill(run->shared[i], run->contest->elements[i], run->worker);
 	}
 	return status;
 }
@@ -412,6 +428,7 @@ static void release(struct run *run)
 		free(run->states[i]);
 	free(run->terms);
 	free(run->works);
+	free(run->shared);
 	free(run->weights);
 	free(run->seconds);
 	free(run->optimizer_seconds);
@@ -431,6 +448,8 @@ enum esp_status hub_contest_run(const struct hub_contest *contest, struct hub_co
 	status = allocate(&run, err);
 	if (status == ESP_OK)
 		status = open_way(&run, err);
+	if (status == ESP_OK && contest->way == HUB_WAY_MAPPED)
+		status = place_gradients(&run, err);
 	if (status == ESP_OK && has_hub(&run))
 		fill(run.gradient, run.elements, run.worker);
 	if (status == ESP_OK)

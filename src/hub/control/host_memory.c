@@ -1,4 +1,4 @@
-#include "hub/worker/host_memory.h"
+#include "hub/control/host_memory.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -40,7 +40,7 @@ static struct parts parts_of(const struct hub_layout *layout, uint32_t members)
 	parts.answers = parts.posts + pages((uint64_t)members * layout->tensors * sizeof(struct host_post));
 	parts.weights = parts.answers + pages(layout->tensors * sizeof(uint64_t));
 	parts.gradients = parts.weights + pages(model);
-	parts.end = parts.gradients + pages((members - 1) * model);
+	parts.end = parts.gradients + pages(members * model);
 	return parts;
 }
 

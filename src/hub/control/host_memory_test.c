@@ -1,7 +1,7 @@
 /*
  * The memory that workers of a host share: both ends see the same, and what is not that memory is refused.
  */
-#include "hub/worker/host_memory.h"
+#include "hub/control/host_memory.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -5,15 +5,16 @@
  *     posts       by member and tensor: how many gradients the member has put into its area, and its optimizer's values
  *     answers     by tensor: 0, or one more than the rounds of the weights that lie here; the pusher's
  *     weights     of the model, as the hub has answered them; the pusher's
- *     gradients   of the model, by member but the pusher, whose gradients are read where they lie
+ *     gradients   of the model, by member. The pusher's are there only if the hub reads them
  *
  * A member writes its gradient of the next round only after it has taken the weights of the former one, and the pusher
- * writes weights only after all members have posted: so nothing is written that another process still reads. One file
+ * or the hub writes weights only after all members have posted: so nothing is written that another process still reads.
+ * A hub on the same machine maps the memory, too, adds the gradients by itself and writes the weights. One file
  * in memory, sealed so that it cannot shrink, and reserved as a whole: no access to it fails later. Maps memory; any
  * thread.
  */
-#ifndef HUB_WORKER_HOST_MEMORY_H
-#define HUB_WORKER_HOST_MEMORY_H
+#ifndef HUB_CONTROL_HOST_MEMORY_H
+#define HUB_CONTROL_HOST_MEMORY_H
 
 #include <stdatomic.h>
 
@@ -42,7 +43,7 @@ struct host_memory {
 	struct host_post *posts;     /* by member and tensor */
 	_Atomic uint64_t *answers;   /* by tensor */
 	float *weights;
-	float *gradients;            /* of member 1 */
+	float *gradients;            /* of member 0 */
 	const float *read_only;      /* the weights, in pages that cannot be written */
 };
 
@@ -59,10 +60,10 @@ static inline struct host_post *host_memory_post(const struct host_memory *memor
 	return &memory->posts[(size_t)member * memory->layout->tensors + tensor];
 }
 
-/* Where a member that is not the pusher puts its gradients of a tensor. */
+/* Where a member puts its gradients of a tensor. */
 static inline float *host_memory_gradient(const struct host_memory *memory, uint32_t member, uint32_t tensor)
 {
-	return memory->gradients + (member - 1) * memory->layout->elements + memory->layout->place[tensor].at;
+	return memory->gradients + member * memory->layout->elements + memory->layout->place[tensor].at;
 }
 
 #endif
