@@ -83,6 +83,35 @@ static void test_leave(void)
 	rig_close(&rig);
 }
 
+/* The gradients of a set lie in memory of its members, one model after the other; the weights are stored beside them. */
+static void test_shared(void)
+{
+	struct rig rig;
+
+	open_sets(&rig);
+	uint64_t elements = rig.layout.elements, at = rig.layout.chunk[1].at, end = at + rig.layout.chunk[1].elements;
+	float *gradients = calloc(2 * elements, sizeof(float)), *spread = calloc(elements, sizeof(float));
+	const struct store_shared shared = {gradients, spread};
+	for (uint64_t i = at; i < end; i++) {
+		gradients[i] = 2;
+		gradients[elements + i] = 4;
+	}
+	store_lane_share(rig.lane, 1, &shared);
+	CHECK(begin(&rig, 1, HUB_SHARED, 1, 0, 0) == ESP_OK);
+	finish(&rig, 1, HUB_SHARED, NULL, 0);
+	CHECK(!has_answer(&rig, 1));
+	send(&rig, 0, HUB_PUSHPULL, 1, 0, 1 + 3);
+	weights(&rig, 0, 1, 1, 8.75f);
+	answer(&rig, 1, HUB_DONE, 1, 1);
+	for (uint64_t i = 0; i < elements; i++)
+		CHECK(spread[i] == (i >= at && i < end ? 8.75f : 0));
+	CHECK(begin(&rig, 0, HUB_SHARED, 1, 1, 0) == ESP_ECORRUPT);
+	check_trouble(&rig, ESP_ECORRUPT, 0, "worker 0 sent a shared push of chunk 1 without shared memory");
+	rig_close(&rig);
+	free(gradients);
+	free(spread);
+}
+
 static void check_bad_sets(const uint64_t *bad, bool is_async)
 {
 	struct rig rig;
@@ -113,6 +142,7 @@ int main(void)
 	test_pull_waits();
 	test_other_pushes();
 	test_leave();
+	test_shared();
 	test_config();
 	return 0;
 }
