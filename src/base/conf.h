@@ -18,7 +18,7 @@
 
 #include "base/error.h"
 
-#define CONF_COUNT 34            /* settings in the table */
+#define CONF_COUNT 35            /* settings in the table */
 #define CONF_LINE_MAX 4096      /* bytes in a line of a file */
 #define CONF_FILE_MAX (1 << 20) /* bytes in a file */
 #define CONF_TEXT_MAX 240       /* bytes of a text, with the NUL */
@@ -47,6 +47,13 @@ enum conf_autotune {
 	CONF_AUTOTUNE_AUTO, /* where a topology has groups, and plans use them */
 	CONF_AUTOTUNE_ON,   /* wherever plans have two levels                  */
 	CONF_AUTOTUNE_OFF,
+};
+
+/* In the order of enum esp_numerics, from ESP_NUMERICS_FLOAT on. */
+enum conf_numerics {
+	CONF_NUMERICS_FLOAT,
+	CONF_NUMERICS_FIXED,
+	CONF_NUMERICS_FIXED16,
 };
 
 /* Of whole numbers, both ends included; both 0: left to us. */
@@ -83,6 +90,7 @@ struct conf {
 	bool core_affinity;
 	uint32_t rails;
 	char rail_weights[CONF_WEIGHTS_MOST + 1];
+	uint32_t numerics;           /* enum conf_numerics */
 	uint32_t autotune;           /* enum conf_autotune */
 	uint32_t autotune_ms;
 	char log_subsystems[CONF_TEXT_MAX];

@@ -7,6 +7,7 @@
 #include "node/progress/wait_policy.h"
 #include "rank/comm/call_record.h"
 #include "rank/comm/callbacks.h"
+#include "rank/comm/numerics.h"
 #include "rank/comm/span.h"
 #include "rank/comm/work.h"
 #include "rank/observe/dump.h"
@@ -44,7 +45,7 @@ enum esp_status comm_check(struct comm *group, const struct call *call, struct f
 	struct call_note note = {0};
 
 	if (rank_is_forked(context))
-		return failure_set(failure, ESP_EFORKED, -1, "the context belongs to the process that called fork()");
+		return rank_failure_set(failure, ESP_EFORKED, -1, "the context belongs to the process that called fork()");
 	enum esp_status status = (enum esp_status)atomic_load_explicit(&group->fail.status, memory_order_acquire);
 	if (status == ESP_OK)
 		return ESP_OK;
@@ -52,8 +53,8 @@ enum esp_status comm_check(struct comm *group, const struct call *call, struct f
 		call_note(call, group->size, call->keyed || group->is_aside ? 0 : group->calls + 1, &note);
 	pthread_mutex_lock(&context->lock);
 	group->fail.is_told = true;
-	failure_set(failure, status, comm_culprit(group, &note), "the group has failed before: %s",
-	            group->fail.reason.failed.text);
+	rank_failure_set(failure, status, comm_culprit(group, &note), "the group has failed before: %s",
+	                 group->fail.reason.failed.text);
 	pthread_mutex_unlock(&context->lock);
 	if (call) {
 		failure->operation = call_operation(&note);
@@ -66,7 +67,8 @@ unsigned comm_small_rounds(const struct comm *group, const struct call *call)
 {
 	const struct conf *conf = &group->context->conf;
 	struct shm_small_limits limits = {.bytes = group->small.bytes, .redundant_bytes = conf->small_bytes};
-	unsigned rounds = group->small.shm && !call->keyed ? shm_small_rounds(call, group->size, &limits) : 0;
+	bool has_lanes = call->keyed || call_is_fixed(call); /* the small path has no stages */
+	unsigned rounds = group->small.shm && !has_lanes ? shm_small_rounds(call, group->size, &limits) : 0;
 
 	/* A plan that is asked for is the plan that the small path stands for, or made as any other. */
 	if (rounds > 0 && call->planner && call->planner != (rounds == 2 ? &planner_flat : &planner_exchange))
@@ -107,14 +109,27 @@ static enum esp_status failed_status(const struct comm *group)
 	return (enum esp_status)atomic_load_explicit(&group->fail.status, memory_order_acquire);
 }
 
+/* Does the head of the queue hold it back until the ranks have agreed on its exponents? */
+static bool is_agreeing(const struct work *work)
+{
+	return work->numerics && numerics_stage(work) == NUMERICS_AGREEING;
+}
+
 static bool may_go(struct comm *group, const struct work *work)
 {
+	if (work->numerics && numerics_stage(work) != NUMERICS_IDLE)
+		return !is_agreeing(work);
 	return gate_is_open(work) && (!group->tuner || group->tuner->admits(group, work));
+}
+
+static enum esp_status tuner_before(struct comm *group, struct work *work)
+{
+	return group->tuner ? group->tuner->before(group, work) : ESP_OK;
 }
 
 static void go(struct comm *group, struct work *work, enum drive_by help)
 {
-	enum esp_status status = group->tuner ? group->tuner->before(group, work) : ESP_OK;
+	enum esp_status status = tuner_before(group, work);
 
 	if (status == ESP_OK)
 		work_launch(work, help);
@@ -123,14 +138,36 @@ static void go(struct comm *group, struct work *work, enum drive_by help)
 }
 
 /*
+ * A call in fixed point stays at the head of the queue while its exponents are agreed upon, so that its second stage
+ * comes before all later calls on every rank.
+ */
+static void go_in_stages(struct comm *group, struct work *work, enum drive_by help)
+{
+	if (numerics_stage(work) == NUMERICS_AGREED) {
+		(void)queue_pop(group, &group->lane_queue);
+		numerics_go_on(work, help);
+		return;
+	}
+	enum esp_status status = tuner_before(group, work);
+	if (status == ESP_OK)
+		status = numerics_begin(work, help);
+	if (status != ESP_OK)
+		work_end(queue_pop(group, &group->lane_queue), status);
+}
+
+/*
  * The caller of a call that had to stand in the queue may be asleep by now, and the predicted waiter may be busy
  * elsewhere: such a call goes to the lane thread.
  */
 static void go_from_queue(struct comm *group)
 {
-	struct work *work = queue_pop(group, &group->lane_queue);
+	struct work *work = group->lane_queue.first;
+	enum drive_by help = work->help == BY_CALLER_SOON ? BY_LANE_THREAD : work->help;
 
-	go(group, work, work->help == BY_CALLER_SOON ? BY_LANE_THREAD : work->help);
+	if (work->numerics)
+		go_in_stages(group, work, help);
+	else
+		go(group, queue_pop(group, &group->lane_queue), help);
 	progress_changed(&group->context->progress);
 }
 
@@ -138,7 +175,8 @@ static void lanes_turn(struct comm *group)
 {
 	while (group->lane_queue.first && may_go(group, group->lane_queue.first))
 		go_from_queue(group);
-	while (group->lane_queue.first && failed_status(group) != ESP_OK)
+	/* One whose exponents are under way ends when its lanes have given it back. */
+	while (group->lane_queue.first && failed_status(group) != ESP_OK && !is_agreeing(group->lane_queue.first))
 		work_end(queue_pop(group, &group->lane_queue), failed_status(group));
 }
 
@@ -165,7 +203,7 @@ static void shm_small_begin_work(struct comm *group, struct work *work)
 
 	work->on_small_as = work->call;
 	if (span && span->staging) {
-		span_gather(span, &work->call);
+		comm_span_gather(span, &work->call);
 		work->on_small_as.in = span->in;
 		work->on_small_as.out = span->out;
 	}
@@ -211,6 +249,12 @@ static void shm_small_turn(struct comm *group)
 	}
 }
 
+/* Are there only calls behind one whose exponents are under way? The thread that ends that stage looks after them. */
+static bool is_held_back(const struct comm *group)
+{
+	return group->lane_queue.first && is_agreeing(group->lane_queue.first) && !group->small.queue.first;
+}
+
 /*
  * Do the queues have calls that no thread looks after? A thread that waits at the small path goes on with it, but does
  * not see gates open.
@@ -219,6 +263,8 @@ static bool is_left_alone(const struct comm *group)
 {
 	if (atomic_load(&group->queued) == 0)
 		return false;
+	if (is_held_back(group))
+		return false;
 	return group->lane_queue.first || !group->small.has_begun || atomic_load(&group->small.waiters) == 0;
 }
 
@@ -226,7 +272,7 @@ static void look_after_queues(struct comm *group)
 {
 	pthread_mutex_lock(&group->context->lock);
 	group->small.expected_ns = 0;
-	callbacks_look_after_queues(group->context);
+	comm_callbacks_look_after_queues(group->context);
 	pthread_mutex_unlock(&group->context->lock);
 }
 
@@ -236,7 +282,7 @@ static void await_waiter(struct comm *group, enum drive_by help)
 	if (help != BY_CALLER_SOON)
 		return;
 	pthread_mutex_lock(&group->context->lock);
-	callbacks_expect_waiter(group->context, group);
+	comm_callbacks_expect_waiter(group->context, group);
 	pthread_mutex_unlock(&group->context->lock);
 }
 
@@ -244,7 +290,7 @@ void comm_queue(struct comm *group, struct work *work, enum drive_by help)
 {
 	work->help = help;
 	/* Mostly no call is queued before it. */
-	if (work->shm_small_rounds == 0 && atomic_load(&group->queued) == 0 && may_go(group, work)) {
+	if (work->shm_small_rounds == 0 && !work->numerics && atomic_load(&group->queued) == 0 && may_go(group, work)) {
 		go(group, work, help);
 		return;
 	}
@@ -256,9 +302,15 @@ void comm_queue(struct comm *group, struct work *work, enum drive_by help)
 	if (help != BY_LANE_THREAD && !group->lane_queue.first && group->small.queue.first == work &&
 	    group->small.has_begun)
 		await_waiter(group, help);
-	else
+	else if (!is_held_back(group))
 		look_after_queues(group);
 	rank_watch(group->context);
+}
+
+void comm_go_on(struct comm *group)
+{
+	if (comm_turn(group))
+		look_after_queues(group);
 }
 
 bool comm_turn(struct comm *group)
