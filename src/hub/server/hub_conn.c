@@ -197,9 +197,9 @@ static void take_worker_msg(struct hub_conn *conn, const struct hub_msg *msg)
 		hub_session_on_ask(conn, msg->ask);
 	else if (msg->type == HUB_MSG_LEAVE && conn->session)
 		hub_session_on_leave(conn);
-	else if (msg->type == HUB_MSG_SHARE && conn->session)
+	else if (msg->type == HUB_MSG_SHARE && conn->session && !conn->session->async)
 		hub_sets_on_share(conn, msg->share);
-	else if (msg->type == HUB_MSG_WHY && conn->session)
+	else if (msg->type == HUB_MSG_WHY && conn->session && !conn->session->async)
 		hub_sets_on_why(conn, &msg->why);
 	else if (msg->type == HUB_MSG_OFFER && conn->session && conn->session->async &&
 	         !conn->session->workers[conn->worker].has_left)
