@@ -690,7 +690,8 @@ Backend::Works Backend::broadcast(Tensors &tensors, const c10d::BroadcastOptions
 
 Backend::Works Backend::allreduce(Tensors &tensors, const c10d::AllreduceOptions &opts)
 {
-	only(tensors);
+	if (only(tensors).layout() != at::kStrided)
+		return allreduce_sparse(tensors[0], opts);
 	return blocks(c10d::OpType::ALLREDUCE, ESP_ALLREDUCE, tensors, tensors, 0, &opts.reduceOp, opts.timeout);
 }
 

@@ -177,6 +177,8 @@ private:
 	             const c10d::ReduceOp *op, std::chrono::milliseconds timeout);
 	Works exchange(c10d::OpType kind, const Tensors &in, const Tensors &out, std::chrono::milliseconds timeout);
 
+	Works allreduce_sparse(at::Tensor &tensor, const c10d::AllreduceOptions &opts);
+
 	bool add_thread();
 	void keep_spare(); /* lock_ is held */
 	void expect_callbacks();

@@ -156,3 +156,14 @@ def test_torchs_own_hooks(tmp_path, hook, size):
     ended = re.findall(r"weights ([0-9.]+) ([0-9a-f]+)", done.stdout)
     assert len(ended) == size and len(set(ended)) == 1, done.stdout
     assert abs(float(ended[0][0]) - 6.725) < 0.005, done.stdout
+
+
+def test_sparse_gradients_beside_gloo(tmp_path):
+    """nn.Embedding(sparse=True) in DDP: by the backend, by the hook over Gloo, and by Gloo alone."""
+    said = {}
+    for way in ("gloo", "espalier", "hook"):
+        done = run(tmp_path / way, way, 3, script="sparse.py")
+        assert done.returncode == 0, done.stdout
+        said[way] = set(re.findall(r"(sum|weights): (.*)", done.stdout))
+        assert len(said[way]) == 2, done.stdout
+    assert said["gloo"] == said["espalier"] == said["hook"]
