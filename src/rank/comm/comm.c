@@ -8,6 +8,7 @@
 #include "rank/comm/call_record.h"
 #include "rank/comm/callbacks.h"
 #include "rank/comm/span.h"
+#include "rank/comm/switched.h"
 #include "rank/comm/work.h"
 #include "rank/observe/dump.h"
 #include "rank/observe/recorder.h"
@@ -109,7 +110,7 @@ static enum esp_status failed_status(const struct comm *group)
 
 static bool may_go(struct comm *group, const struct work *work)
 {
-	return gate_is_open(work) && (!group->tuner || group->tuner->admits(group, work));
+	return gate_is_open(work) && !switched_decides(group) && (!group->tuner || group->tuner->admits(group, work));
 }
 
 static void go(struct comm *group, struct work *work, enum drive_by help)

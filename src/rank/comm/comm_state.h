@@ -20,6 +20,8 @@
 
 struct comm;
 struct span;
+struct switched;
+struct switched_call;
 struct work;
 
 /* ---- calls with a key (keyed.h); guarded by the rank's lock ---- */
@@ -173,6 +175,7 @@ struct work {
 	struct work_part *parts;
 	uint32_t part_count;
 	unsigned shm_small_rounds;  /* 0: on lanes                                      */
+	struct switched_call *switched; /* it may go through a switch (switched.h); NULL: not */
 	bool persistent;
 	bool is_counted;            /* by retune.h, until it ends; guarded by the rank's lock */
 	struct work_time time;
@@ -305,6 +308,7 @@ struct comm {
 	struct plan_cache plans;
 	const struct comm_tuner *tuner;
 	const struct work_ops *keyed_ops; /* of calls with a key                      */
+	struct switched *switched; /* sums may go through a switch (switched.h); NULL: never */
 	struct retune *retune;   /* NULL: no call has had masters that could be moved */
 	/* work that calls have left for others like them (work_leave()); NULL: none. Under the lock */
 	struct work *left[COMM_LEFT];

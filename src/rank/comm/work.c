@@ -14,6 +14,7 @@
 #include "rank/comm/callbacks.h"
 #include "rank/comm/comm.h"
 #include "rank/comm/span.h"
+#include "rank/comm/switched.h"
 #include "rank/observe/recorder.h"
 #include "transport/shm/annex.h"
 
@@ -55,6 +56,7 @@ void work_free(struct work *work)
 	if (work->event_fd >= 0)
 		close(work->event_fd);
 	work_clear_parts(work);
+	switched_forget(work);
 	free((void *)(uintptr_t)work->call.in_parts);
 	free((void *)(uintptr_t)work->call.out_parts);
 	free(work);
@@ -264,6 +266,8 @@ enum esp_status work_make(struct comm *group, const struct call *call, const str
 	if (status == ESP_OK && work->shm_small_rounds == 0) {
 		pthread_mutex_lock(&group->lock);
 		status = work_plan_parts(work, &group->plans, call->keyed ? STREAM_KEYED : STREAM_CALLS, failure);
+		if (status == ESP_OK)
+			status = switched_prepare(work, failure);
 		pthread_mutex_unlock(&group->lock);
 	}
 	if (status != ESP_OK) {
@@ -401,6 +405,10 @@ void work_launch(struct work *work, enum drive_by help)
 {
 	struct rank *context = work->group->context;
 
+	if (work->switched) {
+		switched_launch(work, help);
+		return;
+	}
 	if (work->part_count == 0) {
 		work_end(work, ESP_OK);
 		return;
@@ -599,5 +607,7 @@ const char *work_plan(const struct work *work)
 {
 	if (work->shm_small_rounds > 0)
 		return work->shm_small_rounds == 2 ? "flat" : "exchange";
+	if (switched_is_through(work))
+		return "switch";
 	return work->span_count && work->spans[0].planned ? planner_name(work->spans[0].planned->planner) : "";
 }
