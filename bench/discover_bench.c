@@ -46,24 +46,24 @@ static void measure(uint32_t nodes)
 		struct embedding embedding;
 		double start = user_seconds();
 
-		if (embed(&matrix, &options, &embedding, NULL) != ESP_OK)
+		if (discover_embed(&matrix, &options, &embedding, NULL) != ESP_OK)
 			exit(1);
 		printf(" %10.3f", user_seconds() - start);
-		embedding_fini(&embedding);
+		discover_embedding_fini(&embedding);
 	}
 	struct candidates_options options = {0};
 	struct candidates candidates;
 	struct candidates_choice choice;
 	double start = user_seconds();
-	if (candidates_make(&matrix, &options, &candidates, NULL) != ESP_OK)
+	if (discover_candidates_make(&matrix, &options, &candidates, NULL) != ESP_OK)
 		exit(1);
 	double made = user_seconds();
-	if (candidates_choose(&matrix, &options, &candidates, &choice, NULL) != ESP_OK)
+	if (discover_candidates_choose(&matrix, &options, &candidates, &choice, NULL) != ESP_OK)
 		exit(1);
 	printf(" %10.3f %10.3f %10u %10u\n", made - start, user_seconds() - made, candidates.count,
 	       candidates.list[choice.index].grouping.count);
 	fflush(stdout);
-	candidates_fini(&candidates);
+	discover_candidates_fini(&candidates);
 	matrix_fini(&matrix);
 }
 

@@ -139,12 +139,12 @@ static void end_open(struct end *end, uint32_t self, const struct job *job, enum
 
 	*end = (struct end){.job = *job, .way = way};
 	end->duet = (struct duet_end){.is_sender = self == 0, .echoes = job->echoes, .messages = job->messages};
-	if (segment_open(&config, &end->segment, NULL) != ESP_OK)
+	if (shm_segment_open(&config, &end->segment, NULL) != ESP_OK)
 		duet_die("no segment");
 	struct shm_config shm_config = {.segment = end->segment, .peers = 1, .peer_of = numbers};
 	if (shm_open_lane(&shm_config, &table, end, &end->shm, NULL) != ESP_OK)
 		duet_die("no lane");
-	end->memory = way == OFFERED ? segment_alloc(end->segment, bytes) : aligned_alloc(4096, bytes);
+	end->memory = way == OFFERED ? shm_segment_alloc(end->segment, bytes) : aligned_alloc(4096, bytes);
 	end->into = job->echoes ? end->memory : aligned_alloc(4096, bytes);
 	if (!end->memory || !end->into)
 		duet_die("no memory");
@@ -154,7 +154,8 @@ static void end_open(struct end *end, uint32_t self, const struct job *job, enum
 
 static void end_meet(struct end *end, uint32_t peer, const struct end *other)
 {
-	if (segment_view_open(end->segment, peer, dup(segment_descriptor(other->segment)), &end->view, NULL) != ESP_OK)
+	if (shm_segment_view_open(end->segment, peer, dup(shm_segment_descriptor(other->segment)), &end->view, NULL) !=
+	    ESP_OK)
 		duet_die("no view");
 	shm_adopt(end->shm, peer, end->view, dup(shm_descriptor(other->shm)));
 }
@@ -162,12 +163,12 @@ static void end_meet(struct end *end, uint32_t peer, const struct end *other)
 static void end_close(struct end *end)
 {
 	shm_close(end->shm);
-	segment_view_close(end->view);
+	shm_segment_view_close(end->view);
 	if (end->way != OFFERED)
 		free(end->memory);
 	if (!end->job.echoes)
 		free(end->into);
-	segment_close(end->segment);
+	shm_segment_close(end->segment);
 }
 
 static void *end_main(void *context)

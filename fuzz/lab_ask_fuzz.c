@@ -70,7 +70,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	ask.flag = data[1];
 	ask.length = (uint32_t)(size - 2);
 	memcpy(ask.words, data + 2, size - 2);
-	if (!ask_decode(&ask, sizeof(ask), words, &count))
+	if (!lab_ask_decode(&ask, sizeof(ask), words, &count))
 		return 0;
 	FUZZ_CHECK(count <= ASK_WORDS && words[count] == NULL);
 	if (ask.kind == ASK_SET && count > 1)

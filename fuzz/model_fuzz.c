@@ -20,7 +20,8 @@ static void check(const struct model *model)
 		backward += parameter->backward_share;
 	}
 	FUZZ_CHECK(fabs(forward - 1) < 1e-2 && backward < 1 + 1e-6);
-	FUZZ_CHECK(model_aggregated_bytes(model) > 0 && model_aggregated_bytes(model) <= model_bytes(model));
+	FUZZ_CHECK(workload_model_aggregated_bytes(model) > 0 &&
+	           workload_model_aggregated_bytes(model) <= workload_model_bytes(model));
 	for (uint32_t i = 0; model->distribution_order && i < model->parameter_count; i++)
 		FUZZ_CHECK(model->distribution_order[i] < model->parameter_count);
 	for (uint32_t i = 0; i < model->worker_factor_count; i++)
@@ -35,11 +36,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
 		struct model model;
 		struct error err = {0};
-		if (model_parse(&model, "fuzz", (const char *)data, size, &options[i], &err) == ESP_OK)
+		if (workload_model_parse(&model, "fuzz", (const char *)data, size, &options[i], &err) == ESP_OK)
 			check(&model);
 		else
 			FUZZ_CHECK(err.status != ESP_OK && err.text[0]);
-		model_fini(&model);
+		workload_model_fini(&model);
 	}
 	return 0;
 }

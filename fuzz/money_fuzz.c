@@ -10,12 +10,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct money_prices prices;
 	struct money money;
 	struct error err = {0};
-	if (money_parse(&prices, "fuzz", (const char *)data, size, &err) != ESP_OK) {
+	if (sim_money_parse(&prices, "fuzz", (const char *)data, size, &err) != ESP_OK) {
 		FUZZ_CHECK(err.status != ESP_OK && err.text[0]);
 		return 0;
 	}
 	for (int reading = MONEY_CORRECTED; reading <= MONEY_PRINTED; reading++) {
-		if (money_compute(&money, &prices, (enum money_reading)reading, &err) != ESP_OK) {
+		if (sim_money_compute(&money, &prices, (enum money_reading)reading, &err) != ESP_OK) {
 			FUZZ_CHECK(err.text[0]);
 			continue;
 		}

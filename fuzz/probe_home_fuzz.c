@@ -14,7 +14,7 @@ static void feed(struct home *home, const char *text, size_t length)
 		const char *end = memchr(text, '\n', length);
 		size_t line = end ? (size_t)(end - text) : length, cut = line / 2;
 
-		(void)home_take(home, text, cut, text + cut, line - cut);
+		(void)probe_tool_home_take(home, text, cut, text + cut, line - cut);
 		text += end ? line + 1 : line;
 		length -= end ? line + 1 : line;
 	}
@@ -25,14 +25,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const struct probe_options options = {.save_matrix = "matrix", .html = "report"};
 	struct home home;
 
-	home_open(&home, &options, -1);
-	home_begin(&home);
+	probe_tool_home_open(&home, &options, -1);
+	probe_tool_home_begin(&home);
 	feed(&home, (const char *)data, size);
 	for (int i = 0; i < HOME_FILES; i++) {
 		const struct home_part *part = &home.parts[i];
 
 		FUZZ_CHECK(!part->is_whole || (home.paths[i] && !part->file && part->text && part->length == part->taken));
 	}
-	home_close(&home);
+	probe_tool_home_close(&home);
 	return 0;
 }

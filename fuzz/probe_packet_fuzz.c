@@ -23,7 +23,7 @@ static void seal(const struct packet_session *session, const uint8_t *data, uint
 	packet.sequence = data[4] % 8;
 	packet.before = data[5] % 8;
 	memcpy(&packet.turnaround_ns, data + 6, sizeof(packet.turnaround_ns));
-	packet_encode(session, &packet, out);
+	probe_packet_encode(session, &packet, out);
 }
 
 static void as_insider(const struct packet_session *session, const uint8_t *data, size_t size)
@@ -33,20 +33,20 @@ static void as_insider(const struct packet_session *session, const uint8_t *data
 	struct echo echo;
 	uint64_t wake, now = 1000;
 
-	echo_init(&echo, session, HOSTS, 1);
-	echo_begin(&echo, 1, 2, &(struct echo_pace){.asks = 5, .patience_ns = 100}, &samples);
+	probe_echo_init(&echo, session, HOSTS, 1);
+	probe_echo_begin(&echo, 1, 2, &(struct echo_pace){.asks = 5, .patience_ns = 100}, &samples);
 	for (; size >= 16; data += 16, size -= 16) {
 		now += data[14];
-		(void)echo_ask(&echo, now, now, out, &wake);
+		(void)probe_echo_ask(&echo, now, now, out, &wake);
 		seal(session, data, bytes);
 		if (data[15] & 1)
-			echo_left(&echo, bytes, PACKET_BYTES, now);
-		else if (echo_receive(&echo, bytes, PACKET_BYTES, now, now + data[13], out))
+			probe_echo_left(&echo, bytes, PACKET_BYTES, now);
+		else if (probe_echo_receive(&echo, bytes, PACKET_BYTES, now, now + data[13], out))
 			FUZZ_CHECK(out[4] == PACKET_REPLY);
 	}
 	for (uint32_t i = 0; i < samples.count; i++)
 		FUZZ_CHECK(samples.at[i] > 0 && samples.at[i] < 10);
-	samples_fini(&samples);
+	probe_samples_fini(&samples);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -55,10 +55,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct packet packet;
 	uint8_t again[PACKET_BYTES];
 
-	packet_session_init(&session, key, nonce);
-	if (packet_decode(&session, data, size, HOSTS, &packet)) {
+	probe_packet_session_init(&session, key, nonce);
+	if (probe_packet_decode(&session, data, size, HOSTS, &packet)) {
 		FUZZ_CHECK(packet.from < HOSTS && packet.to < HOSTS && packet.from != packet.to);
-		packet_encode(&session, &packet, again);
+		probe_packet_encode(&session, &packet, again);
 		FUZZ_CHECK(memcmp(data, again, PACKET_BYTES) == 0);
 	}
 	as_insider(&session, data, size);

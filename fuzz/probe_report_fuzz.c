@@ -21,8 +21,8 @@ static void put_together(const struct report_row *rows, enum probe_fate *fates)
 
 	for (uint32_t i = 0; i < HOSTS * HOSTS; i++)
 		latency_at[i] = inverse_at[i] = i % (HOSTS + 1) == 0 ? 0 : NAN;
-	collect_expel(&input, fates);
-	collect_distances(&input, fates, &latency, &inverse);
+	probe_collect_expel(&input, fates);
+	probe_collect_distances(&input, fates, &latency, &inverse);
 	FUZZ_CHECK(matrix_check(&latency, &err) == ESP_OK && matrix_check(&inverse, &err) == ESP_OK);
 }
 
@@ -38,11 +38,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		size_t at = (size_t)host * BYTES, n = size > at ? size - at : 0;
 		memset(bytes, 0, sizeof(bytes));
 		memcpy(bytes, data + (n ? at : 0), n < BYTES ? n : BYTES);
-		if (!report_decode(bytes, HOSTS, host, rows + (size_t)host * HOSTS)) {
+		if (!probe_report_decode(bytes, HOSTS, host, rows + (size_t)host * HOSTS)) {
 			fates[host] = PROBE_NONSENSE;
 			continue;
 		}
-		report_encode(rows + (size_t)host * HOSTS, HOSTS, again);
+		probe_report_encode(rows + (size_t)host * HOSTS, HOSTS, again);
 		FUZZ_CHECK(memcmp(bytes, again, BYTES) == 0);
 	}
 	put_together(rows, fates);

@@ -17,12 +17,12 @@ static void check_round_trip(const struct trace *trace)
 	char *text = NULL;
 	size_t size = 0;
 	FILE *out = open_memstream(&text, &size);
-	FUZZ_CHECK(out && trace_write(trace, out, &err) == ESP_OK && fclose(out) == 0);
-	FUZZ_CHECK(trace_parse(&again, "again", text, size, &err) == ESP_OK && again.count == trace->count);
+	FUZZ_CHECK(out && workload_trace_write(trace, out, &err) == ESP_OK && fclose(out) == 0);
+	FUZZ_CHECK(workload_trace_parse(&again, "again", text, size, &err) == ESP_OK && again.count == trace->count);
 	for (uint32_t i = 0; i < trace->count; i++)
 		FUZZ_CHECK(again.events[i].time_s == trace->events[i].time_s && again.events[i].bytes == trace->events[i].bytes &&
 		           strcmp(again.events[i].parameter, trace->events[i].parameter) == 0);
-	trace_fini(&again);
+	workload_trace_fini(&again);
 	free(text);
 }
 
@@ -32,7 +32,7 @@ static void check(const struct traces *traces)
 	struct error err = {0};
 	for (uint32_t i = 0; i < traces->worker_count; i++)
 		check_round_trip(&traces->workers[i].trace);
-	if (replay_init(&replay, traces, &err) == ESP_OK) {
+	if (workload_replay_init(&replay, traces, &err) == ESP_OK) {
 		const struct model *model = &replay.model;
 		FUZZ_CHECK(model->parameter_count > 0 && replay.file_count == traces->worker_count);
 		for (uint32_t i = 0; i < model->parameter_count; i++) {
@@ -42,11 +42,11 @@ static void check(const struct traces *traces)
 			for (uint32_t f = 0; f < replay.file_count; f++)
 				FUZZ_CHECK(replay.files[f].ready_s[i] >= 0 && replay.files[f].ready_s[i] <= model->backward_s);
 		}
-		FUZZ_CHECK(replay_pick(&replay, 1000, 3, 7)->ready_s != NULL);
+		FUZZ_CHECK(workload_replay_pick(&replay, 1000, 3, 7)->ready_s != NULL);
 	} else {
 		FUZZ_CHECK(err.status != ESP_OK && err.text[0]);
 	}
-	replay_fini(&replay);
+	workload_replay_fini(&replay);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -65,15 +65,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		name[length] = '\0';
 		const char *next = memmem(line, (size_t)(end - line), "\n@", 2);
 		next = next && next > line ? next + 1 : end;
-		status = traces_parse_file(&traces, name, line + 1, (size_t)(next - line - 1), &err);
+		status = workload_traces_parse_file(&traces, name, line + 1, (size_t)(next - line - 1), &err);
 		at = next;
 	}
 	if (status == ESP_OK)
-		status = traces_finish(&traces, &err);
+		status = workload_traces_finish(&traces, &err);
 	if (status == ESP_OK)
 		check(&traces);
 	else
 		FUZZ_CHECK(err.status != ESP_OK && err.text[0]);
-	traces_fini(&traces);
+	workload_traces_fini(&traces);
 	return 0;
 }

@@ -11,11 +11,11 @@ static void look_at(const json_t *event)
 	int64_t begin, end;
 	uint64_t call;
 
-	if (trace_origin_read(event, &origin))
+	if (diagnose_trace_origin_read(event, &origin))
 		FUZZ_CHECK(origin.rank < origin.size && origin.size <= 65536);
-	if (trace_times(event, &begin, &end))
+	if (diagnose_trace_times(event, &begin, &end))
 		FUZZ_CHECK(begin >= 0 && end >= begin);
-	(void)trace_meeting(event, &call);
+	(void)diagnose_trace_meeting(event, &call);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -24,10 +24,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct error err;
 	json_t *event = NULL;
 
-	if (trace_reader_open(&reader, (const char *)data, size, &err) != ESP_OK)
+	if (diagnose_trace_reader_open(&reader, (const char *)data, size, &err) != ESP_OK)
 		return 0;
 	size_t before = reader.at;
-	while (trace_reader_next(&reader, &event, &err) == ESP_OK && event) {
+	while (diagnose_trace_reader_next(&reader, &event, &err) == ESP_OK && event) {
 		FUZZ_CHECK(reader.at > before && reader.at <= size);
 		before = reader.at;
 		look_at(event);

@@ -79,7 +79,7 @@ static enum esp_status raw_of(const struct region_spec *spec, enum reading_noise
 		return status;
 	status = reading_latency(&made.region, &made.crowd, noise, level, seed, &read, err);
 	if (status == ESP_OK)
-		*out_paia = quality_paia(&read, &made.region.truth, NULL);
+		*out_paia = discover_quality_paia(&read, &made.region.truth, NULL);
 	matrix_fini(&read);
 	discover_close(&made);
 	return status;

@@ -20,14 +20,14 @@ static enum esp_status embedded_paia(const struct matrix *read, const struct rac
 
 	options.alpha = alpha;
 	options.seed = seed;
-	enum esp_status status = embed(read, &options, &embedding, err);
+	enum esp_status status = discover_embed(read, &options, &embedding, err);
 	if (status != ESP_OK)
 		return status;
-	status = embedding_matrix(&embedding, false, &distances, err);
+	status = discover_embedding_matrix(&embedding, false, &distances, err);
 	if (status == ESP_OK)
-		*out_paia = quality_paia(&distances, truth, NULL);
+		*out_paia = discover_quality_paia(&distances, truth, NULL);
 	matrix_fini(&distances);
-	embedding_fini(&embedding);
+	discover_embedding_fini(&embedding);
 	return status;
 }
 
@@ -36,8 +36,8 @@ static enum esp_status run_case(const struct accuracy_config *config, uint32_t n
 {
 	const struct racks *truth = &made->region.truth;
 	uint64_t triplets = 0, seed = config->seed + nth;
-	double raw = quality_paia(read, truth, &triplets), alpha1 = 0, alpha2 = 0;
-	enum esp_status status = config->keep_outliers ? ESP_OK : clean_fence(read, NULL, err);
+	double raw = discover_quality_paia(read, truth, &triplets), alpha1 = 0, alpha2 = 0;
+	enum esp_status status = config->keep_outliers ? ESP_OK : discover_clean_fence(read, NULL, err);
 
 	if (status == ESP_OK)
 		status = embedded_paia(read, truth, config->embed, 1, seed, &alpha1, err);

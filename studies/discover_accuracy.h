@@ -16,7 +16,7 @@ struct accuracy_config {
 	enum reading_noise noise; /* of latency */
 	double level;
 	struct embed_options embed; /* its alpha and seed are unused */
-	bool keep_outliers;       /* no clean_fence() before the embedding: equation 1 only */
+	bool keep_outliers;         /* no discover_clean_fence() before the embedding: equation 1 only */
 	uint64_t seed;            /* cases seed .. seed + count - 1 */
 	uint32_t count;           /* at least 1 */
 	struct discover_watch watch; /* of cases */

@@ -15,13 +15,13 @@ static enum esp_status group_once(const struct agreement_config *config, const s
 
 	options.alpha = alpha;
 	options.seed = seed;
-	enum esp_status status = embed(read, &options, &embedding, err);
+	enum esp_status status = discover_embed(read, &options, &embedding, err);
 	if (status != ESP_OK)
 		return status;
-	const struct cluster_options cluster = {.groups = groups,
-	                                        .least = cluster_least(machines, groups, config->elasticity), .seed = seed};
-	status = cluster_points(embedding.points, machines, embedding.dimensions, &cluster, out, NULL, err);
-	embedding_fini(&embedding);
+	const struct cluster_options cluster = {
+		.groups = groups, .least = discover_cluster_least(machines, groups, config->elasticity), .seed = seed};
+	status = discover_cluster_points(embedding.points, machines, embedding.dimensions, &cluster, out, NULL, err);
+	discover_embedding_fini(&embedding);
 	return status;
 }
 
@@ -38,7 +38,7 @@ static enum esp_status run_once(const struct agreement_config *config, uint32_t 
 		return status;
 	status = reading_latency(&made.region, &made.crowd, config->noise, config->level, read_seed, &read, err);
 	if (status == ESP_OK && !config->keep_outliers)
-		status = clean_fence(&read, NULL, err);
+		status = discover_clean_fence(&read, NULL, err);
 	if (status == ESP_OK)
 		status = group_once(config, &read, 1, config->seed + run, out_one, err);
 	if (status == ESP_OK)
@@ -54,7 +54,7 @@ static double mean_between(const struct grouping *list, uint32_t count)
 
 	for (uint32_t i = 0; i < count; i++) {
 		for (uint32_t k = 0; k < i; k++)
-			sum += quality_ami(&list[i], &list[k]);
+			sum += discover_quality_ami(&list[i], &list[k]);
 	}
 	return sum / ((double)count * (count - 1) / 2);
 }
@@ -64,7 +64,7 @@ static double mean_with(const struct grouping *list, uint32_t count, const struc
 	double sum = 0;
 
 	for (uint32_t i = 0; i < count; i++)
-		sum += quality_ami(&list[i], truth);
+		sum += discover_quality_ami(&list[i], truth);
 	return sum / count;
 }
 

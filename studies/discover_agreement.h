@@ -12,7 +12,7 @@ struct agreement_config {
 	enum reading_noise noise;
 	double level;
 	struct embed_options embed; /* its alpha and seed are unused */
-	bool keep_outliers;         /* no clean_fence() before the embedding */
+	bool keep_outliers;         /* no discover_clean_fence() before the embedding */
 	double elasticity;          /* of groups, 1 .. 2 */
 	uint64_t seed;              /* of the region, and of the first run */
 	uint32_t runs;              /* at least 2 */

@@ -35,7 +35,7 @@ static enum esp_status choose(const struct candidates *candidates, const struct 
 		return error_set(err, ESP_ENOMEM, "no memory to choose among %u groupings", candidates->count);
 	for (uint32_t i = 0; i < candidates->count; i++)
 		list[i] = candidates->list[i].grouping.group_of;
-	enum esp_status status = choose_grouping(network, list, candidates->count, bytes, &best, NULL, err);
+	enum esp_status status = discover_choose_grouping(network, list, candidates->count, bytes, &best, NULL, err);
 	free(list);
 	if (status != ESP_OK)
 		return status;
@@ -67,7 +67,8 @@ enum esp_status find_groups(const struct discover_case *made, const struct find_
 	options.seed = seed;
 	options.ratios = true; /* as in espalier probe */
 	if (status == ESP_OK)
-		status = candidates_make(config->by == FIND_BY_BANDWIDTH ? &rates : &latency, &options, &candidates, err);
+		status =
+			discover_candidates_make(config->by == FIND_BY_BANDWIDTH ? &rates : &latency, &options, &candidates, err);
 	if (status == ESP_OK)
 		status = grouping_from(&out->root, with_groups(&candidates, discover_root(machines))->group_of, machines, err);
 	for (size_t i = 0; status == ESP_OK && i < (size_t)machines * machines; i++)
@@ -75,7 +76,7 @@ enum esp_status find_groups(const struct discover_case *made, const struct find_
 	const struct tune_network network = {.nodes = machines, .seconds_per_byte = rates.at, .latency = latency.at};
 	if (status == ESP_OK)
 		status = choose(&candidates, &network, config->bytes, &out->chosen, err);
-	candidates_fini(&candidates);
+	discover_candidates_fini(&candidates);
 	matrix_fini(&latency);
 	matrix_fini(&rates);
 	if (status != ESP_OK)
@@ -99,7 +100,7 @@ enum esp_status find_seconds(const struct topology *topology, const uint32_t *gr
 	enum esp_status status = plan_open(plan_planner_find(group_of ? "two-level" : "flat"), &spec, &plan, err);
 
 	if (status == ESP_OK)
-		status = once_run(plan, &config, &result, err);
+		status = sim_once_run(plan, &config, &result, err);
 	if (status == ESP_OK)
 		*out_seconds = result.seconds;
 	plan_close(plan);

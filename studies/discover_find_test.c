@@ -41,7 +41,7 @@ static void test_found(void)
 		CHECK_MSG(find_groups(&made, &config, seed, &found, &err) == ESP_OK, "%s", err.text);
 		CHECK(region_grouping(&made.region, REGION_RACK, &racks, &err) == ESP_OK);
 		CHECK_MSG(grouping_equal(&found.root, &racks), "seed %llu: adjusted mutual information %g",
-		          (unsigned long long)seed, quality_ami(&found.root, &racks));
+		          (unsigned long long)seed, discover_quality_ami(&found.root, &racks));
 		CHECK_U64(found.chosen.nodes, 16);
 		grouping_fini(&racks);
 		discovered_fini(&found);

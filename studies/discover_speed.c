@@ -144,7 +144,7 @@ static enum esp_status measure(const struct race *race, const struct run *run, u
 		                            : find_seconds(run->topology, groups ? groups->group_of : NULL, &config->load,
 		                                           seconds, err);
 		if (groups)
-			race->found[at] = (struct found_by){groups->count, quality_ami(groups, &run->truth)};
+			race->found[at] = (struct found_by){groups->count, discover_quality_ami(groups, &run->truth)};
 		discover_tell(&config->watch);
 	}
 	return status;

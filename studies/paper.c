@@ -43,7 +43,7 @@ static struct paper_case filled(struct paper_case about)
 {
 	about.workers = about.workers ? about.workers : 32;
 	about.gbps = about.gbps > 0 ? about.gbps : 25;
-	about.servers = mechanism_find(about.mechanism)->spread ? about.servers ? about.servers : 1 : 0;
+	about.servers = workload_mechanism_find(about.mechanism)->spread ? about.servers ? about.servers : 1 : 0;
 	about.compute = about.compute > 0 ? about.compute : 1;
 	about.added = about.copies ? about.added : NULL;
 	return about;
@@ -64,16 +64,16 @@ static enum esp_status run_load(const struct load *load, const struct paper_case
 {
 	const struct trial trial = {
 		.train = {.load = load,
-	                  .mechanism = mechanism_find(about->mechanism),
-	                  .servers = about->servers,
-	                  .even_split = about->even_split,
-	                  .block = about->block,
-	                  .no_barrier = about->no_barrier,
-	                  .compute = about->compute},
+	              .mechanism = workload_mechanism_find(about->mechanism),
+	              .servers = about->servers,
+	              .even_split = about->even_split,
+	              .block = about->block,
+	              .no_barrier = about->no_barrier,
+	              .compute = about->compute},
 		.gbps = about->gbps,
 	};
 	struct train_result result;
-	enum esp_status status = trial_run(&trial, &result, err);
+	enum esp_status status = sim_trial_run(&trial, &result, err);
 
 	if (status == ESP_OK)
 		*out_s = result.iteration_s;
@@ -86,14 +86,15 @@ static enum esp_status run_case(const struct paper *paper, const struct paper_ca
 	const struct model *model = &paper->request.models[about->model];
 	struct model grown = {0};
 	struct load load = {0};
-	enum esp_status status = about->added ? model_repeat(model, about->added, about->copies, &grown, err) : ESP_OK;
+	enum esp_status status =
+		about->added ? workload_model_repeat(model, about->added, about->copies, &grown, err) : ESP_OK;
 
 	if (status == ESP_OK)
-		status = load_init(&load, about->added ? &grown : model, about->workers, paper->request.seed, err);
+		status = workload_load_init(&load, about->added ? &grown : model, about->workers, paper->request.seed, err);
 	if (status == ESP_OK)
 		status = run_load(&load, about, out_s, err);
-	load_fini(&load);
-	model_fini(&grown);
+	workload_load_fini(&load);
+	workload_model_fini(&grown);
 	return status;
 }
 

@@ -12,7 +12,7 @@
 #include "sim/workload/model.h"
 
 enum paper_model { PAPER_INCEPTION, PAPER_VGG, PAPER_RESNET_101, PAPER_RESNET_200, PAPER_MODELS };
-/* "inception-v3": the argument for model_load(). */
+/* "inception-v3": the argument for workload_model_load(). */
 extern const char *const paper_model_names[PAPER_MODELS];
 
 struct paper_cell {
@@ -50,7 +50,7 @@ struct paper_request {
 	void *user;
 };
 
-/* Computes one set, part by part. ESP_ENOMEM, or errors of train_run(). */
+/* Computes one set, part by part. ESP_ENOMEM, or errors of sim_train_run(). */
 ESP_CHECKED enum esp_status paper_run(const struct paper_request *request, struct error *err);
 
 #endif

@@ -18,14 +18,15 @@ static void load_models(enum model_set set, struct model models[PAPER_MODELS])
 		struct error err = {0};
 
 		snprintf(path, sizeof(path), "%s/%s.json", MODELS_FOLDER, paper_model_names[i]);
-		CHECK_MSG(model_load(&models[i], path, &(struct model_options){.set = set}, &err) == ESP_OK, "%s", err.text);
+		CHECK_MSG(workload_model_load(&models[i], path, &(struct model_options){.set = set}, &err) == ESP_OK, "%s",
+		          err.text);
 	}
 }
 
 static void drop_models(struct model models[PAPER_MODELS])
 {
 	for (int i = 0; i < PAPER_MODELS; i++)
-		model_fini(&models[i]);
+		workload_model_fini(&models[i]);
 }
 
 static double run(const struct model *model, struct trial trial, uint32_t workers, const char *mechanism)
@@ -34,12 +35,12 @@ static double run(const struct model *model, struct trial trial, uint32_t worker
 	struct load load;
 	struct error err = {0};
 
-	CHECK(load_init(&load, model, workers, 0, &err) == ESP_OK);
+	CHECK(workload_load_init(&load, model, workers, 0, &err) == ESP_OK);
 	trial.train.load = &load;
-	trial.train.mechanism = mechanism_find(mechanism);
+	trial.train.mechanism = workload_mechanism_find(mechanism);
 	trial.train.servers = trial.train.servers ? trial.train.servers : 1;
-	CHECK_MSG(trial_run(&trial, &result, &err) == ESP_OK, "%s: %s", mechanism, err.text);
-	load_fini(&load);
+	CHECK_MSG(sim_trial_run(&trial, &result, &err) == ESP_OK, "%s: %s", mechanism, err.text);
+	workload_load_fini(&load);
 	return result.iteration_s;
 }
 
@@ -68,7 +69,7 @@ static void test_closed_forms(void)
 
 		load_models(set, models);
 		const struct model *vgg = &models[PAPER_VGG];
-		double s = (double)model_bytes(vgg) / (25e9 / 8), w = 32;
+		double s = (double)workload_model_bytes(vgg) / (25e9 / 8), w = 32;
 		CHECK_WITHIN(usual(vgg, "server"), 2 * w * s, 0.01);
 		CHECK_WITHIN(usual(vgg, "multicast"), (w + 1) * s, 0.01);
 		CHECK_WITHIN(usual(vgg, "ring"), vgg->forward_s + 2 * (w - 1) / w * s, 0.01);

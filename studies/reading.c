@@ -204,7 +204,7 @@ static enum esp_status rates_init(struct rates *rates, const struct region *regi
 
 	for (uint32_t i = 2; i < crowd->links; i++)
 		count += crowd->flows[i];
-	enum esp_status status = share_init(&rates->share, crowd->links + 2 * machines, err);
+	enum esp_status status = sim_share_init(&rates->share, crowd->links + 2 * machines, err);
 	if (status != ESP_OK)
 		return status;
 	rates->others = calloc(count + 1, sizeof(*rates->others));
@@ -212,15 +212,15 @@ static enum esp_status rates_init(struct rates *rates, const struct region *regi
 	if (!rates->others || !rates->probes)
 		return error_set(err, ESP_ENOMEM, "no memory for %u flows", count);
 	for (uint32_t i = 2; i < crowd->links; i++)
-		share_set_capacity(&rates->share, i, region->switches[i / 2].rate);
+		sim_share_set_capacity(&rates->share, i, region->switches[i / 2].rate);
 	for (uint32_t i = 0; i < 2 * machines; i++)
-		share_set_capacity(&rates->share, crowd->links + i, region->spec.host_rate * crowd->host_share[i / 2]);
+		sim_share_set_capacity(&rates->share, crowd->links + i, region->spec.host_rate * crowd->host_share[i / 2]);
 	for (uint32_t i = 2; i < crowd->links; i++) {
 		for (uint32_t k = 0; k < crowd->flows[i]; k++) {
 			struct share_flow *flow = &rates->others[done++];
 
 			*flow = (struct share_flow){.hops = 1, .link = {i}, .bottleneck = TOPOLOGY_NONE};
-			share_add(&rates->share, flow);
+			sim_share_add(&rates->share, flow);
 		}
 	}
 	return ESP_OK;
@@ -228,7 +228,7 @@ static enum esp_status rates_init(struct rates *rates, const struct region *regi
 
 static void rates_fini(struct rates *rates)
 {
-	share_fini(&rates->share);
+	sim_share_fini(&rates->share);
 	free(rates->others);
 	free(rates->probes);
 }
@@ -240,7 +240,7 @@ static void begin_probe(struct rates *rates, const struct region *region, uint32
 	flow->link[0] = host_link(region, from, false);
 	flow->hops = 1 + region_way(region, from, to, &flow->link[1]);
 	flow->link[flow->hops++] = host_link(region, to, true);
-	share_add(&rates->share, flow);
+	sim_share_add(&rates->share, flow);
 }
 
 static double rate_read(const struct share_flow *flow, struct rng *rng)
@@ -266,15 +266,15 @@ static void rates_round(struct rates *rates, const struct region *region, uint32
 		begin_probe(rates, region, a, b, &rates->probes[2 * pair]);
 		begin_probe(rates, region, b, a, &rates->probes[2 * pair + 1]);
 	}
-	share_solve(&rates->share, rate_changed, NULL);
+	sim_share_solve(&rates->share, rate_changed, NULL);
 	for (uint32_t pair = 0; pair < pairs; pair++) {
 		if (!reading_pair(machines, round, pair, &a, &b))
 			continue;
 		double there = rate_read(&rates->probes[2 * pair], rng), back = rate_read(&rates->probes[2 * pair + 1], rng);
 
 		matrix_set(out, a, b, (1 / there + 1 / back) / 2);
-		share_remove(&rates->share, &rates->probes[2 * pair]);
-		share_remove(&rates->share, &rates->probes[2 * pair + 1]);
+		sim_share_remove(&rates->share, &rates->probes[2 * pair]);
+		sim_share_remove(&rates->share, &rates->probes[2 * pair + 1]);
 	}
 }
 

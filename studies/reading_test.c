@@ -71,7 +71,7 @@ static void test_quiet(void)
 			for (uint32_t b = 0; b < a; b++)
 				CHECK(matrix_get(&it.read, a, b) == region_round_trip(&it.made.region, a, b));
 		}
-		CHECK(quality_paia(&it.read, &it.made.region.truth, NULL) == 1);
+		CHECK(discover_quality_paia(&it.read, &it.made.region.truth, NULL) == 1);
 		release(&it);
 	}
 }
@@ -94,7 +94,7 @@ static void test_noise(void)
 				for (uint32_t b = 0; b < a; b++)
 					CHECK(matrix_get(&it.read, a, b) >= region_round_trip(&it.made.region, a, b));
 			}
-			paia[i] = quality_paia(&it.read, &it.made.region.truth, NULL);
+			paia[i] = discover_quality_paia(&it.read, &it.made.region.truth, NULL);
 			release(&it);
 			release(&again);
 		}

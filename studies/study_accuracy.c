@@ -43,7 +43,7 @@ static struct accuracy_config config_of(struct given *given, enum reading_noise 
 	                                .keep_outliers = given->common.keep_outliers,
 	                                .seed = given->common.seed,
 	                                .count = (uint32_t)given->cases,
-	                                .watch = {&given->pace, sim_pace_step}};
+	                                .watch = {&given->pace, sim_tool_pace_step}};
 }
 
 static enum esp_status run_latency(struct given *given, enum reading_noise noise, struct error *err)
@@ -229,11 +229,11 @@ static int run(int argc, char **argv)
 	if (exit_status >= 0)
 		return exit_status;
 	uint64_t rows = (given.all ? READING_NOISES : 1) + 1 + (given.svg ? CHART_LEVELS : 0);
-	sim_pace_begin(&given.pace, COMMAND, rows * given.cases);
+	sim_tool_pace_begin(&given.pace, COMMAND, rows * given.cases);
 	enum esp_status status = run_rows(&given, &err);
 	if (status == ESP_OK && given.svg)
 		status = write_chart(&given, &err);
-	sim_pace_end(&given.pace);
+	sim_tool_pace_end(&given.pace);
 	if (status == ESP_OK)
 		status = print(&given);
 	return complain_end(COMMAND, status, &err);

@@ -53,9 +53,9 @@ static enum esp_status run_all(struct given *given, struct error *err)
 	                                  .keep_outliers = given->common.keep_outliers,
 	                                  .elasticity = given->elasticity,
 	                                  .runs = (uint32_t)given->runs,
-	                                  .watch = {&pace, sim_pace_step}};
+	                                  .watch = {&pace, sim_tool_pace_step}};
 
-	sim_pace_begin(&pace, COMMAND, 2 * given->runs * given->cases);
+	sim_tool_pace_begin(&pace, COMMAND, 2 * given->runs * given->cases);
 	for (uint64_t i = 0; i < given->cases && status == ESP_OK; i++) {
 		config.seed = given->common.seed + i;
 		config.fresh = false;
@@ -64,7 +64,7 @@ static enum esp_status run_all(struct given *given, struct error *err)
 		if (status == ESP_OK)
 			status = run_case(given, &config, &given->fresh, err);
 	}
-	sim_pace_end(&pace);
+	sim_tool_pace_end(&pace);
 	return status;
 }
 

@@ -28,14 +28,14 @@ static enum esp_status measure(struct given *given, struct error *err)
 	};
 	struct sim_pace pace;
 
-	sim_pace_begin(&pace, COMMAND, given->cases);
+	sim_tool_pace_begin(&pace, COMMAND, given->cases);
 	for (uint64_t i = 0; i < given->cases && status == ESP_OK; i++) {
 		config.seed = given->common.seed + i;
 		status = best_run(&config, &given->results[i], err);
 		if (status == ESP_OK)
-			sim_pace_step(&pace);
+			sim_tool_pace_step(&pace);
 	}
-	sim_pace_end(&pace);
+	sim_tool_pace_end(&pace);
 	return status;
 }
 

@@ -71,8 +71,8 @@ static enum esp_status print_costs(const struct money *money)
 		table_cell(&table, "%.0f", row->worker[0]);
 		table_cell(&table, "%.3f", row->relative[0]);
 		if (money->prices.from_paper) {
-			table_cell(&table, "%.3f", money_implied(i));
-			table_cell(&table, "%+.1f", off(row->relative[0], money_implied(i)));
+			table_cell(&table, "%.3f", sim_money_implied(i));
+			table_cell(&table, "%+.1f", off(row->relative[0], sim_money_implied(i)));
 		}
 	}
 	enum esp_status status = table_print(&table, stdout);
@@ -88,7 +88,7 @@ static enum esp_status print_throughput(const struct money *money)
 	table_init(&table, headers);
 	for (uint32_t i = 0; i < money->row_count; i++)
 		for (uint32_t s = 0; s < money->prices.scenario_count; s++) {
-			double is = money->rows[i].per_1000[s], paper = money->prices.from_paper ? money_table5(i, s) : 0;
+			double is = money->rows[i].per_1000[s], paper = money->prices.from_paper ? sim_money_table5(i, s) : 0;
 			row_name(money, i, name);
 			table_cell(&table, "%s", name);
 			table_cell(&table, "%s", money->prices.scenarios[s].name);
@@ -147,7 +147,7 @@ static void put_money(struct json *json, const struct money *money, enum money_r
 		json_put_double(json, "network", row->network);
 		json_put_double(json, "hub", row->hub);
 		if (prices->from_paper)
-			json_put_double(json, "paper_relative", money_implied(i));
+			json_put_double(json, "paper_relative", sim_money_implied(i));
 		json_key(json, "scenarios");
 		json_array_begin(json);
 		for (uint32_t s = 0; s < prices->scenario_count; s++) {
@@ -159,7 +159,7 @@ static void put_money(struct json *json, const struct money *money, enum money_r
 			json_put_double(json, "relative", row->relative[s]);
 			json_put_double(json, "per_1000", row->per_1000[s]);
 			if (prices->from_paper)
-				json_put_double(json, "paper_per_1000", money_table5(i, s));
+				json_put_double(json, "paper_per_1000", sim_money_table5(i, s));
 			json_object_end(json);
 		}
 		json_array_end(json);
@@ -183,7 +183,7 @@ static void put_bound(struct rows *rows, const struct bound *bound, uint32_t wor
 	rows_double(rows, bound->bytes);
 	rows_double(rows, bound->seconds);
 	for (int p = 0; p < MONEY_PLACEMENTS; p++) {
-		double is = money_bound((enum money_placement)p, bound->bytes, bound->seconds, workers) / 1e9;
+		double is = sim_money_bound((enum money_placement)p, bound->bytes, bound->seconds, workers) / 1e9;
 
 		rows_shown(rows, is < 10 ? "%.1f" : "%.0f", is);
 		rows_double(rows, is);
@@ -230,8 +230,8 @@ static enum esp_status collect_bounds(const char *model_name, uint32_t workers, 
 {
 	struct model model;
 	size_t count = 0;
-	for (; money_table2(count); count++) {
-		const struct money_bound_row *row = money_table2(count);
+	for (; sim_money_table2(count); count++) {
+		const struct money_bound_row *row = sim_money_table2(count);
 		/* The paper's numbers are those of eight workers. */
 		bounds[count] =
 			(struct bound){.bytes = row->bytes, .seconds = row->seconds, .paper = workers == 8 ? row->paper : NULL};
@@ -240,15 +240,15 @@ static enum esp_status collect_bounds(const char *model_name, uint32_t workers, 
 	*out_count = count;
 	if (!model_name)
 		return ESP_OK;
-	enum esp_status status = sim_model_open(&model, model_name, NULL, err);
+	enum esp_status status = sim_tool_model_open(&model, model_name, NULL, err);
 	if (status == ESP_OK && model.forward_s + model.backward_s > 0) {
-		bounds[count] = (struct bound){.bytes = (double)model_aggregated_bytes(&model),
+		bounds[count] = (struct bound){.bytes = (double)workload_model_aggregated_bytes(&model),
 		                               .seconds = model.forward_s + model.backward_s};
 		snprintf(bounds[count].name, sizeof bounds[count].name, "%s%s", model.name,
 		         model.times_assumed ? " (times assumed)" : "");
 		*out_count = count + 1;
 	}
-	model_fini(&model);
+	workload_model_fini(&model);
 	return status;
 }
 
@@ -258,13 +258,13 @@ static enum esp_status load_prices(const char *path, struct money_prices *prices
 {
 	struct infile file;
 	if (!path) {
-		money_paper_prices(prices);
+		sim_money_paper_prices(prices);
 		return ESP_OK;
 	}
 	enum esp_status status = infile_open(&file, path, err);
 	if (status != ESP_OK)
 		return status;
-	status = money_parse(prices, path, file.text, file.length, err);
+	status = sim_money_parse(prices, path, file.text, file.length, err);
 	infile_close(&file);
 	return status;
 }
@@ -333,7 +333,7 @@ static int run(int argc, char **argv)
 		return parsed;
 	enum esp_status status = load_prices(path, &prices, &err);
 	for (int reading = MONEY_CORRECTED; reading <= MONEY_PRINTED && status == ESP_OK; reading++)
-		status = money_compute(&money[reading], &prices, (enum money_reading)reading, &err);
+		status = sim_money_compute(&money[reading], &prices, (enum money_reading)reading, &err);
 	if (status == ESP_OK)
 		status = collect_bounds(model, (uint32_t)workers, bounds, &count, &err);
 	if (status != ESP_OK)

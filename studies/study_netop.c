@@ -56,14 +56,14 @@ static enum esp_status compute_set(enum model_set set, struct paper_request requ
 	enum esp_status status = ESP_OK;
 
 	for (int i = 0; i < PAPER_MODELS && status == ESP_OK; i++)
-		status = sim_model_open(&models[i], paper_model_names[i], &(struct model_options){.set = set}, err);
+		status = sim_tool_model_open(&models[i], paper_model_names[i], &(struct model_options){.set = set}, err);
 	request.models = models;
 	request.fn = keep;
 	request.user = results;
 	if (status == ESP_OK)
 		status = paper_run(&request, err);
 	for (int i = 0; i < PAPER_MODELS; i++)
-		model_fini(&models[i]);
+		workload_model_fini(&models[i]);
 	return status;
 }
 

@@ -40,13 +40,13 @@ static enum esp_status measure(struct given *given, struct error *err)
 		.seed = given->common.seed,
 		.runs = (uint32_t)given->runs,
 		.at_once = (uint32_t)given->jobs,
-		.watch = {&pace, sim_pace_step},
+		.watch = {&pace, sim_tool_pace_step},
 	};
 
-	sim_pace_begin(&pace, COMMAND, given->runs * SPEED_PARTS);
+	sim_tool_pace_begin(&pace, COMMAND, given->runs * SPEED_PARTS);
 	if (status == ESP_OK)
 		status = speed_run(&config, &given->result, err);
-	sim_pace_end(&pace);
+	sim_tool_pace_end(&pace);
 	return status;
 }
 

@@ -60,7 +60,7 @@ static enum esp_status prepare(enum paper_row row, const struct paper_shape *sha
 		.given = {[PLAN_OPTION_BYTES] = true},
 	};
 
-	return plan_setup_init(setup, &request, plan_planner_find(request.planner), err);
+	return plan_tool_setup_init(setup, &request, plan_planner_find(request.planner), err);
 }
 
 static enum esp_status count(enum paper_row row, const struct plan_setup *setup, struct plan_work *work,
@@ -73,7 +73,7 @@ static enum esp_status count(enum paper_row row, const struct plan_setup *setup,
 
 	if (status != ESP_OK)
 		return status;
-	status = plan_work_check(work, plan, &report, NULL, err);
+	status = plan_tool_work_check(work, plan, &report, NULL, err);
 	plan_close(plan);
 	if (status != ESP_OK)
 		return status;
@@ -94,15 +94,15 @@ static enum esp_status count_all(struct table1 *table1, unsigned *out_row, struc
 	for (row = 0; status == ESP_OK && row < PAPER_ROW_COUNT; row++) {
 		status = prepare(row, &table1->shape, &setups[row], err);
 		if (status == ESP_OK)
-			plan_work_add(&work, plan_planner_find(paper_row_planner(row)), &setups[row]);
+			plan_tool_work_add(&work, plan_planner_find(paper_row_planner(row)), &setups[row]);
 	}
 	if (status == ESP_OK)
-		plan_work_announce(&work, COMMAND);
+		plan_tool_work_announce(&work, COMMAND);
 	for (row = status == ESP_OK ? 0 : row; status == ESP_OK && row < PAPER_ROW_COUNT; row++)
 		status = count(row, &setups[row], &work, table1->counted[row], err);
-	plan_work_end(&work);
+	plan_tool_work_end(&work);
 	for (unsigned i = 0; i < PAPER_ROW_COUNT; i++)
-		plan_setup_fini(&setups[i]);
+		plan_tool_setup_fini(&setups[i]);
 	*out_row = row - 1;
 	return status;
 }

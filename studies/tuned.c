@@ -120,7 +120,7 @@ static enum esp_status play(const struct tuned *tuned, const struct plan_masters
 		                 tuned->machines);
 	enum esp_status status = plan_open(&planner_two_level, &spec, &plan, err);
 	if (status == ESP_OK)
-		status = once_run(plan, &once, &result, err);
+		status = sim_once_run(plan, &once, &result, err);
 	if (status == ESP_OK)
 		*out_seconds = result.seconds;
 	plan_close(plan);

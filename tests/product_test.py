@@ -26,7 +26,8 @@ def check_moved(installed):
 def main():
     installed = json.loads(subprocess.run([*MESON, "introspect", "--installed", BUILD], stdout=subprocess.PIPE, check=True).stdout)
     made = {os.path.relpath(path, BUILD) for path in map(os.path.realpath, installed) if path.startswith(BUILD + os.sep)}
-    made = {path for path in made if not path.startswith("meson-private")}  # pkg-config's, which is there since meson setup
+    targets = subprocess.run(["ninja", "-C", BUILD, "-t", "targets", "all"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    made &= {line.rsplit(": ", 1)[0] for line in targets.splitlines()}  # pkg-config's files and units are there since meson setup
     told = subprocess.run(["ninja", "-C", BUILD, "-t", "query", "product"], stdout=subprocess.PIPE, text=True, check=True).stdout
     product = {line.strip(" |") for line in told.partition("input:")[2].partition("outputs:")[0].splitlines()}
     assert len(made) > 3, installed

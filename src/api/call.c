@@ -83,12 +83,12 @@ static enum esp_status read_plan(const char *who, const struct esp_call *from, s
 	if (!from->plan)
 		return ESP_OK;
 	call->planner = plan_planner_find(from->plan);
-	if (call->planner && planner_has_extra(call->planner))
+	if (call->planner && plan_planner_has_extra(call->planner))
 		return api_refuse_with(
 			who, ESP_EINVAL,
 			"the planner \"%s\" needs hubs or switches beside the ranks: it is for espalier plan and "
 			"espalier sim",
-			planner_name(call->planner));
+			plan_planner_name(call->planner));
 	if (call->planner)
 		return ESP_OK;
 	return api_refuse_with(who, ESP_EINVAL, "there is no planner \"%.64s\": espalier plan make --help names them",

@@ -206,7 +206,7 @@ enum esp_status esp_alloc(struct esp_context *context, size_t bytes, void **out)
 		status = api_check_out(__func__, out, "out");
 	if (status != ESP_OK)
 		return status;
-	void *memory = segment_alloc(api_context(context)->near.segment, bytes ? bytes : 1);
+	void *memory = shm_segment_alloc(api_context(context)->near.segment, bytes ? bytes : 1);
 	if (!memory)
 		return api_refuse_with(__func__, ESP_ENOMEM,
 		                       "no shared memory for %zu bytes: the host or its cgroup has too little", bytes);
@@ -220,7 +220,7 @@ enum esp_status esp_keep(struct esp_context *context, void *memory)
 
 	if (status != ESP_OK || !memory)
 		return status;
-	if (!segment_keep(api_context(context)->near.segment, memory))
+	if (!shm_segment_keep(api_context(context)->near.segment, memory))
 		return api_refuse_with(__func__, ESP_EINVAL, "%p is not from esp_alloc() of this context", memory);
 	return ESP_OK;
 }
@@ -234,7 +234,7 @@ enum esp_status esp_share(struct esp_context *context, void *memory, size_t byte
 		status = api_check_out(__func__, memory, "memory");
 	if (status != ESP_OK || bytes == 0)
 		return status;
-	status = annex_make(api_context(context)->near.segment, memory, bytes, &err);
+	status = shm_annex_make(api_context(context)->near.segment, memory, bytes, &err);
 	return status == ESP_OK ? ESP_OK : api_refuse_with(__func__, status, "%s", err.text);
 }
 
@@ -245,13 +245,13 @@ enum esp_status esp_unshare(struct esp_context *context, void *memory)
 
 	if (status != ESP_OK || !memory)
 		return status;
-	status = annex_end(api_context(context)->near.segment, memory, &err);
+	status = shm_annex_end(api_context(context)->near.segment, memory, &err);
 	return status == ESP_OK ? ESP_OK : api_refuse_with(__func__, status, "%s", err.text);
 }
 
 static enum esp_status free_kept(void *memory)
 {
-	if (memory && !segment_free_kept(memory))
+	if (memory && !shm_segment_free_kept(memory))
 		return api_refuse_with("esp_free", ESP_EINVAL,
 		                       "%p is not memory that was kept with esp_keep(), and there is no context", memory);
 	return ESP_OK;
@@ -265,7 +265,7 @@ enum esp_status esp_free(struct esp_context *context, void *memory)
 
 	if (status != ESP_OK || !memory)
 		return status;
-	if (!segment_free(api_context(context)->near.segment, memory))
+	if (!shm_segment_free(api_context(context)->near.segment, memory))
 		return api_refuse_with(__func__, ESP_EINVAL, "%p is not from esp_alloc() of this context", memory);
 	return ESP_OK;
 }

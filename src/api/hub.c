@@ -384,8 +384,8 @@ static enum esp_status check_call(const char *who, const struct esp_hub *hub, co
 		return api_refuse_with(who, ESP_ESTATE, "no model is declared: call esp_hub_init() first");
 	if (hub_link_delay_bound(hub->link) > 0 && call->kind != HUB_PULL)
 		return api_refuse_with(who, ESP_EUNSUPPORTED,
-		                       "job %s is asynchronous: its workers read by esp_hub_model() and push by esp_hub_update(), "
-		                       "and its optimizer's state stays in the hub",
+		                       "job %s is asynchronous: its workers read by esp_hub_model() and push by "
+		                       "esp_hub_update(), and its optimizer's state stays in the hub",
 		                       hub_link_job(hub->link));
 	if (call->tensor >= hub->tensors)
 		return api_refuse_with(who, ESP_EINVAL, "there is no tensor %u: %u were declared", call->tensor, hub->tensors);

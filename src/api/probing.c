@@ -4,39 +4,39 @@
 #include <string.h>
 
 #include "api/api.h"
-#include "api/probing_hall.h"
+#include "api/probing_meeting.h"
 #include "base/clock.h"
 #include "rank/rank.h"
 
 /* ---- meetings, as calls of the job ---- */
 
-struct circle {
+struct survivors {
 	struct esp_group *group; /* ranks that are left */
 	bool owns;               /* it was made here, by shrinking */
 	int64_t deadline_ns;
-	struct hall hall;
+	struct meeting meeting;
 };
 
 static uint32_t size(void *context)
 {
-	const struct circle *circle = context;
+	const struct survivors *survivors = context;
 
-	return esp_size(circle->group);
+	return esp_size(survivors->group);
 }
 
 static uint32_t rank_at(void *context, uint32_t place)
 {
-	const struct circle *circle = context;
+	const struct survivors *survivors = context;
 
-	return esp_world_rank(circle->group, place);
+	return esp_world_rank(survivors->group, place);
 }
 
-static enum esp_status call(const struct circle *circle, struct esp_call *how, size_t bytes)
+static enum esp_status call(const struct survivors *survivors, struct esp_call *how, size_t bytes)
 {
 	how->type = ESP_U8;
 	how->count = bytes;
-	how->deadline_ns = circle->deadline_ns;
-	return esp_run(circle->group, how);
+	how->deadline_ns = survivors->deadline_ns;
+	return esp_run(survivors->group, how);
 }
 
 static enum esp_status gather(void *context, const void *mine, void *all, size_t bytes)
@@ -61,19 +61,19 @@ static enum esp_status broadcast(void *context, void *data, size_t bytes, uint32
 
 static enum esp_status shrink(void *context)
 {
-	struct circle *circle = context;
-	struct esp_group *left = NULL, *before = circle->group;
+	struct survivors *survivors = context;
+	struct esp_group *left = NULL, *before = survivors->group;
 	struct esp_shrink how = ESP_SHRINK_INIT;
 
-	how.deadline_ns = circle->deadline_ns; /* one may be grouping the others, and learn of it when it has done so */
+	how.deadline_ns = survivors->deadline_ns; /* one may be grouping the others, and learn of it when it has done so */
 	enum esp_status status = esp_group_shrink(before, &how, &left);
 
 	if (status != ESP_OK)
 		return status;
-	if (circle->owns)
+	if (survivors->owns)
 		(void)esp_group_free(before);
-	circle->group = left;
-	circle->owns = true;
+	survivors->group = left;
+	survivors->owns = true;
 	return ESP_OK;
 }
 
@@ -89,7 +89,7 @@ static enum esp_status failed(enum esp_status status, struct error *err)
 static enum esp_status exchange(void *context, const void *mine, size_t bytes, void *all, bool *present,
                                 struct error *err)
 {
-	enum esp_status status = hall_hold(context, mine, bytes, all, present);
+	enum esp_status status = meeting_hold(context, mine, bytes, all, present);
 
 	return status == ESP_OK ? ESP_OK : failed(status, err);
 }
@@ -161,7 +161,7 @@ static void find_places(struct rank *context, struct hosts *hosts)
 		if (!route_find(&context->rails, &context->roster, &context->listener.interfaces, context->rank,
 		                hosts->speaker[i], context->rails.count > 1 ? 0 : ROUTE_ANY, 0, &route))
 			continue;
-		place_set(&hosts->places[i], route.to.bytes, route.to.family == NODE_IPV4 ? 4 : 16, route.scope);
+		probe_place_set(&hosts->places[i], route.to.bytes, route.to.family == NODE_IPV4 ? 4 : 16, route.scope);
 	}
 }
 
@@ -210,7 +210,7 @@ void probing_names_fini(struct probing_names *names)
 
 /* ---- all of it ---- */
 
-static enum esp_status run(struct rank *context, struct circle *circle, struct hosts *hosts,
+static enum esp_status run(struct rank *context, struct survivors *survivors, struct hosts *hosts,
                            const struct probing_options *options, struct found *out, struct error *err)
 {
 	uint32_t host = hosts->host_of[context->rank];
@@ -227,7 +227,7 @@ static enum esp_status run(struct rank *context, struct circle *circle, struct h
 		.streams = options->streams,
 		.seed = options->seed,
 		.exchange = exchange,
-		.exchange_context = &circle->hall,
+		.exchange_context = &survivors->meeting,
 		.group = options->group,
 		.group_context = options->group_context,
 		.progress = options->progress,
@@ -246,18 +246,18 @@ static int64_t patience(const struct probing_options *options, uint32_t hosts)
 	                                 options->seconds > 0 ? options->seconds : PROBE_SECONDS};
 	struct timing timing;
 
-	timing_make(&wish, &timing);
-	return (int64_t)(timing_patience(&timing, hosts) * (double)NS_PER_S);
+	probe_timing_make(&wish, &timing);
+	return (int64_t)(probe_timing_patience(&timing, hosts) * (double)NS_PER_S);
 }
 
 /* Of the ranks at the last meeting, is this the one that speaks for the first host? */
-static bool is_first(const struct hall *hall, uint32_t rank)
+static bool is_first(const struct meeting *meeting, uint32_t rank)
 {
 	uint32_t host = 0;
 
-	while (host < hall->hosts && !hall->last[host])
+	while (host < meeting->hosts && !meeting->last[host])
 		host++;
-	return host < hall->hosts && hall->speaker[host] == rank;
+	return host < meeting->hosts && meeting->speaker[host] == rank;
 }
 
 enum esp_status probing_run(struct esp_context *given, const struct probing_options *options, struct found *out,
@@ -272,22 +272,22 @@ enum esp_status probing_run(struct esp_context *given, const struct probing_opti
 		status = error_set(err, ESP_EINVAL, "all ranks of the job are on one host: there is no network to probe; "
 		                   "name others with --hosts, or try it on a lab (espalier lab)");
 	if (status == ESP_OK) {
-		struct circle circle = {.group = options->circle ? options->circle : esp_world(given),
+		struct survivors survivors = {.group = options->ranks ? options->ranks : esp_world(given),
 		                        .deadline_ns = patience(options, hosts.count)};
-		circle.hall = (struct hall){
-			.calls = {&circle, size, rank_at, gather, broadcast, shrink},
+		survivors.meeting = (struct meeting){
+			.calls = {&survivors, size, rank_at, gather, broadcast, shrink},
 			.hosts = hosts.count,
 			.host_of = hosts.host_of,
 			.speaker = hosts.speaker,
 		};
-		status = run(context, &circle, &hosts, options, out, err);
+		status = run(context, &survivors, &hosts, options, out, err);
 		if (status == ESP_OK) {
-			hall_leave(&circle.hall);
-			*out_tells = is_first(&circle.hall, context->rank);
+			meeting_leave(&survivors.meeting);
+			*out_tells = is_first(&survivors.meeting, context->rank);
 		}
-		if (circle.owns)
-			(void)esp_group_free(circle.group);
-		hall_fini(&circle.hall);
+		if (survivors.owns)
+			(void)esp_group_free(survivors.group);
+		meeting_fini(&survivors.meeting);
 	}
 	hosts_fini(&hosts);
 	return status;

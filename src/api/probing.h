@@ -1,9 +1,9 @@
 /*
  * probing.h - the network of a job measured by its own ranks: src/network/probe over a context.
  *
- * The first rank of each host measures, the others are at the meetings. Meetings are calls of the job (probing_hall.h):
- * when a rank dies the rest shrinks the group, and goes on without its host; the context itself is as it is after such
- * a death. Private to src/api and src/cli.
+ * The first rank of each host measures, the others are at the meetings. Meetings are calls of the job
+ * (probing_meeting.h): when a rank dies the rest shrinks the group, and goes on without its host; the context itself is
+ * as it is after such a death. Private to src/api and src/cli.
  */
 #ifndef API_PROBING_H
 #define API_PROBING_H
@@ -13,7 +13,7 @@
 
 struct probing_options {
 	/* of all ranks of the job, for the meetings; it has failed, and was shrunk, if a rank died. NULL: the world */
-	struct esp_group *circle;
+	struct esp_group *ranks;
 	bool latency, bandwidth;
 	bool each_rank;   /* every rank stands for a host: to try it out on one machine */
 	double seconds;   /* 0: PROBE_SECONDS */

@@ -34,12 +34,12 @@ static enum esp_status group(void *context, const struct survey *survey, struct 
 	struct verdict verdict = {0};
 	struct reason *reason = context;
 
-	enum esp_status status = verdict_make(survey, &wish, &verdict, err);
+	enum esp_status status = discover_verdict_make(survey, &wish, &verdict, err);
 	if (status == ESP_OK)
 		status = grouping_from(out, verdict.grouping.group_of, survey->count, err);
 	if (status == ESP_OK)
 		*reason = (struct reason){true, verdict.word, verdict.kind, verdict.within, verdict.across};
-	verdict_fini(&verdict);
+	discover_verdict_fini(&verdict);
 	return status;
 }
 
@@ -49,9 +49,9 @@ static enum esp_status write_text(const struct found *found, char **out_text, si
 
 	if (!file)
 		return error_set(err, ESP_ENOMEM, "no memory for a topology");
-	enum esp_status status = found_print_topology(found, NULL, file, err);
+	enum esp_status status = probe_found_print_topology(found, NULL, file, err);
 	if (status == ESP_OK)
-		status = found_print_lost(found, file, err);
+		status = probe_found_print_lost(found, file, err);
 	if (fclose(file) != 0 && status == ESP_OK)
 		status = error_set(err, ESP_ENOMEM, "no memory for a topology");
 	return status;
@@ -74,10 +74,10 @@ static const char *reason_text(const struct reason *reason, char text[REASON_TEX
 		snprintf(text, REASON_TEXT, "found by a rank that has died since");
 	else if (isfinite(within) && isfinite(across))
 		snprintf(text, REASON_TEXT, "%s, %s %.1f %s within groups, %.1f between (medians)",
-		         verdict_word_text(reason->word), is_latency ? "latency" : "bandwidth", within,
+		         discover_verdict_word_text(reason->word), is_latency ? "latency" : "bandwidth", within,
 		         is_latency ? "us" : "Mbit/s", across);
 	else
-		snprintf(text, REASON_TEXT, "%s", verdict_word_text(reason->word));
+		snprintf(text, REASON_TEXT, "%s", discover_verdict_word_text(reason->word));
 	return text;
 }
 
@@ -163,18 +163,18 @@ static void probe(struct esp_context *given)
 {
 	struct rank *context = api_context(given);
 	struct failure failure = FAILURE_NONE;
-	struct comm *circle = NULL;
+	struct comm *ranks = NULL;
 	struct error err = {0};
 	struct found found = {0};
 	struct reason reason = {0};
 	bool tells = false;
 
-	if (rank_make_circle(context, &circle, &failure) != ESP_OK) { /* a rank has died already */
+	if (rank_make_internal_comm(context, &ranks, &failure) != ESP_OK) { /* a rank has died already */
 		warn(context, context->rank == 0, failure.text);
 		return;
 	}
 	const struct probing_options options = {
-		.circle = (struct esp_group *)(void *)circle,
+		.ranks = (struct esp_group *)(void *)ranks,
 		.latency = true,
 		.bandwidth = context->roster.hosts <= BANDWIDTH_HOSTS,
 		.seconds = START_SECONDS,
@@ -183,14 +183,14 @@ static void probe(struct esp_context *given)
 		.group_context = &reason,
 	};
 	enum esp_status status = probing_run(given, &options, &found, &tells, &err);
-	(void)esp_group_free(options.circle);
+	(void)esp_group_free(options.ranks);
 	if (status == ESP_OK) {
 		use_found(given, tells, &found, &reason);
 	} else {
 		warn(context, context->rank == 0, err.text);
 		use(context, tells, NULL);
 	}
-	found_fini(&found);
+	probe_found_fini(&found);
 }
 
 void probing_at_start(struct esp_context *context)

@@ -58,14 +58,14 @@ static enum esp_status take_model(const char *name, struct tensors *out, struct 
 {
 	const struct model_options options = {.set = MODEL_PUBLIC};
 	struct model model;
-	enum esp_status status = sim_model_open(&model, name, &options, err);
+	enum esp_status status = sim_tool_model_open(&model, name, &options, err);
 
 	if (status != ESP_OK)
 		return status;
 	out->elements = calloc(model.parameter_count, sizeof(*out->elements));
 	for (uint32_t i = 0; out->elements && i < model.parameter_count; i++)
 		out->elements[out->count++] = model.parameters[i].bytes / sizeof(float);
-	model_fini(&model);
+	workload_model_fini(&model);
 	return out->elements ? ESP_OK : error_set(err, ESP_ENOMEM, "no memory");
 }
 
@@ -112,9 +112,9 @@ static int take_part(const struct given *given, const struct tensors *tensors)
 		contest.way++;
 	if (contest.way == HUB_WAYS)
 		return complain_usage(COMMAND ": --as: there is no way '%s'", given->as);
-	if (hub_contest_run(&contest, &result, &err) != ESP_OK)
+	if (bench_hub_contest_run(&contest, &result, &err) != ESP_OK)
 		return complain(COMMAND ": %s", err.text);
-	hub_stage_tell(&result);
+	bench_hub_stage_tell(&result);
 	return EXIT_OK;
 }
 
@@ -137,11 +137,12 @@ static struct config *add_config(struct config *configs, uint32_t *count, enum h
 static uint32_t choose_configs(const struct given *given, uint64_t rate, uint64_t bytes, bool has_gloo,
                                struct config *configs)
 {
-	double goodput = rate ? hub_bound_goodput(rate) : 0;
+	double goodput = rate ? bench_hub_bound_goodput(rate) : 0;
 	uint32_t workers = (uint32_t)given->workers, count = 0;
-	double colocated = rate ? hub_bound_colocated(bytes, workers, goodput) : 0;
+	double colocated = rate ? bench_hub_bound_colocated(bytes, workers, goodput) : 0;
 
-	add_config(configs, &count, HUB_WAY_HUB, NULL, rate ? hub_bound_hub(bytes, workers, given->hub_links, goodput) : 0);
+	add_config(configs, &count, HUB_WAY_HUB, NULL,
+	           rate ? bench_hub_bound_hub(bytes, workers, given->hub_links, goodput) : 0);
 	if (!rate)
 		add_config(configs, &count, HUB_WAY_LOOP, NULL, 0);
 	if (workers == 1)
@@ -157,8 +158,8 @@ static enum esp_status run_config(const struct hub_stage *stage, struct config *
                                   struct error *err)
 {
 	struct hub_contest_result result;
-	enum esp_status status = config->gloo ? hub_stage_run_gloo(stage, config->gloo, bytes, &result, err)
-	                                      : hub_stage_run(stage, config->way, &result, err);
+	enum esp_status status = config->gloo ? bench_hub_stage_run_gloo(stage, config->gloo, bytes, &result, err)
+	                                      : bench_hub_stage_run(stage, config->way, &result, err);
 
 	if (status != ESP_OK)
 		return status;
@@ -312,7 +313,8 @@ static int compare_ways(const struct given *given, uint64_t rate, const struct t
 	struct hub_stage stage;
 	struct error err = {0};
 	double bound =
-		rate ? hub_bound_colocated(tensors->bytes, (uint32_t)given->workers + 1, hub_bound_goodput(rate)) : 1;
+		rate ? bench_hub_bound_colocated(tensors->bytes, (uint32_t)given->workers + 1, bench_hub_bound_goodput(rate))
+			 : 1;
 
 	snprintf(size, sizeof(size), "%llu", (unsigned long long)tensors->bytes);
 	if (!given->model)
@@ -327,14 +329,14 @@ static int compare_ways(const struct given *given, uint64_t rate, const struct t
 		.warmup = (uint32_t)given->warmup,
 		.seconds = 60 + PATIENCE * bound * (double)(given->iterations + given->warmup),
 	};
-	if (hub_stage_open(&stage, &config, &err) != ESP_OK)
+	if (bench_hub_stage_open(&stage, &config, &err) != ESP_OK)
 		return complain(COMMAND ": %s", err.text);
 	uint32_t count = choose_configs(given, rate, tensors->bytes, stage.gloo[0] != '\0', configs);
 	if (!stage.gloo[0] && given->workers > 1)
 		complain_note(COMMAND ": Gloo is left out: its program %s is not there ('make bench' builds it)",
 		              "peers/allreduce.gloo");
 	enum esp_status status = compare_all(&stage, configs, count, (uint32_t)given->rounds, tensors->bytes, &err);
-	hub_stage_close(&stage);
+	bench_hub_stage_close(&stage);
 	if (status != ESP_OK)
 		return complain(COMMAND ": %s", err.text);
 	summarize(configs, count, (uint32_t)given->rounds);

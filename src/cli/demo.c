@@ -81,7 +81,7 @@ static int check_plans(const char *names)
 		const char *name = strsep(&rest, ",");
 		if (count == PLAN_CACHE_MAX)
 			return complain_usage("demo: --plans: more than %d names", PLAN_CACHE_MAX);
-		if (strcmp(name, "default") != 0 && !plan_find_runnable(name, "default", &err))
+		if (strcmp(name, "default") != 0 && !plan_tool_find_runnable(name, "default", &err))
 			return complain_usage("demo: --plans: %s", err.text);
 	}
 	return GO_ON;

@@ -58,9 +58,9 @@ static void read_file(struct collector *collector, const char *path)
 	size_t size = 0;
 	enum esp_status status = read_whole(path, &text, &size, &err);
 	if (status == ESP_OK)
-		status = account_read(text, size, &account, &err);
+		status = diagnose_account_read(text, size, &account, &err);
 	if (status == ESP_OK)
-		status = accounts_add(&collector->accounts, &account);
+		status = diagnose_accounts_add(&collector->accounts, &account);
 	free(text);
 	collector->files++;
 	if (status == ESP_OK)
@@ -103,7 +103,7 @@ static bool choose(const struct accounts *accounts, const char *run, struct acco
 	bool found = false;
 	size_t at = 0;
 	*out_others = 0;
-	while (accounts_next(accounts, &at, &job)) {
+	while (diagnose_accounts_next(accounts, &at, &job)) {
 		char instance[20];
 		snprintf(instance, sizeof instance, "%016" PRIx64, job.list->instance);
 		bool fits = run ? strncmp(instance, run, strlen(run)) == 0 : !found || job.latest_ns > out->latest_ns;
@@ -125,17 +125,17 @@ static void say_missing(const struct accounts_job *job)
 
 static int print(const struct accounts_job *job, bool as_json)
 {
-	struct verdict verdict = verdict_find(job->list, job->count, false);
+	struct verdict verdict = diagnose_verdict_find(job->list, job->count, false);
 	enum esp_status status;
 	if (as_json) {
 		struct json json;
 		json_init(&json, stdout);
-		accounts_print_json(job, &verdict, NULL, 0, &json);
+		diagnose_accounts_print_json(job, &verdict, NULL, 0, &json);
 		status = json_fini(&json);
 	} else {
 		char title[ACCOUNTS_TITLE];
-		printf("%s\n\n%s\n", verdict.text, accounts_title(job, title));
-		status = accounts_print(job, NULL, 0);
+		printf("%s\n\n%s\n", verdict.text, diagnose_accounts_title(job, title));
+		status = diagnose_accounts_print(job, NULL, 0);
 		say_missing(job);
 	}
 	return status == ESP_OK ? EXIT_OK : complain("diagnose: %s", status_text(status));
@@ -169,7 +169,7 @@ static int run(int argc, char **argv)
 	int status = EXIT_OK;
 	for (int i = 1; i < argc && status == EXIT_OK; i++)
 		status = read_argument(&collector, argv[i]);
-	accounts_sort(&collector.accounts);
+	diagnose_accounts_sort(&collector.accounts);
 	if (status == EXIT_OK && !choose(&collector.accounts, instance, &job, &others)) {
 		if (instance && collector.accounts.count > 0)
 			status = complain("diagnose: there is no account of a run that begins with '%s'", instance);
@@ -182,7 +182,7 @@ static int run(int argc, char **argv)
 			              plural(others));
 		status = print(&job, json);
 	}
-	accounts_fini(&collector.accounts);
+	diagnose_accounts_fini(&collector.accounts);
 	return status;
 }
 

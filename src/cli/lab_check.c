@@ -28,9 +28,9 @@ static int check(const char *name, bool all, double seconds, bool json)
 	struct lab_checks checks = {0};
 	const struct lab *lab = NULL;
 	struct error err;
-	enum esp_status status = client_map(name, &lab, &err);
+	enum esp_status status = lab_client_map(name, &lab, &err);
 	if (status == ESP_OK)
-		status = client_check(name, all, seconds, -1, lab_checks_add, &checks, &err);
+		status = lab_client_check(name, all, seconds, -1, lab_checks_add, &checks, &err);
 	int exit_status = status == ESP_OK ? EXIT_OK : lab_status_of(COMMAND, status, &err);
 	if (status == ESP_OK && checks.count == 0)
 		exit_status = complain(COMMAND ": nothing can be measured: there is one host, or links are cut or down");
@@ -39,7 +39,7 @@ static int check(const char *name, bool all, double seconds, bool json)
 	else if (status == ESP_OK && lab_checks_wrong(&checks))
 		exit_status = EXIT_NO;
 	lab_checks_fini(&checks);
-	client_unmap(lab);
+	lab_client_unmap(lab);
 	return exit_status;
 }
 

@@ -28,7 +28,7 @@ static int run(int argc, char **argv)
 	int parsed = options_parse(&usage, &argc, argv);
 	if (parsed >= 0)
 		return parsed;
-	enum esp_status status = client_down(name, &ended, &err);
+	enum esp_status status = lab_client_down(name, &ended, &err);
 	if (status != ESP_OK)
 		return lab_status_of(COMMAND, status, &err);
 	if (ended && !json)

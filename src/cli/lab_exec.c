@@ -35,7 +35,7 @@ static int run(int argc, char **argv)
 		return parsed;
 	if (before > 2 || !words[0])
 		return complain_usage(COMMAND ": the command stands behind --: espalier lab exec %s -- COMMAND", argv[1]);
-	enum esp_status status = client_enter(name, argv[1], &err);
+	enum esp_status status = lab_client_enter(name, argv[1], &err);
 	if (status != ESP_OK)
 		return lab_status_of(COMMAND, status, &err);
 	execvp(words[0], words);

@@ -31,7 +31,7 @@ static int run(int argc, char **argv)
 		json_init(&json, stdout);
 		json_array_begin(&json);
 	}
-	enum esp_status status = client_list(print_name, as_json ? &json : NULL, &err);
+	enum esp_status status = lab_client_list(print_name, as_json ? &json : NULL, &err);
 	if (as_json) {
 		json_array_end(&json);
 		if (json_fini(&json) != ESP_OK)

@@ -10,7 +10,7 @@
 #include "base/number.h"
 #include "cli/lab.h"
 #include "report/options.h"
-#include "tools/launcher/run_given.h"
+#include "tools/launcher/launcher_given.h"
 
 #define COMMAND "lab run"
 #define OWN_OPTIONS 4
@@ -34,7 +34,7 @@ struct seats {
 static enum esp_status enter(void *context, uint32_t rank, struct error *err)
 {
 	const struct seats *seats = context;
-	return client_enter(seats->name, lab_host(seats->lab, seats->hosts[rank / seats->per_host])->name, err);
+	return lab_client_enter(seats->name, lab_host(seats->lab, seats->hosts[rank / seats->per_host])->name, err);
 }
 
 static int parse(struct given *given, struct run_request *request, int argc, char **argv)
@@ -60,8 +60,8 @@ static int parse(struct given *given, struct run_request *request, int argc, cha
 		options,
 		0,
 		-1};
-	run_given_options(&given->common, options + OWN_OPTIONS);
-	return run_given_parse(&usage, argc, argv, request);
+	launcher_given_options(&given->common, options + OWN_OPTIONS);
+	return launcher_given_parse(&usage, argc, argv, request);
 }
 
 static int take_place(const char *text, enum lab_place *out_place, uint64_t *out_seed)
@@ -88,7 +88,7 @@ static int take_seats(const struct given *given, struct seats *seats, struct run
 	int taken = take_place(given->place, &place, &seed);
 	if (taken != RUN_GO_ON)
 		return taken;
-	enum esp_status status = client_map(given->name, &seats->lab, &err);
+	enum esp_status status = lab_client_map(given->name, &seats->lab, &err);
 	if (status != ESP_OK)
 		return lab_status_of(COMMAND, status, &err);
 	uint64_t most = seats->lab->host_count * given->per_host;
@@ -110,11 +110,11 @@ static int understand(const struct given *given, struct seats *seats, struct run
 	int taken = take_seats(given, seats, request);
 	if (taken != RUN_GO_ON)
 		return taken;
-	run_group_leader(lab_address(seats->lab, seats->hosts[0], 0, address), LEADER_PORT, request->leader);
+	launcher_group_leader(lab_address(seats->lab, seats->hosts[0], 0, address), LEADER_PORT, request->leader);
 	/* If the keeper is killed the network of the ranks is gone, but for what they hold of it themselves. */
 	seats->keeper_fd = (int)syscall(SYS_pidfd_open, seats->lab->keeper, 0);
 	request->place = (struct run_place){enter, seats, seats->per_host, seats->keeper_fd};
-	return run_given_understand(&given->common, request);
+	return launcher_given_understand(&given->common, request);
 }
 
 static int run(int argc, char **argv)
@@ -126,9 +126,9 @@ static int run(int argc, char **argv)
 	if (status == RUN_GO_ON)
 		status = understand(&given, &seats, &request);
 	if (status == RUN_GO_ON)
-		status = run_given_run(&given.common, &request);
-	run_given_forget(&request);
-	client_unmap(seats.lab);
+		status = launcher_given_run(&given.common, &request);
+	launcher_given_forget(&request);
+	lab_client_unmap(seats.lab);
 	free(seats.hosts);
 	if (seats.keeper_fd >= 0)
 		close(seats.keeper_fd);

@@ -15,7 +15,7 @@ static int report(const char *name)
 	const struct lab *lab;
 	struct error err;
 	struct json json;
-	enum esp_status status = client_map(name, &lab, &err);
+	enum esp_status status = lab_client_map(name, &lab, &err);
 	if (status != ESP_OK)
 		return lab_status_of(COMMAND, status, &err);
 	json_init(&json, stdout);
@@ -23,7 +23,7 @@ static int report(const char *name)
 	json_put_string(&json, "name", name);
 	status = lab_report_links(lab, &json);
 	json_object_end(&json);
-	client_unmap(lab);
+	lab_client_unmap(lab);
 	return json_fini(&json) == ESP_OK && status == ESP_OK ? EXIT_OK : EXIT_NO;
 }
 
@@ -62,7 +62,7 @@ static int run(int argc, char **argv)
 	if (parsed >= 0)
 		return parsed;
 	argv[argc] = NULL;
-	enum esp_status status = client_set(name, (enum lab_ways_given)way, argv + 1, &err);
+	enum esp_status status = lab_client_set(name, (enum lab_ways_given)way, argv + 1, &err);
 	if (status != ESP_OK)
 		return lab_status_of(COMMAND, status, &err);
 	return json ? report(name) : EXIT_OK;

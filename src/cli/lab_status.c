@@ -41,11 +41,11 @@ static int run(int argc, char **argv)
 	int parsed = options_parse(&usage, &argc, argv);
 	if (parsed >= 0)
 		return parsed;
-	enum esp_status status = client_map(name, &lab, &err);
+	enum esp_status status = lab_client_map(name, &lab, &err);
 	if (status != ESP_OK)
 		return lab_status_of(COMMAND, status, &err);
 	int exit_status = print(lab, json);
-	client_unmap(lab);
+	lab_client_unmap(lab);
 	return exit_status;
 }
 

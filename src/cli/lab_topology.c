@@ -64,7 +64,7 @@ static int run(int argc, char **argv)
 	int parsed = options_parse(&usage, &argc, argv);
 	if (parsed >= 0)
 		return parsed;
-	enum esp_status status = client_map(name, &lab, &err);
+	enum esp_status status = lab_client_map(name, &lab, &err);
 	if (status != ESP_OK)
 		return lab_status_of(COMMAND, status, &err);
 	int exit_status = EXIT_OK;
@@ -73,7 +73,7 @@ static int run(int argc, char **argv)
 	else
 		exit_status =
 			complain_usage(COMMAND ": hosts of this lab have the interfaces e0 to e%u", lab->config.rails - 1);
-	client_unmap(lab);
+	lab_client_unmap(lab);
 	return exit_status;
 }
 

@@ -147,7 +147,7 @@ static enum esp_status wait_for_keeper(struct keeper *keeper, int signals, struc
 			return error_set(err, ESP_EIO, "cannot wait: %s", strerror(errno));
 	if (polls[1].revents)
 		return error_set(err, ESP_EABORTED, "interrupted");
-	return keeper_result(keeper, err);
+	return lab_keeper_result(keeper, err);
 }
 
 static int report(const struct given *given, const struct lab *lab, const struct lab_checks *checks)
@@ -205,22 +205,22 @@ static int up(const struct given *given, const struct lab_config *config)
 	struct error err = {0};
 	int signals = open_signals(), exit_status = EXIT_OK;
 	warn_of_backlog(config);
-	enum esp_status status = keeper_start(&keeper, config, &err);
+	enum esp_status status = lab_keeper_start(&keeper, config, &err);
 	if (status != ESP_OK)
 		return lab_status_of(COMMAND, status, &err);
 	status = wait_for_keeper(&keeper, signals, &err);
 	if (status == ESP_OK)
-		status = client_map(config->name, &lab, &err);
+		status = lab_client_map(config->name, &lab, &err);
 	if (status == ESP_OK && !given->no_check)
-		status = client_check(config->name, false, CHECK_SECONDS, signals, lab_checks_add, &checks, &err);
+		status = lab_client_check(config->name, false, CHECK_SECONDS, signals, lab_checks_add, &checks, &err);
 	if (status == ESP_OK) {
-		keeper_settle(&keeper);
+		lab_keeper_settle(&keeper);
 		exit_status = report(given, lab, &checks);
 	} else {
-		keeper_abandon(&keeper);
+		lab_keeper_abandon(&keeper);
 		exit_status = status == ESP_EABORTED ? stopped_status(signals) : lab_status_of(COMMAND, status, &err);
 	}
-	client_unmap(lab);
+	lab_client_unmap(lab);
 	lab_checks_fini(&checks);
 	if (signals >= 0)
 		close(signals);

@@ -20,7 +20,7 @@ static void print_summary(const struct plan *plan, const struct plan_report *rep
 	char wire[NUMBER_BYTES_TEXT], busy[NUMBER_BYTES_TEXT], cross[NUMBER_BYTES_TEXT];
 
 	printf("ok: %s %s, %u node%s, %llu chunk%s: %u round%s, %llu message%s, %s on the wire, busiest node %u moves %s",
-	       plan_origin(plan), plan_collective_name(plan->chunks.collective), plan->nodes, plural(plan->nodes),
+	       plan_tool_origin(plan), plan_collective_name(plan->chunks.collective), plan->nodes, plural(plan->nodes),
 	       (unsigned long long)report->chunks, plural(report->chunks), report->rounds, plural(report->rounds),
 	       (unsigned long long)report->messages, plural(report->messages),
 	       number_format_bytes(report->wire_bytes, wire), report->busiest_node,
@@ -58,9 +58,9 @@ static enum esp_status print_json(const struct plan *plan, enum esp_status check
 	json_object_begin(&json);
 	json_put_bool(&json, "ok", checked == ESP_OK);
 	if (plan)
-		plan_json_facts(&json, plan);
+		plan_tool_json_facts(&json, plan);
 	if (plan && checked == ESP_OK)
-		plan_json_report(&json, plan, report);
+		plan_tool_json_report(&json, plan, report);
 	else
 		put_fault(&json, fault, err);
 	json_object_end(&json);
@@ -72,9 +72,9 @@ static int check(const struct plan *plan, bool json, struct plan_work *work)
 	struct plan_report report = {0};
 	struct plan_fault fault = nowhere;
 	struct error err = {0};
-	enum esp_status checked = plan_work_check(work, plan, &report, &fault, &err);
+	enum esp_status checked = plan_tool_work_check(work, plan, &report, &fault, &err);
 
-	plan_work_end(work);
+	plan_tool_work_end(work);
 	if (checked != ESP_OK && checked != ESP_EPLAN)
 		return complain(COMMAND ": %s", err.text);
 	if (json) {
@@ -104,20 +104,21 @@ static int run(int argc, char **argv)
 {
 	struct plan_request request;
 	struct option_spec options[PLAN_OPTION_MAX];
-	size_t count = plan_request_options(&request, options);
+	size_t count = plan_tool_request_options(&request, options);
 	bool json = false;
 	char about[PLAN_ABOUT_TEXT];
 
-	options[count++] = plan_request_planner(&request);
+	options[count++] = plan_tool_request_planner(&request);
 	options[count++] = (struct option_spec){"json", 0, OPTION_FLAG, &json, NULL, "print JSON", 0, 0, NULL};
 	options[count] = (struct option_spec){0};
 	const struct options_usage usage = {
 		COMMAND,
 		"[FILE|-]",
-		plan_about("Runs a plan symbolically: does each receiver of a chunk get every contribution exactly once,\n"
-	               "without waiting in circles or overwriting what is being sent? The plan comes from a file (- is\n"
-	               "the standard input), or from a planner, which needs no text.",
-	               about),
+		plan_tool_about(
+			"Runs a plan symbolically: does each receiver of a chunk get every contribution exactly once,\n"
+			"without waiting in circles or overwriting what is being sent? The plan comes from a file (- is\n"
+			"the standard input), or from a planner, which needs no text.",
+			about),
 		options,
 		0,
 		1};
@@ -129,7 +130,7 @@ static int run(int argc, char **argv)
 	struct plan_work work = {0};
 	struct error malformed = {0};
 	const char *file = argc > 1 ? argv[1] : NULL;
-	int exit_status = plan_try(&request, COMMAND, file, &work, &plan, &malformed);
+	int exit_status = plan_tool_try(&request, COMMAND, file, &work, &plan, &malformed);
 	if (exit_status >= 0)
 		return exit_status;
 	if (!plan)

@@ -54,15 +54,15 @@ static int prepare(const struct cost_request *request, struct cost *cost, struct
 	const struct plan_request *asked = &request->plan;
 	struct error err = {0};
 
-	err.status = plan_setup_init(&cost->setup, asked, cost->planner, &err);
+	err.status = plan_tool_setup_init(&cost->setup, asked, cost->planner, &err);
 	if (err.status == ESP_OK) {
-		plan_work_add(work, cost->planner, &cost->setup);
+		plan_tool_work_add(work, cost->planner, &cost->setup);
 		return -1;
 	}
 	/* Without groups the others can still be compared. */
-	bool left_out = !asked->planner && planner_needs_groups(cost->planner) && !asked->groups && !asked->racks;
+	bool left_out = !asked->planner && plan_planner_needs_groups(cost->planner) && !asked->groups && !asked->racks;
 	if (!left_out)
-		return plan_complain(COMMAND, &err);
+		return plan_tool_complain(COMMAND, &err);
 	snprintf(cost->reason, sizeof(cost->reason), "%s", err.text);
 	return -1;
 }
@@ -77,13 +77,13 @@ static int find_cost(const struct cost_request *request, struct cost *cost, stru
 		return -1;
 	err.status = plan_open(cost->planner, &cost->setup.spec, &plan, &err);
 	if (err.status != ESP_OK)
-		return plan_complain(COMMAND, &err);
+		return plan_tool_complain(COMMAND, &err);
 	cost->grouped = plan->group_count > 0;
-	err.status = plan_work_check(work, plan, &cost->report, NULL, &err);
+	err.status = plan_tool_work_check(work, plan, &cost->report, NULL, &err);
 	plan_close(plan);
 	if (err.status != ESP_OK) {
-		plan_work_end(work);
-		return complain(COMMAND ": %s: %s", planner_name(cost->planner), err.text);
+		plan_tool_work_end(work);
+		return complain(COMMAND ": %s: %s", plan_planner_name(cost->planner), err.text);
 	}
 	cost->time_us = estimate_us(request, &cost->report);
 	return -1;
@@ -96,7 +96,7 @@ static void add_row(struct table *table, const struct cost *cost)
 	const struct plan_report *report = &cost->report;
 	char wire[NUMBER_BYTES_TEXT], busy[NUMBER_BYTES_TEXT], cross[NUMBER_BYTES_TEXT];
 
-	table_cell(table, "%s", planner_name(cost->planner));
+	table_cell(table, "%s", plan_planner_name(cost->planner));
 	table_cell(table, "%u", report->rounds);
 	table_cell(table, "%llu", (unsigned long long)report->messages);
 	table_cell(table, "%s", number_format_bytes(report->wire_bytes, wire));
@@ -150,10 +150,10 @@ static void put_cost(struct json *json, const struct cost *cost)
 	struct plan grouping = {.group_count = cost->grouped};
 
 	json_object_begin(json);
-	json_put_string(json, "planner", planner_name(cost->planner));
+	json_put_string(json, "planner", plan_planner_name(cost->planner));
 	json_put_string(json, "left_out", cost->reason[0] ? cost->reason : NULL);
 	if (!cost->reason[0]) {
-		plan_json_report(json, &grouping, &cost->report);
+		plan_tool_json_report(json, &grouping, &cost->report);
 		json_put_double(json, "time_us", cost->time_us);
 	}
 	json_object_end(json);
@@ -187,15 +187,15 @@ static int choose(const struct cost_request *request, struct cost *costs, size_t
 	size_t count = 0;
 
 	if (request->plan.planner) {
-		costs[count++].planner = plan_find(request->plan.planner, &err);
+		costs[count++].planner = plan_tool_find(request->plan.planner, &err);
 		if (!costs[0].planner)
-			return plan_complain(COMMAND, &err);
+			return plan_tool_complain(COMMAND, &err);
 	}
-	if (plan_request_check(&request->plan, &err) != ESP_OK)
-		return plan_complain(COMMAND, &err);
+	if (plan_tool_request_check(&request->plan, &err) != ESP_OK)
+		return plan_tool_complain(COMMAND, &err);
 	/* Plans with hubs or switches take longer than their busiest node tells: espalier sim compares those. */
 	for (unsigned i = 0; !request->plan.planner && plan_planner(i) && count < PLANNERS_MAX; i++) {
-		if (!planner_has_extra(plan_planner(i)))
+		if (!plan_planner_has_extra(plan_planner(i)))
 			costs[count++].planner = plan_planner(i);
 	}
 	*out_count = count;
@@ -222,12 +222,12 @@ static int find_costs(struct cost_request *request, struct cost *costs, size_t c
 	for (size_t i = 0; exit_status < 0 && i < count; i++)
 		exit_status = prepare(request, &costs[i], &work);
 	if (exit_status < 0)
-		plan_work_announce(&work, COMMAND);
+		plan_tool_work_announce(&work, COMMAND);
 	for (size_t i = 0; exit_status < 0 && i < count; i++)
 		exit_status = find_cost(request, &costs[i], &work);
-	plan_work_end(&work);
+	plan_tool_work_end(&work);
 	for (size_t i = 0; i < count; i++)
-		plan_setup_fini(&costs[i].setup);
+		plan_tool_setup_fini(&costs[i].setup);
 	return exit_status;
 }
 
@@ -258,12 +258,12 @@ static int run(int argc, char **argv)
 {
 	struct cost_request request = {.alpha_us = 20, .beta_gbit = 10};
 	struct option_spec options[PLAN_OPTION_MAX];
-	size_t count = plan_request_options(&request.plan, options);
+	size_t count = plan_tool_request_options(&request.plan, options);
 	char about[PLAN_ABOUT_TEXT];
 
 	options[PLAN_OPTION_BYTES].help = "size of the whole buffer (default 64M)";
 	options[PLAN_OPTION_CHUNKS].help = "cut the buffer into at most K equal chunks (default: one per node)";
-	options[count++] = plan_request_planner(&request.plan);
+	options[count++] = plan_tool_request_planner(&request.plan);
 	options[PLAN_OPTION_PLANNER].help = "only this planner (default: all that need nothing but the nodes)";
 	options[count++] = (struct option_spec){
 		"alpha", 'a', OPTION_DOUBLE, &request.alpha_us, "US", "microseconds that a round takes by itself (default 20)",
@@ -276,7 +276,7 @@ static int run(int argc, char **argv)
 	const struct options_usage usage = {
 		COMMAND,
 		"",
-		plan_about(
+		plan_tool_about(
 			"Compares planners by what the checker counts, the same buffer for all, and lists the fastest first.\n\n"
 			"time = rounds x alpha + 8 x (most bytes that one node sends, or receives) / beta, which takes the\n"
 			"network between the nodes to be no bottleneck: links between racks are not modelled.",

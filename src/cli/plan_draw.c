@@ -54,7 +54,7 @@ static enum esp_status draw_to_json(const struct plan *plan, const struct draw_r
 	if (status == ESP_OK) {
 		json_init(&json, stdout);
 		json_object_begin(&json);
-		plan_json_facts(&json, plan);
+		plan_tool_json_facts(&json, plan);
 		json_key(&json, "svg");
 		json_string_n(&json, svg, length);
 		json_object_end(&json);
@@ -100,10 +100,10 @@ static int run(int argc, char **argv)
 {
 	struct draw_request request = {.chunk = DRAW_ALL_CHUNKS};
 	struct option_spec options[PLAN_OPTION_MAX];
-	size_t count = plan_request_options(&request.plan, options);
+	size_t count = plan_tool_request_options(&request.plan, options);
 	char about[PLAN_ABOUT_TEXT];
 
-	options[count++] = plan_request_planner(&request.plan);
+	options[count++] = plan_tool_request_planner(&request.plan);
 	options[count++] = (struct option_spec){
 		"chunk", 0, OPTION_U64, &request.chunk, "C", "draw chunk C alone", 0, DRAW_ALL_CHUNKS - 1, NULL};
 	options[count++] = (struct option_spec){
@@ -114,7 +114,7 @@ static int run(int argc, char **argv)
 	const struct options_usage usage = {
 		COMMAND,
 		"[FILE|-]",
-		plan_about(
+		plan_tool_about(
 			"Draws a plan as SVG: nodes are columns, rounds go down, arrows are messages, and the cells show what\n"
 			"each node holds after a round. For up to 32 nodes and 16 chunks.",
 			about),
@@ -130,7 +130,7 @@ static int run(int argc, char **argv)
 		return complain_usage(COMMAND ": --output: the name of the file is empty");
 
 	struct plan *plan;
-	int exit_status = plan_from(&request.plan, COMMAND, argc > 1 ? argv[1] : NULL, NULL, &plan);
+	int exit_status = plan_tool_from(&request.plan, COMMAND, argc > 1 ? argv[1] : NULL, NULL, &plan);
 	if (exit_status >= 0)
 		return exit_status;
 	exit_status = draw(plan, &request);

@@ -15,7 +15,7 @@ static int print(const struct plan *plan, bool json)
 {
 	static const struct plan_filter everything = {PLAN_NONE, UINT64_MAX};
 	struct error err = {0};
-	enum esp_status status = json ? plan_json_print(plan, &everything, &err) : plan_print(plan, stdout, &err);
+	enum esp_status status = json ? plan_tool_json_print(plan, &everything, &err) : plan_print(plan, stdout, &err);
 
 	return status == ESP_OK ? EXIT_OK : complain(COMMAND ": %s", err.text);
 }
@@ -24,7 +24,7 @@ static int run(int argc, char **argv)
 {
 	struct plan_request request;
 	struct option_spec options[PLAN_OPTION_MAX];
-	size_t count = plan_request_options(&request, options);
+	size_t count = plan_tool_request_options(&request, options);
 	bool json = false;
 	char about[PLAN_ABOUT_TEXT];
 
@@ -33,7 +33,7 @@ static int run(int argc, char **argv)
 	const struct options_usage usage = {
 		COMMAND,
 		"PLANNER",
-		plan_about("Prints the plan that PLANNER makes, as text that espalier plan check reads.", about),
+		plan_tool_about("Prints the plan that PLANNER makes, as text that espalier plan check reads.", about),
 		options,
 		1,
 		1};
@@ -44,7 +44,7 @@ static int run(int argc, char **argv)
 	struct plan *plan;
 	struct plan_work work = {0};
 	request.planner = argv[1];
-	int exit_status = plan_from(&request, COMMAND, NULL, &work, &plan);
+	int exit_status = plan_tool_from(&request, COMMAND, NULL, &work, &plan);
 	if (exit_status >= 0)
 		return exit_status;
 	exit_status = print(plan, json);

@@ -44,10 +44,10 @@ static void print_groups(const struct plan *plan)
 
 static void print_head(const struct plan *plan)
 {
-	printf("planner     %s\n", plan_origin(plan));
+	printf("planner     %s\n", plan_tool_origin(plan));
 	/* Planners describe themselves by their allreduce. */
 	if (plan->planner && plan->chunks.collective == PLAN_ALLREDUCE)
-		printf("            %s\n", planner_summary(plan->planner));
+		printf("            %s\n", plan_planner_summary(plan->planner));
 	printf("collective  %s%s\n", plan_collective_name(plan->chunks.collective), plan->in_place ? ", in place" : "");
 	printf("nodes       %u", plan->workers);
 	if (plan->nodes > plan->workers)
@@ -88,14 +88,14 @@ static enum esp_status add_row(struct table *table, const struct plan *plan, uin
 
 	if (status != ESP_OK || row->count == 0)
 		return status;
-	status = plan_words_init(&words, row);
+	status = plan_tool_words_init(&words, row);
 	if (status != ESP_OK)
 		return status;
 	table_cell(table, "%u", node);
 	table_cell(table, "%s", words.waits);
 	table_cell(table, "%s", words.sends);
 	table_cell(table, "%s", words.steps);
-	plan_words_fini(&words);
+	plan_tool_words_fini(&words);
 	return ESP_OK;
 }
 
@@ -126,7 +126,7 @@ static enum esp_status explain_row(const struct plan *plan, uint64_t chunk, uint
 		printf("  node %u has no part in it\n", node);
 	for (uint32_t i = 0, number = 1; i < row->count; number++) {
 		printf("  %2u. ", number);
-		i += plan_explain(row, i, stdout);
+		i += plan_tool_explain(row, i, stdout);
 		putchar('\n');
 	}
 	return ESP_OK;
@@ -138,7 +138,7 @@ static enum esp_status print_chunks(const struct plan *plan, const struct plan_f
 	enum esp_status status = ESP_OK;
 
 	for (uint64_t c = 0; status == ESP_OK && c < plan->chunks.chunk_count; c++) {
-		struct plan_piece piece = chunks_piece(&plan->chunks, c);
+		struct plan_piece piece = plan_chunks_piece(&plan->chunks, c);
 
 		if (filter->chunk != UINT64_MAX && filter->chunk != c)
 			continue;
@@ -175,7 +175,7 @@ static int show(const struct plan *plan, const struct show_request *request)
 	if (exit_status >= 0)
 		return exit_status;
 	if (request->json)
-		return plan_json_print(plan, &filter, &err) == ESP_OK ? EXIT_OK : complain(COMMAND ": %s", err.text);
+		return plan_tool_json_print(plan, &filter, &err) == ESP_OK ? EXIT_OK : complain(COMMAND ": %s", err.text);
 	print_head(plan);
 	enum esp_status status = print_chunks(plan, &filter, request->explain);
 	return status == ESP_OK ? EXIT_OK : complain(COMMAND ": out of memory, or the output cannot be written");
@@ -185,10 +185,10 @@ static int run(int argc, char **argv)
 {
 	struct show_request request = {.node = EVERY, .chunk = EVERY};
 	struct option_spec options[PLAN_OPTION_MAX];
-	size_t count = plan_request_options(&request.plan, options);
+	size_t count = plan_tool_request_options(&request.plan, options);
 	char about[PLAN_ABOUT_TEXT];
 
-	options[count++] = plan_request_planner(&request.plan);
+	options[count++] = plan_tool_request_planner(&request.plan);
 	options[count++] = (struct option_spec){
 		"node", 0, OPTION_U64, &request.node, "N", "only what node N does", 0, EVERY - 1, NULL};
 	options[count++] =
@@ -200,9 +200,9 @@ static int run(int argc, char **argv)
 	const struct options_usage usage = {
 		COMMAND,
 		"[FILE|-]",
-		plan_about("Shows a plan, from a file or from a planner: which node waits for which, and\n"
-	               "sends where, chunk by chunk.",
-	               about),
+		plan_tool_about("Shows a plan, from a file or from a planner: which node waits for which, and\n"
+	                    "sends where, chunk by chunk.",
+	                    about),
 		options,
 		0,
 		1};
@@ -211,7 +211,7 @@ static int run(int argc, char **argv)
 		return parsed;
 
 	struct plan *plan;
-	int exit_status = plan_from(&request.plan, COMMAND, argc > 1 ? argv[1] : NULL, NULL, &plan);
+	int exit_status = plan_tool_from(&request.plan, COMMAND, argc > 1 ? argv[1] : NULL, NULL, &plan);
 	if (exit_status >= 0)
 		return exit_status;
 	exit_status = show(plan, &request);

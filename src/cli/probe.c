@@ -56,7 +56,7 @@ static void show_progress(void *context, const char *what, uint32_t done, uint32
 		return;
 	memcpy(progress->line, line, sizeof(line));
 	if (progress->goes_home)
-		home_send_progress(line, stdout);
+		probe_tool_home_send_progress(line, stdout);
 	else
 		dprintf(progress->terminal, "\r\033[K%s", line);
 }
@@ -64,7 +64,7 @@ static void show_progress(void *context, const char *what, uint32_t done, uint32
 static void end_progress(const struct progress *progress)
 {
 	if (progress->goes_home && progress->line[0])
-		home_send_progress("", stdout);
+		probe_tool_home_send_progress("", stdout);
 	else if (progress->terminal >= 0 && progress->line[0])
 		dprintf(progress->terminal, "\r\033[K");
 }
@@ -83,9 +83,10 @@ static enum esp_status compare(struct probe_outcome *outcome, const char *text, 
 	if (status != ESP_OK)
 		return status;
 	truth->known = true;
-	truth->ami = quality_ami(&outcome->verdict.grouping, &truth->grouping);
+	truth->ami = discover_quality_ami(&outcome->verdict.grouping, &truth->grouping);
 	for (uint32_t k = 0; k < SURVEY_KINDS; k++)
-		truth->paia[k] = survey->matrices[k].size ? quality_paia(&survey->matrices[k], &truth->racks, NULL) : NAN;
+		truth->paia[k] =
+			survey->matrices[k].size ? discover_quality_paia(&survey->matrices[k], &truth->racks, NULL) : NAN;
 	return ESP_OK;
 }
 
@@ -112,7 +113,7 @@ static void try_topology(struct probe_outcome *outcome)
 
 	outcome->has_rates = probe_topology(&outcome->found, &topology, &err) == ESP_OK;
 	if (outcome->has_rates) {
-		probe_find_plan(topology, outcome->plan, sizeof(outcome->plan));
+		probe_tool_find_plan(topology, outcome->plan, sizeof(outcome->plan));
 		topology_close(topology);
 	}
 	snprintf(outcome->rates_missing, sizeof(outcome->rates_missing), "%s", outcome->has_rates ? "" : err.text);
@@ -127,13 +128,13 @@ static enum esp_status write_topology(const struct probe_outcome *outcome, FILE 
 	char sure[PROBE_SENTENCE], how[PROBE_SENTENCE];
 	const char *const comments[] = {how, sure, NULL};
 
-	probe_say_sure(outcome, sure);
+	probe_tool_say_sure(outcome, sure);
 	if (outcome->stored)
 		snprintf(how, sizeof(how), "made by espalier probe from a stored measurement: rates are estimates");
 	else
 		snprintf(how, sizeof(how), "made by espalier probe in %.1f s; rates are what TCP carried",
 		         outcome->found.seconds);
-	return found_print_topology(&outcome->found, comments, file, err);
+	return probe_found_print_topology(&outcome->found, comments, file, err);
 }
 
 static enum esp_status write_survey(const struct probe_outcome *outcome, FILE *file, struct error *err)
@@ -155,7 +156,7 @@ static int send_file(const struct probe_outcome *outcome, enum home_file which, 
 	if (fclose(file) != 0 && status == ESP_OK)
 		status = error_set(&err, ESP_ENOMEM, "%s", esp_status_text(ESP_ENOMEM));
 	if (status == ESP_OK)
-		home_send(which, text, length, stdout);
+		probe_tool_home_send(which, text, length, stdout);
 	free(text);
 	return status == ESP_OK ? EXIT_OK : complain("probe: %s: %s", path, err.text);
 }
@@ -187,13 +188,14 @@ static int show(struct probe_outcome *outcome)
 
 	for (uint32_t i = 0; i < outcome->found.lost_count; i++)
 		if (outcome->found.lost[i].fate != PROBE_NOT_STARTED) /* the command that tried to start it has said why not */
-			complain_note("probe: %s", probe_say_lost(outcome, i, text));
+			complain_note("probe: %s", probe_tool_say_lost(outcome, i, text));
 	int saved = write_file(outcome, HOME_MATRIX, options->save_matrix, write_survey);
 	int out = write_file(outcome, HOME_TOPOLOGY, options->out, write_topology);
-	int html = write_file(outcome, HOME_REPORT, options->html, probe_print_html);
+	int html = write_file(outcome, HOME_REPORT, options->html, probe_tool_print_html);
 	outcome->has_out = options->out && out == EXIT_OK;
 	outcome->has_html = options->html && html == EXIT_OK;
-	enum esp_status printed = options->json ? probe_print_json(outcome, stdout) : probe_print(outcome, stdout, &err);
+	enum esp_status printed =
+		options->json ? probe_tool_print_json(outcome, stdout) : probe_tool_print(outcome, stdout, &err);
 	if (printed != ESP_OK)
 		return complain("probe: cannot write to the standard output");
 	return saved != EXIT_OK ? saved : out != EXIT_OK ? out : html;
@@ -201,8 +203,8 @@ static int show(struct probe_outcome *outcome)
 
 static void outcome_fini(struct probe_outcome *outcome)
 {
-	found_fini(&outcome->found);
-	verdict_fini(&outcome->verdict);
+	probe_found_fini(&outcome->found);
+	discover_verdict_fini(&outcome->verdict);
 	racks_fini(&outcome->truth.racks);
 	grouping_fini(&outcome->truth.grouping);
 }
@@ -287,8 +289,8 @@ static enum esp_status group(void *context, const struct survey *survey, struct 
 	struct grouper *grouper = context;
 	const struct verdict_wish wish = {(uint32_t)grouper->options->groups, grouper->options->seed};
 
-	verdict_fini(&grouper->verdict);
-	enum esp_status status = verdict_make(survey, &wish, &grouper->verdict, err);
+	discover_verdict_fini(&grouper->verdict);
+	enum esp_status status = discover_verdict_make(survey, &wish, &grouper->verdict, err);
 	return status == ESP_OK ? grouping_from(out, grouper->verdict.grouping.group_of, survey->count, err) : status;
 }
 
@@ -346,13 +348,13 @@ static int probe_job(struct esp_context *context, const struct probe_options *op
 	if (status == ESP_OK && tells)
 		status = take_verdict(&grouper, &outcome.found, &outcome.verdict, &err);
 	else
-		verdict_fini(&grouper.verdict);
+		discover_verdict_fini(&grouper.verdict);
 	if (status != ESP_OK)
 		exit_status = fail_rank(rank, err.text);
 	else if (tells)
 		exit_status = conclude(&outcome);
 	if (tells && told)
-		home_send_end(exit_status == EXIT_OK, stdout);
+		probe_tool_home_send_end(exit_status == EXIT_OK, stdout);
 	outcome_fini(&outcome);
 	return exit_status;
 }
@@ -415,14 +417,14 @@ static int group_stored(const struct probe_options *options)
 		if (!(k == SURVEY_LATENCY ? options->latency : options->bandwidth))
 			matrix_fini(&outcome.found.survey.matrices[k]);
 	if (status == ESP_OK)
-		status = verdict_make(&outcome.found.survey, &wish, &outcome.verdict, &err);
+		status = discover_verdict_make(&outcome.found.survey, &wish, &outcome.verdict, &err);
 	if (status == ESP_OK)
 		status =
 			grouping_from(&outcome.found.grouping, outcome.verdict.grouping.group_of, outcome.found.survey.count, &err);
 	if (status == ESP_OK)
-		status = found_rates_init(&outcome.found, &err);
+		status = probe_found_rates_init(&outcome.found, &err);
 	if (status == ESP_OK)
-		found_estimate_rates(&outcome.found);
+		probe_found_estimate_rates(&outcome.found);
 	int exit_status = status == ESP_OK ? conclude(&outcome) : complain("probe: %s", err.text);
 	outcome_fini(&outcome);
 	return exit_status;
@@ -451,7 +453,7 @@ static int run(int argc, char **argv)
 	if (!typed)
 		return complain("probe: %s", esp_status_text(ESP_ENOMEM));
 	memcpy(typed, argv, (size_t)argc * sizeof(*argv));
-	int exit_status = probe_options_parse(&options, argc, argv);
+	int exit_status = probe_tool_options_parse(&options, argc, argv);
 	if (exit_status < 0)
 		exit_status = run_typed(&options, argc, typed);
 	free(typed);

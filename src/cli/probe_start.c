@@ -10,8 +10,8 @@
 #include "cli/cli.h"
 #include "cli/run.h"
 #include "espalier/espalier.h"
-#include "tools/launcher/run_job.h"
-#include "tools/launcher/run_report.h"
+#include "tools/launcher/launcher_job.h"
+#include "tools/launcher/launcher_report.h"
 #include "tools/probe/probe_home.h"
 #include "tools/probe/probe_roll.h"
 
@@ -45,12 +45,12 @@ static uint32_t count_left(const struct start *start)
 static void leave_out(struct start *start, uint32_t host, const char *why)
 {
 	start->is_left[host] = false;
-	complain_note("probe: host %s is left out: %s", run_host_address(&start->hosts.list[host]), why);
+	complain_note("probe: host %s is left out: %s", launcher_host_address(&start->hosts.list[host]), why);
 }
 
 static void write_host(FILE *file, const struct run_host *host)
 {
-	const char *address = run_host_address(host);
+	const char *address = launcher_host_address(host);
 	bool is_v6 = strchr(address, ':') != NULL;
 
 	fprintf(file, "%.*s%s%s%s:%u", (int)(address - host->name), host->name, is_v6 ? "[" : "", address, is_v6 ? "]" : "",
@@ -77,7 +77,7 @@ static char *list_hosts(const struct start *start, bool is_left)
 		if (is_left)
 			write_host(file, host);
 		else
-			fputs(run_host_address(host), file);
+			fputs(launcher_host_address(host), file);
 	}
 	if (fclose(file) == 0)
 		return text;
@@ -109,7 +109,7 @@ static enum esp_status call_roll(struct start *start, struct error *err)
 
 	if (!answers)
 		return error_set(err, ESP_ENOMEM, "no memory for %u hosts", start->hosts.count);
-	enum esp_status status = roll_call(&question, answers, err);
+	enum esp_status status = probe_tool_roll_call(&question, answers, err);
 	for (uint32_t i = 0; i < start->hosts.count && status == ESP_OK; i++)
 		if (!answers[i].is_present && start->hosts.list[i].slots > 0)
 			leave_out(start, i, answers[i].why);
@@ -141,21 +141,21 @@ static void on_over(void *context, const struct run_job *job)
 
 	start->has_failed = false;
 	for (uint32_t rank = 0; rank < ranks; rank++) {
-		int status = run_child_exit_status(&job->children[rank]);
+		int status = launcher_child_exit_status(&job->children[rank]);
 		lonely += status == PROBE_EXIT_LONELY;
 		start->has_failed = start->has_failed || status == PROBE_EXIT_FAILED;
 	}
 	if (start->home.has_end) /* ranks that were left out meanwhile may say what they like */
 		start->has_failed = !start->home.is_good;
-	start->has_result = start->home.has_end && run_output_error(&job->output) == 0;
+	start->has_result = start->home.has_end && launcher_output_error(&job->output) == 0;
 	start->tries_again = start->hosts.count > 0 && !start->home.has_end && lonely > 0 && lonely < ranks &&
 	                     !job->end.asked && !job->start_status && !job->broken_pipe;
 	if (lonely == 0 && !start->has_failed && !start->has_result) /* otherwise a rank has said what there is to say */
-		run_report_summary(job);
+		launcher_report_summary(job);
 	for (uint32_t i = 0; i < start->hosts.count; i++)
 		start->is_blamed[i] = false;
 	for (uint32_t rank = 0; rank < ranks && start->tries_again; rank++)
-		if (run_child_exit_status(&job->children[rank]) != PROBE_EXIT_LONELY)
+		if (launcher_child_exit_status(&job->children[rank]) != PROBE_EXIT_LONELY)
 			start->is_blamed[host_of(start, rank)] = true;
 }
 
@@ -163,7 +163,7 @@ static bool take(void *context, const char *head, size_t head_length, const char
 {
 	struct start *start = context;
 
-	return home_take(&start->home, head, head_length, tail, tail_length);
+	return probe_tool_home_take(&start->home, head, head_length, tail, tail_length);
 }
 
 /* All has been told; or rank 0, where they meet, does not wait any longer for missing ranks: then no rank does. */
@@ -173,7 +173,7 @@ static bool is_done(void *context, const struct run_job *job)
 	const struct run_child *first = &job->children[0];
 	bool has_ended = first->state == RUN_CHILD_LEFT || first->state == RUN_CHILD_GONE;
 
-	return start->home.has_end || (has_ended && run_child_exit_status(first) == PROBE_EXIT_LONELY);
+	return start->home.has_end || (has_ended && launcher_child_exit_status(first) == PROBE_EXIT_LONELY);
 }
 
 static char *word(const char *text)
@@ -196,7 +196,7 @@ static int try_once(struct start *start)
 		status = complain("probe: %s", esp_status_text(ESP_ENOMEM));
 		goto out;
 	}
-	home_begin(&start->home);
+	probe_tool_home_begin(&start->home);
 	argv[count++] = word("run");
 	argv[count++] = word("--prefix=none");
 	if (options->port) {
@@ -244,7 +244,7 @@ static int conclude(struct start *start, int status)
 		status = EXIT_NO;
 	else if (start->has_result)
 		status = EXIT_OK;
-	return home_write(&start->home, status == EXIT_OK) == EXIT_OK ? status : EXIT_NO;
+	return probe_tool_home_write(&start->home, status == EXIT_OK) == EXIT_OK ? status : EXIT_NO;
 }
 
 /* ---- hosts ---- */
@@ -295,7 +295,7 @@ static int take_hosts(struct start *start)
 
 	enum esp_status status = run_hosts_given(&start->hosts, options->hosts, options->hostfile, &err);
 	if (status == ESP_OK)
-		status = run_hosts_settle(&start->hosts, (uint32_t)options->ranks, &err);
+		status = launcher_hosts_settle(&start->hosts, (uint32_t)options->ranks, &err);
 	if (status == ESP_EINVAL || status == ESP_ELIMIT)
 		return complain_usage("probe: %s", err.text);
 	if (status != ESP_OK)
@@ -315,10 +315,10 @@ int probe_start(const struct probe_options *options, int argc, char **argv)
 
 	if (length < 0)
 		return complain("probe: cannot find out which program this is");
-	home_open(&start.home, options, isatty(STDERR_FILENO) == 1 ? STDERR_FILENO : -1);
+	probe_tool_home_open(&start.home, options, isatty(STDERR_FILENO) == 1 ? STDERR_FILENO : -1);
 	int status = options->hosts || options->hostfile ? take_hosts(&start) : conclude(&start, try_once(&start));
-	home_close(&start.home);
-	run_hosts_fini(&start.hosts);
+	probe_tool_home_close(&start.home);
+	launcher_hosts_fini(&start.hosts);
 	free(start.is_left);
 	free(start.is_blamed);
 	return status;

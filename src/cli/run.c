@@ -10,8 +10,8 @@
 #include "cli/cli.h"
 #include "cli/run.h"
 #include "report/options.h"
-#include "tools/launcher/run_given.h"
-#include "tools/launcher/run_shell.h"
+#include "tools/launcher/launcher_given.h"
+#include "tools/launcher/launcher_shell.h"
 
 #define COMMAND "run"
 #define GO_ON RUN_GO_ON
@@ -25,7 +25,7 @@ struct given {
 
 static int status_of(const struct given *given, enum esp_status status, const struct error *err)
 {
-	return run_given_status(given->common.command, status, err);
+	return launcher_given_status(given->common.command, status, err);
 }
 
 /* ---- the command line ---- */
@@ -56,8 +56,8 @@ static int parse(struct given *given, struct run_request *request, int argc, cha
 		options,
 		0,
 		-1};
-	run_given_options(&given->common, options + 6);
-	return run_given_parse(&usage, argc, argv, request);
+	launcher_given_options(&given->common, options + 6);
+	return launcher_given_parse(&usage, argc, argv, request);
 }
 
 /* ---- from options to a request ---- */
@@ -66,11 +66,11 @@ enum esp_status run_hosts_given(struct run_hosts *hosts, const char *list, const
 {
 	struct infile file;
 	if (list)
-		return run_hosts_parse(hosts, list, err);
+		return launcher_hosts_parse(hosts, list, err);
 	enum esp_status status = infile_open(&file, path, err);
 	if (status != ESP_OK)
 		return status;
-	status = run_hosts_decode(hosts, file.text, file.length, path, err);
+	status = launcher_hosts_decode(hosts, file.text, file.length, path, err);
 	infile_close(&file);
 	return status;
 }
@@ -88,7 +88,7 @@ static int take_ranks(const struct given *given, struct run_request *request)
 		return GO_ON;
 	status = run_hosts_given(&request->hosts, given->hosts, given->hostfile, &err);
 	if (status == ESP_OK)
-		status = run_hosts_settle(&request->hosts, request->size, &err);
+		status = launcher_hosts_settle(&request->hosts, request->size, &err);
 	if (status != ESP_OK)
 		return status_of(given, status, &err);
 	request->size = request->hosts.ranks;
@@ -103,14 +103,14 @@ static int take_leader(const struct given *given, struct run_request *request)
 	if (given->leader && given->port)
 		return complain_usage(COMMAND ": --leader has a port already; leave out --port");
 	if (given->leader) {
-		status = run_group_check_leader(given->leader, &err);
+		status = launcher_group_check_leader(given->leader, &err);
 		snprintf(request->leader, sizeof(request->leader), "%s", given->leader);
 	} else if (request->hosts.count) {
-		port = port ? port : run_group_high_port();
-		run_group_leader(run_host_address(&request->hosts.list[0]), port, request->leader);
+		port = port ? port : launcher_group_high_port();
+		launcher_group_leader(launcher_host_address(&request->hosts.list[0]), port, request->leader);
 	} else {
-		status = run_group_local_port(port, &port, &request->held_port, &err);
-		run_group_leader("127.0.0.1", port, request->leader);
+		status = launcher_group_local_port(port, &port, &request->held_port, &err);
+		launcher_group_leader("127.0.0.1", port, request->leader);
 	}
 	return status == ESP_OK ? GO_ON : status_of(given, status, &err);
 }
@@ -123,7 +123,7 @@ static int take_rsh(const struct given *given, struct run_request *request)
 	request->here = getcwd(NULL, 0);
 	if (!request->here)
 		return complain(COMMAND ": cannot tell the current folder: %s", strerror(errno));
-	enum esp_status status = run_shell_words(given->rsh, &request->rsh, &request->rsh_host, &err);
+	enum esp_status status = launcher_shell_words(given->rsh, &request->rsh, &request->rsh_host, &err);
 	return status == ESP_OK ? GO_ON : status_of(given, status, &err);
 }
 
@@ -134,7 +134,7 @@ static int understand(const struct given *given, struct run_request *request)
 		status = take_leader(given, request);
 	if (status == GO_ON)
 		status = take_rsh(given, request);
-	return status == GO_ON ? run_given_understand(&given->common, request) : status;
+	return status == GO_ON ? launcher_given_understand(&given->common, request) : status;
 }
 
 int run_as(const char *name, int argc, char **argv, const struct run_watch *watch)
@@ -146,8 +146,8 @@ int run_as(const char *name, int argc, char **argv, const struct run_watch *watc
 	if (status == GO_ON)
 		status = understand(&given, &request);
 	if (status == GO_ON)
-		status = run_given_run(&given.common, &request);
-	run_given_forget(&request);
+		status = launcher_given_run(&given.common, &request);
+	launcher_given_forget(&request);
 	return status;
 }
 

@@ -4,7 +4,7 @@
 #ifndef CLI_RUN_H
 #define CLI_RUN_H
 
-#include "tools/launcher/run_request.h"
+#include "tools/launcher/launcher_request.h"
 
 /*
  * espalier run, with argv[0] = "run". name: the command that was typed, in whose name all is said; watch: is told how

@@ -1,5 +1,5 @@
 /* Answers to ranks that join, through the socket itself, and the end of a job without one. */
-#include "tools/launcher/run_ended.h"
+#include "tools/launcher/launcher_ended.h"
 
 #include <stddef.h>
 #include <sys/socket.h>
@@ -53,24 +53,24 @@ static uint32_t read_answer(int fd)
 static void test_answer(void)
 {
 	struct run_ended ended;
-	run_ended_open(&ended, 5);
+	launcher_ended_open(&ended, 5);
 	CHECK(ended.fd >= 0 && ended.name[0]);
 	children[0] = (struct run_child){.state = RUN_CHILD_RUNS};
 	children[1] = (struct run_child){.state = RUN_CHILD_GONE, .status = 255};
 	children[2] = (struct run_child){.state = RUN_CHILD_LEFT, .status = 3};
 	children[3] = (struct run_child){.state = RUN_CHILD_GONE, .signal = 9};
 	int early = ask(&ended), late = ask(&ended);
-	run_ended_answer(&ended, children, 4, 4); /* the last one has not been started yet */
+	launcher_ended_answer(&ended, children, 4, 4); /* the last one has not been started yet */
 	CHECK_U64(read_answer(early), 4);
 	CHECK(ended_get(answer, 0) == ENDED_NOT && ended_get(answer, 1) == 255);
 	CHECK(ended_get(answer, 2) == ENDED_NOT && ended_get(answer, 3) == 137);
 	CHECK_U64(read_answer(late), 4);
-	run_ended_answer(&ended, children, 4, 4); /* no rank has asked */
+	launcher_ended_answer(&ended, children, 4, 4); /* no rank has asked */
 	int after = ask(&ended);
-	run_ended_answer(&ended, children, 4, 5); /* the job is being ended: it never will be */
+	launcher_ended_answer(&ended, children, 4, 5); /* the job is being ended: it never will be */
 	CHECK_U64(read_answer(after), 5);
 	CHECK(ended_get(answer, 3) == 137 && ended_get(answer, 4) == RUN_ENDED_NEVER);
-	run_ended_close(&ended);
+	launcher_ended_close(&ended);
 	CHECK(ended.fd < 0 && !ended.name[0]);
 }
 
@@ -78,16 +78,16 @@ static void test_answer(void)
 static void test_all_ranks(void)
 {
 	struct run_ended ended;
-	run_ended_open(&ended, RANKS_MAX);
+	launcher_ended_open(&ended, RANKS_MAX);
 	for (uint32_t rank = 0; rank < RANKS_MAX; rank++)
 		children[rank] =
 			(struct run_child){.state = rank % 2 ? RUN_CHILD_GONE : RUN_CHILD_RUNS, .status = (int)(rank % 256)};
 	int fd = ask(&ended);
-	run_ended_answer(&ended, children, RANKS_MAX, RANKS_MAX);
+	launcher_ended_answer(&ended, children, RANKS_MAX, RANKS_MAX);
 	CHECK_U64(read_answer(fd), RANKS_MAX);
 	for (uint32_t rank = 0; rank < RANKS_MAX; rank++)
 		CHECK(ended_get(answer, rank) == (rank % 2 ? (int)(rank % 256) : ENDED_NOT));
-	run_ended_close(&ended);
+	launcher_ended_close(&ended);
 }
 
 /* A crowd is answered in the order in which it came, some in each turn. */
@@ -95,19 +95,19 @@ static void test_crowd(void)
 {
 	struct run_ended ended;
 	int fds[3 * RUN_ENDED_ANSWERS];
-	run_ended_open(&ended, 1);
+	launcher_ended_open(&ended, 1);
 	children[0] = (struct run_child){.state = RUN_CHILD_GONE};
 	for (int i = 0; i < 3 * RUN_ENDED_ANSWERS; i++)
 		fds[i] = ask(&ended);
 	for (int turn = 0; turn < 3; turn++) {
 		const int *now = fds + turn * RUN_ENDED_ANSWERS;
-		run_ended_answer(&ended, children, 1, 1);
+		launcher_ended_answer(&ended, children, 1, 1);
 		if (turn < 2)
 			CHECK(recv(now[RUN_ENDED_ANSWERS], answer, 1, MSG_PEEK) < 0 && errno == EAGAIN);
 		for (int i = 0; i < RUN_ENDED_ANSWERS; i++)
 			CHECK_U64(read_answer(now[i]), 1);
 	}
-	run_ended_close(&ended);
+	launcher_ended_close(&ended);
 }
 
 /* Inside another job: its launcher knows other ranks. */
@@ -116,9 +116,9 @@ static void test_no_socket(void)
 	char *words[] = {"run", "-n", "1", "--", "sh", "-c", "[ \"$ESP_SIZE\" = 1 ] && [ -z \"$ESP_LAUNCHER\" ]", NULL};
 	struct run_ended ended;
 	unix_fails = true;
-	run_ended_open(&ended, 5);
+	launcher_ended_open(&ended, 5);
 	CHECK(ended.fd < 0 && !ended.name[0]);
-	run_ended_close(&ended);
+	launcher_ended_close(&ended);
 	setenv("ESP_LAUNCHER", "outer", 1);
 	CHECK_U64(cli_run.run(7, words), 0);
 }

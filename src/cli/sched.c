@@ -11,7 +11,7 @@
 #include "base/units.h"
 #include "cli/family.h"
 #include "cli/hub.h"
-#include "fabric/server/server.h"
+#include "fabric/server/sched_server.h"
 #include "report/options.h"
 
 #define COMMAND "sched"
@@ -48,18 +48,18 @@ static void log_line(void *context, const char *line)
 	fprintf(stderr, "espalier sched %s: %s\n", when, line);
 }
 
-static int serve(const struct server_config *config)
+static int serve(const struct sched_server_config *config)
 {
 	char address[ADDRESS_TEXT], batch[UNITS_TEXT];
-	struct server *server;
+	struct sched_server *server;
 	struct error err;
 
-	if (server_open(config, &server, &err) != ESP_OK)
+	if (sched_server_open(config, &server, &err) != ESP_OK)
 		return complain(COMMAND ": %s", err.text);
 	fprintf(stderr, "espalier sched: listens at %s, batches of %s\n", address_format(&config->listen, address),
 	        units_format_time(config->batch_ns, batch));
-	server_run(server);
-	server_close(server);
+	sched_server_run(server);
+	sched_server_close(server);
 	return EXIT_OK;
 }
 
@@ -78,7 +78,7 @@ static int run_server(int argc, char **argv)
 {
 	const char *listen = LISTEN_DEFAULT, *key_file = HUB_KEY_FILE, *batch = "100ms", *hub_rate = "10gbit";
 	const char *worker_rate = NULL;
-	struct server_config config = {.log = log_line};
+	struct sched_server_config config = {.log = log_line};
 	struct key key;
 	struct error err;
 	const struct option_spec options[] = {

@@ -7,7 +7,7 @@
 
 #include "cli/sched.h"
 #include "cli/serving.h"
-#include "fabric/server/server.h"
+#include "fabric/server/sched_server.h"
 #include "node/observe/http_get.h"
 #include "report/options.h"
 
@@ -17,11 +17,11 @@
 /* Prints the answer of one scheduler. */
 static bool show(uint16_t port, bool json, unsigned patience_ms)
 {
-	char name[SERVER_STATUS_NAME], *body;
+	char name[SCHED_SERVER_STATUS_NAME], *body;
 	size_t bytes;
 	struct error err;
 
-	server_status_name((uint32_t)geteuid(), port, name);
+	sched_server_status_name((uint32_t)geteuid(), port, name);
 	if (http_get_name(name, json ? "/status" : "/text", patience_ms, &body, &bytes, &err) != ESP_OK) {
 		complain_note(COMMAND ": the scheduler at port %u: %s", port, err.text);
 		return false;

@@ -42,13 +42,13 @@ struct advise {
 static enum esp_status run_one(struct advise *advise, const struct mechanism *mechanism, struct error *err)
 {
 	struct train_result result;
-	const struct trial trial = sim_case_trial(&advise->c, &advise->source, &advise->load, mechanism);
-	enum esp_status status = sim_case_try(&trial, &advise->choice, &result, err);
+	const struct trial trial = sim_tool_case_trial(&advise->c, &advise->source, &advise->load, mechanism);
+	enum esp_status status = sim_tool_case_try(&trial, &advise->choice, &result, err);
 	if (status != ESP_OK || isnan(result.iteration_s))
 		return status;
 	advise->entries[advise->count++] =
 		(struct advice_entry){.mechanism = mechanism, .iteration_s = result.iteration_s, .busiest = result.busiest};
-	if (mechanism == mechanism_at(0))
+	if (mechanism == workload_mechanism_at(0))
 		advise->server_s = result.iteration_s;
 	return ESP_OK;
 }
@@ -58,8 +58,9 @@ static void run_server(struct advise *advise)
 {
 	struct train_result result;
 	struct error err;
-	const struct trial trial = sim_case_trial(&advise->c, &advise->source, &advise->load, mechanism_at(0));
-	if (trial_run(&trial, &result, &err) == ESP_OK)
+	const struct trial trial =
+		sim_tool_case_trial(&advise->c, &advise->source, &advise->load, workload_mechanism_at(0));
+	if (sim_trial_run(&trial, &result, &err) == ESP_OK)
 		advise->server_s = result.iteration_s;
 }
 
@@ -67,13 +68,13 @@ static enum esp_status run_all(struct advise *advise, struct error *err)
 {
 	enum esp_status status = ESP_OK;
 	struct sim_pace pace;
-	sim_pace_begin(&pace, COMMAND, advise->choice.count);
+	sim_tool_pace_begin(&pace, COMMAND, advise->choice.count);
 	for (size_t i = 0; i < advise->choice.count && status == ESP_OK; i++) {
 		status = run_one(advise, advise->choice.list[i], err);
 		if (status == ESP_OK)
-			sim_pace_step(&pace);
+			sim_tool_pace_step(&pace);
 	}
-	sim_pace_end(&pace);
+	sim_tool_pace_end(&pace);
 	if (status == ESP_OK && advise->count == 0)
 		return error_set(err, ESP_EINVAL, "%.240s", advise->choice.left_out);
 	if (status == ESP_OK && isnan(advise->server_s))
@@ -101,8 +102,8 @@ static double what_if(struct advise *advise, double network, double compute)
 	c.gbps *= network;
 	c.server_gbps *= network;
 	c.compute *= compute;
-	const struct trial trial = sim_case_trial(&c, &advise->source, &advise->load, advise->entries[0].mechanism);
-	return trial_run(&trial, &result, &err) == ESP_OK ? result.iteration_s : NAN;
+	const struct trial trial = sim_tool_case_trial(&c, &advise->source, &advise->load, advise->entries[0].mechanism);
+	return sim_trial_run(&trial, &result, &err) == ESP_OK ? result.iteration_s : NAN;
 }
 
 /*
@@ -136,9 +137,9 @@ static enum esp_status survey(const struct topology *topology, struct advice_cas
 static enum esp_status think(struct advise *advise, bool by_money, bool with_prices, struct error *err)
 {
 	struct sim_case *c = &advise->c;
-	enum esp_status status = sim_source_open(&advise->source, c, err);
+	enum esp_status status = sim_tool_source_open(&advise->source, c, err);
 	if (status == ESP_OK)
-		status = sim_source_load(&advise->source, c, &advise->load, err);
+		status = sim_tool_source_load(&advise->source, c, &advise->load, err);
 	if (status == ESP_OK)
 		status = run_all(advise, err);
 	if (status != ESP_OK)
@@ -158,7 +159,7 @@ static enum esp_status think(struct advise *advise, bool by_money, bool with_pri
 	if (!is_made)
 		status = survey(advise->source.topology, &advise->about, err);
 	if (status == ESP_OK)
-		status = advice_rank(advise->entries, advise->count, &advise->about, err);
+		status = sim_advice_rank(advise->entries, advise->count, &advise->about, err);
 	advise->network_s = status == ESP_OK && is_made ? what_if(advise, 2, 1) : NAN;
 	advise->compute_s = status == ESP_OK ? what_if(advise, 1, 2) : NAN;
 	return status;
@@ -185,10 +186,10 @@ static enum esp_status print_text(const struct advise *advise)
 	                                     "cost", "samples/s for 1000", "needs",       NULL};
 	char text[ADVICE_SUMMARY], about[SIM_CASE_TEXT];
 	struct table table;
-	puts(sim_case_text(&advise->c, &advise->source, NULL, about));
-	if (sim_case_notes(&advise->c, &advise->source, about)[0])
+	puts(sim_tool_case_text(&advise->c, &advise->source, NULL, about));
+	if (sim_tool_case_notes(&advise->c, &advise->source, about)[0])
 		puts(about);
-	printf("\n%s\n", advice_summary(advise->entries, advise->count, text));
+	printf("\n%s\n", sim_advice_summary(advise->entries, advise->count, text));
 	if (!isnan(advise->network_s))
 		printf("With a network twice as fast: %.4g s; ", advise->network_s);
 	printf("with accelerators twice as fast: %.4g s.\n\n", advise->compute_s);
@@ -258,9 +259,9 @@ static enum esp_status print_json(const struct advise *advise)
 	struct json json;
 	json_init(&json, stdout);
 	json_object_begin(&json);
-	sim_case_put(&json, &advise->c, &advise->source, NULL);
-	json_put_string(&json, "case", sim_case_text(&advise->c, &advise->source, NULL, about));
-	json_put_string(&json, "advice", advice_summary(advise->entries, advise->count, text));
+	sim_tool_case_put(&json, &advise->c, &advise->source, NULL);
+	json_put_string(&json, "case", sim_tool_case_text(&advise->c, &advise->source, NULL, about));
+	json_put_string(&json, "advice", sim_advice_summary(advise->entries, advise->count, text));
 	json_put_string(&json, "by", by_names[advise->about.by_money ? BY_MONEY : BY_TIME]);
 	json_put_double(&json, "compute_s", advise->about.compute_s);
 	json_put_double(&json, "twice_network_s", advise->network_s);
@@ -279,13 +280,13 @@ static enum esp_status print_json(const struct advise *advise)
 static enum esp_status load_prices(const char *path, struct money_prices *prices, struct error *err)
 {
 	struct infile file;
-	money_paper_prices(prices);
+	sim_money_paper_prices(prices);
 	if (!path)
 		return ESP_OK;
 	enum esp_status status = infile_open(&file, path, err);
 	if (status != ESP_OK)
 		return status;
-	status = money_parse(prices, path, file.text, file.length, err);
+	status = sim_money_parse(prices, path, file.text, file.length, err);
 	infile_close(&file);
 	return status;
 }
@@ -294,9 +295,9 @@ static int finish(struct advise *advise, enum esp_status status, bool json, cons
 {
 	if (status == ESP_OK)
 		status = json ? print_json(advise) : print_text(advise);
-	load_fini(&advise->load);
-	sim_source_close(&advise->source);
-	return sim_case_end(&advise->c, &advise->choice, status, err);
+	workload_load_fini(&advise->load);
+	sim_tool_source_close(&advise->source);
+	return sim_tool_case_end(&advise->c, &advise->choice, status, err);
 }
 
 static int run(int argc, char **argv)
@@ -327,7 +328,7 @@ static int run(int argc, char **argv)
 		options,
 		0,
 		0};
-	int parsed = sim_case_parse(&usage, &argc, argv, &advise.c, &advise.choice);
+	int parsed = sim_tool_case_parse(&usage, &argc, argv, &advise.c, &advise.choice);
 	if (parsed >= 0)
 		return parsed;
 	bool by_money = by_given ? by == BY_MONEY : prices != NULL;

@@ -108,7 +108,7 @@ static int parse(struct given *given, int *argc, char **argv)
 	     "write every message for Perfetto or chrome://tracing; one mechanism only"},
 		{"json", 0, OPTION_FLAG, &given->json, NULL, "print JSON"},
 	};
-	size_t count = sim_network_options(&given->network, options);
+	size_t count = sim_tool_network_options(&given->network, options);
 
 	memcpy(options + count, own, sizeof(own));
 	options[count + sizeof(own) / sizeof(own[0])] = (struct option_spec){0};
@@ -159,7 +159,7 @@ static enum esp_status group_workers(const struct given *given, uint32_t **out, 
 		group_of && place ? ESP_OK : error_set(err, ESP_ENOMEM, "no memory for %u workers", workers);
 
 	if (status == ESP_OK && given->network.topology) {
-		status = sim_network_place(&given->network, workers, place, err);
+		status = sim_tool_network_place(&given->network, workers, place, err);
 		if (status == ESP_OK)
 			status = topology_groups(given->network.topology, place, workers, group_of, err);
 	} else if (status == ESP_OK) {
@@ -211,15 +211,16 @@ static enum esp_status measure(const struct given *given, struct outcome *outcom
 	enum esp_status status = open_plan(given, outcome->mechanism, group_of, &plan, err);
 
 	if (status == ESP_OK && is_filmed)
-		status = sim_film_open(&film, given->trace, plan, err);
+		status = sim_tool_film_open(&film, given->trace, plan, err);
 	if (status != ESP_OK) {
 		plan_close(plan);
 		return status;
 	}
-	status = sim_network_run(&given->network, plan, is_filmed ? sim_film_message : NULL, &film, &outcome->result, err);
+	status = sim_tool_network_run(&given->network, plan, is_filmed ? sim_tool_film_message : NULL, &film,
+	                              &outcome->result, err);
 	if (is_filmed) {
 		struct error closing = {0};
-		enum esp_status closed = sim_film_close(&film, status == ESP_OK, &closing);
+		enum esp_status closed = sim_tool_film_close(&film, status == ESP_OK, &closing);
 
 		if (status == ESP_OK && closed != ESP_OK) {
 			status = closed;
@@ -256,7 +257,7 @@ static void put_outcome(struct rows *rows, const struct outcome *outcomes, const
 		rows_u64(rows, result->class_bytes[class]);
 	struct json *json = rows_nested(rows);
 	if (json)
-		sim_bytes_json(result->class_bytes, json);
+		sim_tool_bytes_json(result->class_bytes, json);
 }
 
 static void put_heading(const struct given *given, struct json *json)
@@ -269,7 +270,7 @@ static void put_heading(const struct given *given, struct json *json)
 	json_put_u64(json, "workers", given->workers);
 	json_put_u64(json, "servers", given->servers);
 	json_put_u64(json, "racks", given->racks);
-	sim_network_json(&given->network, json);
+	sim_tool_network_json(&given->network, json);
 	json_key(json, "results");
 }
 
@@ -325,7 +326,7 @@ static int compare(const struct given *given, struct outcome *outcomes, size_t c
 		if (status == ESP_EINVAL && count > 2)
 			left_out += snprintf(outcomes[i].reason, sizeof(outcomes[i].reason), "%s", err.text) > 0;
 		else if (status != ESP_OK)
-			exit_status = plan_complain(COMMAND, &err);
+			exit_status = plan_tool_complain(COMMAND, &err);
 	}
 	free(group_of);
 	if (exit_status < 0 && left_out == count)
@@ -354,7 +355,7 @@ static int run(int argc, char **argv)
 		return complain_usage(COMMAND ": which collective? Give --collective NAME");
 	if (given.network.file && given.racks_given)
 		return complain_usage(COMMAND ": --topology FILE says what the network is; --racks is for one that is made");
-	exit_status = sim_network_take(&given.network, COMMAND);
+	exit_status = sim_tool_network_take(&given.network, COMMAND);
 	if (exit_status < 0 && given.workers == 0)
 		given.workers = given.network.topology ? given.network.topology->host_count : 32;
 	if (exit_status < 0 && given.racks > given.workers)
@@ -364,7 +365,7 @@ static int run(int argc, char **argv)
 		exit_status = choose(&given, outcomes, &count);
 	if (exit_status < 0)
 		exit_status = compare(&given, outcomes, count);
-	sim_network_fini(&given.network);
+	sim_tool_network_fini(&given.network);
 	return exit_status;
 }
 

@@ -25,10 +25,10 @@ static void put(struct rows *rows, const struct model *model)
 	rows_text(rows, model->name);
 	rows_text(rows, model->about);
 	rows_u64(rows, model->parameter_count);
-	rows_u64(rows, model_bytes(model));
-	rows_u64(rows, model_aggregated_bytes(model));
+	rows_u64(rows, workload_model_bytes(model));
+	rows_u64(rows, workload_model_aggregated_bytes(model));
 	rows_u64(rows, largest(model));
-	rows_u64(rows, model_macs(model));
+	rows_u64(rows, workload_model_macs(model));
 	rows_u64(rows, model->batch);
 	rows_double(rows, model->forward_s);
 	rows_double(rows, model->backward_s);
@@ -40,9 +40,10 @@ static void put(struct rows *rows, const struct model *model)
 static void accelerators(FILE *out)
 {
 	fputs("\naccelerators (for --accelerator; the share of the peak that training reaches is assumed):\n", out);
-	for (size_t i = 0; accelerator_at(i); i++)
-		fprintf(out, "  %-15s %-46s %6.4g Tflop/s x %g\n", accelerator_at(i)->name, accelerator_at(i)->title,
-		        accelerator_at(i)->peak / 1e12, accelerator_at(i)->reached);
+	for (size_t i = 0; workload_accelerator_at(i); i++)
+		fprintf(out, "  %-15s %-46s %6.4g Tflop/s x %g\n", workload_accelerator_at(i)->name,
+		        workload_accelerator_at(i)->title, workload_accelerator_at(i)->peak / 1e12,
+		        workload_accelerator_at(i)->reached);
 }
 
 static enum esp_status print(const struct model *models, size_t count, bool as_json)
@@ -85,13 +86,13 @@ static int list(char *const *names, size_t count, const struct model_options *op
 	if (!models)
 		return complain(COMMAND ": no memory for %zu models", count);
 	for (size_t i = 0; i < count && status == ESP_OK; i++)
-		status = sim_model_open(&models[i], names[i], options, &err);
+		status = sim_tool_model_open(&models[i], names[i], options, &err);
 	if (status == ESP_OK)
 		status = print(models, count, as_json);
 	if (status == ESP_OK && all && !as_json)
 		accelerators(stdout);
 	for (size_t i = 0; i < count; i++)
-		model_fini(&models[i]);
+		workload_model_fini(&models[i]);
 	free(models);
 	return complain_end(COMMAND, status, &err);
 }
@@ -122,11 +123,11 @@ static int run(int argc, char **argv)
 	if (parsed >= 0)
 		return parsed;
 	struct model_options wanted = {.batch = (uint32_t)batch, .value_bytes = (uint32_t)value_bytes};
-	if (accelerator && accelerator_rate(accelerator, &wanted.flops, &err) != ESP_OK)
+	if (accelerator && workload_accelerator_rate(accelerator, &wanted.flops, &err) != ESP_OK)
 		return complain_usage(COMMAND ": --accelerator: %s", err.text);
 	if (argc > 1)
 		return list(argv + 1, (size_t)argc - 1, &wanted, json, false);
-	char **names = sim_model_names();
+	char **names = sim_tool_model_names();
 	if (!names)
 		return complain(COMMAND ": no model was found");
 	size_t count = 0;

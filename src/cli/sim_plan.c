@@ -28,7 +28,7 @@ static enum esp_status print_words(const struct plan *plan, const struct once_re
 	char bytes[NUMBER_BYTES_TEXT];
 	struct table table;
 
-	printf("%s %s, %u node%s, %llu chunk%s: %.9g s; %llu message%s, %s\n", plan_origin(plan),
+	printf("%s %s, %u node%s, %llu chunk%s: %.9g s; %llu message%s, %s\n", plan_tool_origin(plan),
 	       plan_collective_name(plan->chunks.collective), plan->nodes, plural(plan->nodes),
 	       (unsigned long long)plan->chunks.chunk_count, plural(plan->chunks.chunk_count), result->seconds,
 	       (unsigned long long)result->messages, plural(result->messages), number_format_bytes(result->bytes, bytes));
@@ -50,18 +50,18 @@ static enum esp_status print_json(const struct given *given, const struct plan *
 
 	json_init(&json, stdout);
 	json_object_begin(&json);
-	json_put_string(&json, "planner", plan_origin(plan));
+	json_put_string(&json, "planner", plan_tool_origin(plan));
 	json_put_string(&json, "collective", plan_collective_name(plan->chunks.collective));
 	json_put_u64(&json, "workers", plan->workers);
 	json_put_u64(&json, "nodes", plan->nodes);
 	json_put_u64(&json, "chunk_count", plan->chunks.chunk_count);
-	sim_network_json(&given->network, &json);
+	sim_tool_network_json(&given->network, &json);
 	json_put_double(&json, "seconds", result->seconds);
 	json_put_double(&json, "first_done_s", result->first);
 	json_put_u64(&json, "messages", result->messages);
 	json_put_u64(&json, "wire_bytes", result->bytes);
 	json_key(&json, "link_bytes");
-	sim_bytes_json(result->class_bytes, &json);
+	sim_tool_bytes_json(result->class_bytes, &json);
 	json_object_end(&json);
 	return json_fini(&json);
 }
@@ -73,12 +73,12 @@ static enum esp_status film_run(const struct given *given, const struct plan *pl
 	struct error closing = {0};
 
 	if (!given->trace)
-		return sim_network_run(&given->network, plan, NULL, NULL, result, err);
-	enum esp_status status = sim_film_open(&film, given->trace, plan, err);
+		return sim_tool_network_run(&given->network, plan, NULL, NULL, result, err);
+	enum esp_status status = sim_tool_film_open(&film, given->trace, plan, err);
 	if (status != ESP_OK)
 		return status;
-	status = sim_network_run(&given->network, plan, sim_film_message, &film, result, err);
-	enum esp_status closed = sim_film_close(&film, status == ESP_OK, &closing);
+	status = sim_tool_network_run(&given->network, plan, sim_tool_film_message, &film, result, err);
+	enum esp_status closed = sim_tool_film_close(&film, status == ESP_OK, &closing);
 	if (closed != ESP_OK)
 		*err = closing;
 	return status != ESP_OK ? status : closed;
@@ -103,12 +103,12 @@ static int simulate(const struct given *given, const struct plan *plan, bool is_
 static int parse(struct given *given, int *argc, char **argv)
 {
 	struct option_spec options[PLAN_OPTION_MAX + SIM_NETWORK_OPTIONS];
-	size_t count = plan_request_options(&given->plan, options);
+	size_t count = plan_tool_request_options(&given->plan, options);
 	char about[PLAN_ABOUT_TEXT];
 	struct option_spec network[SIM_NETWORK_OPTIONS];
-	size_t more = sim_network_options(&given->network, network);
+	size_t more = sim_tool_network_options(&given->network, network);
 
-	options[count++] = plan_request_planner(&given->plan);
+	options[count++] = plan_tool_request_planner(&given->plan);
 	for (size_t i = 0; i < more; i++) {
 		if (network[i].out != &given->network.place) /* the plan's --place says it */
 			options[count++] = network[i];
@@ -120,7 +120,7 @@ static int parse(struct given *given, int *argc, char **argv)
 	const struct options_usage usage = {
 		COMMAND,
 		"[FILE]",
-		plan_about(
+		plan_tool_about(
 			"Runs a plan in virtual time: the plan of FILE (- is the standard input), or one that is made here, by\n"
 			"the executor that jobs have, on a modelled network. Each group is a rack.\n\n"
 			"  espalier plan make ring --nodes 8 --bytes 100M | espalier sim plan - --gbps 25 --trace ring.json\n"
@@ -141,13 +141,13 @@ static int run(int argc, char **argv)
 	if (exit_status >= 0)
 		return exit_status;
 	given.network.place = given.plan.place;
-	exit_status = sim_network_take(&given.network, COMMAND);
+	exit_status = sim_tool_network_take(&given.network, COMMAND);
 	if (exit_status < 0)
-		exit_status = plan_from(&given.plan, COMMAND, argc > 1 ? argv[1] : NULL, NULL, &plan);
+		exit_status = plan_tool_from(&given.plan, COMMAND, argc > 1 ? argv[1] : NULL, NULL, &plan);
 	if (exit_status < 0)
 		exit_status = simulate(&given, plan, argc > 1);
 	plan_close(plan);
-	sim_network_fini(&given.network);
+	sim_tool_network_fini(&given.network);
 	return exit_status;
 }
 

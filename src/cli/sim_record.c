@@ -64,7 +64,7 @@ static bool read_call(const json_t *event, uint32_t size, int64_t *start_ns, str
 	int64_t from_ns, to_ns;
 	if (!is_reduction(event) || json_object_get(args, "status") ||
 	    json_integer_value(json_object_get(args, "members")) != size || number < 0 || bytes <= 0 ||
-	    (uint64_t)bytes > TRACE_BYTES_MAX || !trace_times(event, &from_ns, &to_ns))
+	    (uint64_t)bytes > TRACE_BYTES_MAX || !diagnose_trace_times(event, &from_ns, &to_ns))
 		return false;
 	*start_ns = *start_ns < 0 ? from_ns : *start_ns;
 	*out = (struct steps_call){.number = (uint64_t)number,
@@ -95,7 +95,7 @@ static enum esp_status add_call(struct steps_rank *rank, const struct steps_call
 static enum esp_status begin_rank(struct recording *recording, const json_t *event, struct error *err)
 {
 	struct trace_origin origin;
-	if (!event || !trace_origin_read(event, &origin))
+	if (!event || !diagnose_trace_origin_read(event, &origin))
 		return error_set(err, ESP_EPARSE, "it is no trace of a rank");
 	if (recording->count > 0 && (origin.size != recording->size || origin.instance != recording->instance))
 		return error_set(err, ESP_EINVAL, "it is of another run than the files before");
@@ -115,15 +115,15 @@ static enum esp_status read_events(struct recording *recording, const char *text
 	struct steps_call call;
 	json_t *event;
 	int64_t start_ns = -1;
-	enum esp_status status = trace_reader_open(&reader, text, size, err);
+	enum esp_status status = diagnose_trace_reader_open(&reader, text, size, err);
 	if (status == ESP_OK)
-		status = trace_reader_next(&reader, &event, err);
+		status = diagnose_trace_reader_next(&reader, &event, err);
 	if (status == ESP_OK) {
 		status = begin_rank(recording, event, err);
 		json_decref(event);
 	}
 	while (status == ESP_OK) {
-		status = trace_reader_next(&reader, &event, err);
+		status = diagnose_trace_reader_next(&reader, &event, err);
 		if (status != ESP_OK || !event)
 			break;
 		if (read_call(event, recording->size, &start_ns, &call))
@@ -269,9 +269,9 @@ static int write_traces(struct recording *recording, const struct steps_options 
 	struct error err = {0};
 	enum esp_status status = sort_ranks(recording, &err);
 	if (status == ESP_OK)
-		status = steps_find(recording->ranks, recording->count, options, &traces, &found, &err);
+		status = workload_steps_find(recording->ranks, recording->count, options, &traces, &found, &err);
 	if (status == ESP_OK)
-		status = traces_save(&traces, folder, &err);
+		status = workload_traces_save(&traces, folder, &err);
 	if (status == ESP_OK && recording->count < recording->size)
 		complain_note(COMMAND ": traces of %" PRIu32 " of %" PRIu32 " ranks; a simulation draws the others from these",
 		              recording->count, recording->size);
@@ -279,7 +279,7 @@ static int write_traces(struct recording *recording, const struct steps_options 
 		status = show_json(&found, &traces, folder);
 	else if (status == ESP_OK)
 		show_text(&found, &traces, options, folder);
-	traces_fini(&traces);
+	workload_traces_fini(&traces);
 	return status == ESP_OK ? EXIT_OK : complain(COMMAND ": %s", err.text);
 }
 

@@ -62,7 +62,7 @@ static int check(struct given *given)
 		return complain_usage(
 			COMMAND ": name a model with --model (espalier sim models lists them), or a folder with --traces; "
 					"or a collective without training with --collective");
-	return sim_case_check(&given->c);
+	return sim_tool_case_check(&given->c);
 }
 
 /* ---- what is to be run ---- */
@@ -74,16 +74,16 @@ static int choose(const struct given *given, struct outcome *outcomes, size_t *o
 	const struct mechanism *named = NULL;
 
 	*out_count = 1;
-	outcomes[0].mechanism = mechanism_at(0);
+	outcomes[0].mechanism = workload_mechanism_at(0);
 	if (strcmp(name, "all") == 0) {
-		for (; mechanism_at(*out_count); (*out_count)++)
-			outcomes[*out_count].mechanism = mechanism_at(*out_count);
+		for (; workload_mechanism_at(*out_count); (*out_count)++)
+			outcomes[*out_count].mechanism = workload_mechanism_at(*out_count);
 	} else {
-		int status = sim_case_mechanism(&given->c, name, &named);
+		int status = sim_tool_case_mechanism(&given->c, name, &named);
 
 		if (status != GO_ON)
 			return status;
-		if (named != mechanism_at(0))
+		if (named != workload_mechanism_at(0))
 			outcomes[(*out_count)++].mechanism = named;
 	}
 	if (given->trace && strcmp(name, "all") == 0)
@@ -96,11 +96,11 @@ static int choose(const struct given *given, struct outcome *outcomes, size_t *o
 static enum esp_status run_one(const struct given *given, const struct sim_source *source, const struct load *load,
                                struct outcome *outcome, bool is_traced, struct error *err)
 {
-	struct trial trial = sim_case_trial(&given->c, source, load, outcome->mechanism);
+	struct trial trial = sim_tool_case_trial(&given->c, source, load, outcome->mechanism);
 	struct sim_story story;
 
 	if (!is_traced)
-		return trial_run(&trial, &outcome->result, err);
+		return sim_trial_run(&trial, &outcome->result, err);
 	const struct sim_story_cast cast = {
 		.workers = load->workers,
 		.servers = outcome->mechanism->spread ? (uint32_t)given->c.servers : 0,
@@ -108,12 +108,12 @@ static enum esp_status run_one(const struct given *given, const struct sim_sourc
 		.shares_links = given->c.fluid,
 		.model = &source->replay.model,
 	};
-	enum esp_status status = sim_story_open(&story, given->trace, &cast, err);
+	enum esp_status status = sim_tool_story_open(&story, given->trace, &cast, err);
 	if (status != ESP_OK)
 		return status;
-	trial.train.watch = sim_story_watch(&story);
-	status = trial_run(&trial, &outcome->result, err);
-	enum esp_status written = sim_story_close(&story, status == ESP_OK, status == ESP_OK ? err : NULL);
+	trial.train.watch = sim_tool_story_watch(&story);
+	status = sim_trial_run(&trial, &outcome->result, err);
+	enum esp_status written = sim_tool_story_close(&story, status == ESP_OK, status == ESP_OK ? err : NULL);
 	return status == ESP_OK ? written : status;
 }
 
@@ -126,7 +126,7 @@ static enum esp_status run_all(const struct given *given, const struct sim_sourc
 	size_t failed = 0;
 	struct sim_pace pace;
 
-	sim_pace_begin(&pace, COMMAND, count);
+	sim_tool_pace_begin(&pace, COMMAND, count);
 	for (size_t i = 0; i < count && status == ESP_OK; i++) {
 		bool is_asked = !is_one || i + 1 == count;
 
@@ -138,9 +138,9 @@ static enum esp_status run_all(const struct given *given, const struct sim_sourc
 			status = ESP_OK;
 		}
 		if (status == ESP_OK)
-			sim_pace_step(&pace);
+			sim_tool_pace_step(&pace);
 	}
-	sim_pace_end(&pace);
+	sim_tool_pace_end(&pace);
 	if (status != ESP_OK)
 		return status;
 	return failed < count ? ESP_OK : error_set(err, ESP_EINVAL, "no mechanism can be run: %.220s", outcomes[0].reason);
@@ -170,7 +170,7 @@ static void put_outcome(struct rows *rows, const struct outcome *outcomes, const
 		rows_u64(rows, result->class_bytes[class]);
 	struct json *json = rows_nested(rows);
 	if (json)
-		sim_bytes_json(result->class_bytes, json);
+		sim_tool_bytes_json(result->class_bytes, json);
 	rows_u64(rows, result->messages);
 }
 
@@ -181,12 +181,12 @@ static void put_heading(const struct given *given, const struct sim_source *sour
 	if (given->json) {
 		json_init(json, stdout);
 		json_object_begin(json);
-		sim_case_put(json, &given->c, source, NULL);
+		sim_tool_case_put(json, &given->c, source, NULL);
 		json_key(json, "results");
 		return;
 	}
-	puts(sim_case_text(&given->c, source, NULL, text));
-	if (sim_case_notes(&given->c, source, text)[0])
+	puts(sim_tool_case_text(&given->c, source, NULL, text));
+	if (sim_tool_case_notes(&given->c, source, text)[0])
 		puts(text);
 }
 
@@ -226,17 +226,17 @@ static int simulate(struct given *given, struct outcome *outcomes, size_t count)
 	struct sim_source source = {0};
 	struct load load = {0};
 	struct error err = {0};
-	enum esp_status status = sim_source_open(&source, &given->c, &err);
+	enum esp_status status = sim_tool_source_open(&source, &given->c, &err);
 
 	if (status == ESP_OK)
-		status = sim_source_load(&source, &given->c, &load, &err);
+		status = sim_tool_source_load(&source, &given->c, &load, &err);
 	if (status == ESP_OK)
 		status = run_all(given, &source, &load, outcomes, count, &err);
 	size_t first = strcmp(given->mechanism, "all") == 0 ? 0 : count - 1;
 	if (status == ESP_OK)
 		status = print(given, &source, outcomes, first, count);
-	load_fini(&load);
-	sim_source_close(&source);
+	workload_load_fini(&load);
+	sim_tool_source_close(&source);
 	return complain_end(COMMAND, status, &err);
 }
 

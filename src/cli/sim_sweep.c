@@ -104,8 +104,8 @@ static enum esp_status run_one(struct sweep *sweep, const struct sim_case *c, co
                                struct error *err)
 {
 	struct train_result result;
-	const struct trial trial = sim_case_trial(c, source, load, mechanism);
-	enum esp_status status = sim_case_try(&trial, &sweep->choice, &result, err);
+	const struct trial trial = sim_tool_case_trial(c, source, load, mechanism);
+	enum esp_status status = sim_tool_case_try(&trial, &sweep->choice, &result, err);
 	*out_seconds = status == ESP_OK ? result.iteration_s : NAN;
 	return status;
 }
@@ -115,16 +115,16 @@ static enum esp_status run_value(struct sweep *sweep, const struct sim_source *s
 	struct sim_case c = sweep->base;
 	struct load load;
 	set_value(&c, sweep->over, sweep->values[v]);
-	enum esp_status status = sim_source_load(source, &c, &load, err);
+	enum esp_status status = sim_tool_source_load(source, &c, &load, err);
 	for (size_t m = 0; m < sweep->choice.count && status == ESP_OK; m++) {
 		status =
 			run_one(sweep, &c, source, &load, sweep->choice.list[m], &sweep->seconds[m * sweep->value_count + v], err);
 		if (status == ESP_OK)
-			sim_pace_step(&sweep->pace);
+			sim_tool_pace_step(&sweep->pace);
 	}
 	if (status == ESP_OK)
-		status = run_one(sweep, &c, source, &load, mechanism_at(0), &sweep->server[v], err);
-	load_fini(&load);
+		status = run_one(sweep, &c, source, &load, workload_mechanism_at(0), &sweep->server[v], err);
+	workload_load_fini(&load);
 	return status;
 }
 
@@ -173,7 +173,7 @@ static enum esp_status print_json(const struct sweep *sweep, const struct sim_ca
 	json_init(&json, stdout);
 	json_object_begin(&json);
 	json_put_string(&json, "case", text);
-	sim_case_put(&json, most, source, over_names[sweep->over]);
+	sim_tool_case_put(&json, most, source, over_names[sweep->over]);
 	json_put_string(&json, "over", over_names[sweep->over]);
 	json_key(&json, "values");
 	json_array_begin(&json);
@@ -244,7 +244,7 @@ static enum esp_status show(const struct sweep *sweep, const struct sim_source *
 	char text[SIM_CASE_TEXT];
 	struct sim_case most = sweep->base; /* where the most is drawn that was not recorded */
 	set_value(&most, sweep->over, sweep->values[sweep->value_count - 1]);
-	sim_case_text(&most, source, over_names[sweep->over], text);
+	sim_tool_case_text(&most, source, over_names[sweep->over], text);
 	enum esp_status status = svg ? write_chart(sweep, text, svg, err) : ESP_OK;
 	if (status != ESP_OK)
 		return status;
@@ -252,7 +252,7 @@ static enum esp_status show(const struct sweep *sweep, const struct sim_source *
 		return print_json(sweep, &most, source, text);
 	printf("%s: %s\n", text,
 	       sweep->show == SHOW_TIME ? "seconds of an iteration" : "times as fast as the mechanism server");
-	if (sim_case_notes(&most, source, text)[0])
+	if (sim_tool_case_notes(&most, source, text)[0])
 		puts(text);
 	return print_table(sweep);
 }
@@ -269,17 +269,17 @@ static int simulate(struct sweep *sweep, const char *svg, bool json)
 	if (!sweep->seconds || !sweep->server)
 		status = error_set(&err, ESP_ENOMEM, "no memory for the results");
 	if (status == ESP_OK)
-		status = sim_source_open(&source, &sweep->base, &err);
-	sim_pace_begin(&sweep->pace, COMMAND, sweep->choice.count * sweep->value_count);
+		status = sim_tool_source_open(&source, &sweep->base, &err);
+	sim_tool_pace_begin(&sweep->pace, COMMAND, sweep->choice.count * sweep->value_count);
 	for (size_t v = 0; v < sweep->value_count && status == ESP_OK; v++)
 		status = run_value(sweep, &source, v, &err);
-	sim_pace_end(&sweep->pace);
+	sim_tool_pace_end(&sweep->pace);
 	if (status == ESP_OK)
 		status = show(sweep, &source, svg, json, &err);
-	sim_source_close(&source);
+	sim_tool_source_close(&source);
 	free(sweep->seconds);
 	free(sweep->server);
-	return sim_case_end(&sweep->base, &sweep->choice, status, &err);
+	return sim_tool_case_end(&sweep->base, &sweep->choice, status, &err);
 }
 
 static int run(int argc, char **argv)
@@ -310,7 +310,7 @@ static int run(int argc, char **argv)
 		options,
 		0,
 		0};
-	int status = sim_case_parse(&usage, &argc, argv, &sweep.base, &sweep.choice);
+	int status = sim_tool_case_parse(&usage, &argc, argv, &sweep.base, &sweep.choice);
 	if (status >= 0)
 		return status;
 	sweep.over = (enum over)over;

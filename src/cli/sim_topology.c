@@ -38,7 +38,7 @@ static int run(int argc, char **argv)
 	uint64_t hosts = 0, racks = 1;
 	size_t count = 0;
 
-	sim_network_options(&network, all);
+	sim_tool_network_options(&network, all);
 	options[count++] = (struct option_spec){
 		"hosts", 0, OPTION_U64, &hosts, "N", "hosts in all", .min = 1, .max = TOPOLOGY_VERTICES_MAX};
 	options[count++] = (struct option_spec){"racks",    0,
@@ -65,10 +65,10 @@ static int run(int argc, char **argv)
 	network.file = argc > 1 ? argv[1] : NULL;
 	if (!network.file && hosts == 0)
 		return complain_usage(COMMAND ": how many hosts? Give --hosts N, or a FILE");
-	exit_status = sim_network_take(&network, COMMAND);
+	exit_status = sim_tool_network_take(&network, COMMAND);
 	if (exit_status < 0)
 		exit_status = network.topology ? print(network.topology) : make(&network, hosts, racks);
-	sim_network_fini(&network);
+	sim_tool_network_fini(&network);
 	return exit_status;
 }
 

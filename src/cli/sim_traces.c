@@ -59,17 +59,17 @@ static int run_make(int argc, char **argv)
 	if (!(jitter >= 0 && jitter <= 1000))
 		return complain_usage("%s: --jitter is no share from 0 to 1000", usage.command);
 	struct model_options wanted = {.set = (enum model_set)set, .batch = (uint32_t)batch};
-	if (accelerator && accelerator_rate(accelerator, &wanted.flops, &err) != ESP_OK)
+	if (accelerator && workload_accelerator_rate(accelerator, &wanted.flops, &err) != ESP_OK)
 		return complain_usage("%s: --accelerator: %s", usage.command, err.text);
-	enum esp_status status = sim_model_open(&model, argv[1], &wanted, &err);
+	enum esp_status status = sim_tool_model_open(&model, argv[1], &wanted, &err);
 	if (status == ESP_OK)
-		status = traces_make(
+		status = workload_traces_make(
 			&traces, &model,
 			&(struct traces_make){(uint32_t)workers, (uint32_t)iterations, (uint32_t)servers, jitter, seed}, &err);
 	if (status == ESP_OK)
-		status = traces_save(&traces, argv[2], &err);
-	traces_fini(&traces);
-	model_fini(&model);
+		status = workload_traces_save(&traces, argv[2], &err);
+	workload_traces_fini(&traces);
+	workload_model_fini(&model);
 	return finish(usage.command, status, &err);
 }
 
@@ -109,15 +109,15 @@ static int run_add(int argc, char **argv)
 	for (size_t i = 0; i < sizeof known_modules / sizeof known_modules[0]; i++)
 		if (strcmp(module, known_modules[i].name) == 0)
 			module = known_modules[i].prefix;
-	enum esp_status status = traces_load(&traces, argv[1], &err);
+	enum esp_status status = workload_traces_load(&traces, argv[1], &err);
 	if (status == ESP_OK)
-		status = sim_model_open(&model, from, NULL, &err);
+		status = sim_tool_model_open(&model, from, NULL, &err);
 	if (status == ESP_OK)
-		status = traces_add(&traces, &(struct traces_addition){&model, module, after, (uint32_t)count}, &err);
+		status = workload_traces_add(&traces, &(struct traces_addition){&model, module, after, (uint32_t)count}, &err);
 	if (status == ESP_OK)
-		status = traces_save(&traces, argv[2], &err);
-	traces_fini(&traces);
-	model_fini(&model);
+		status = workload_traces_save(&traces, argv[2], &err);
+	workload_traces_fini(&traces);
+	workload_model_fini(&model);
 	return finish(usage.command, status, &err);
 }
 
@@ -143,12 +143,12 @@ static int run_scale(int argc, char **argv)
 		return parsed;
 	if (!(factor >= 1e-6 && factor <= 1e6))
 		return complain_usage("%s: --compute X is needed, from 1e-6 to 1e6", usage.command);
-	enum esp_status status = traces_load(&traces, argv[1], &err);
+	enum esp_status status = workload_traces_load(&traces, argv[1], &err);
 	if (status == ESP_OK) {
-		traces_scale(&traces, factor);
-		status = traces_save(&traces, argv[2], &err);
+		workload_traces_scale(&traces, factor);
+		status = workload_traces_save(&traces, argv[2], &err);
 	}
-	traces_fini(&traces);
+	workload_traces_fini(&traces);
 	return finish(usage.command, status, &err);
 }
 
@@ -162,8 +162,8 @@ static void show_text(const struct traces *traces, const struct replay *replay)
 	printf("servers            %" PRIu32 "%s\n", replay->server_count,
 	       traces->server_count ? "" : " (no distribution file: the reverse of the gradients)");
 	printf("parameters         %" PRIu32 "\n", model->parameter_count);
-	printf("distributed        %" PRIu64 " bytes\n", model_bytes(model));
-	printf("aggregated         %" PRIu64 " bytes\n", model_aggregated_bytes(model));
+	printf("distributed        %" PRIu64 " bytes\n", workload_model_bytes(model));
+	printf("aggregated         %" PRIu64 " bytes\n", workload_model_aggregated_bytes(model));
 	printf("forward pass       %.6g s, order %s\n", model->forward_s, traces->layer_count ? "known" : "unknown");
 	printf("last gradient      %.6g s after it, on the slowest worker\n", model->backward_s);
 }
@@ -178,8 +178,8 @@ static enum esp_status show_json(const struct traces *traces, const struct repla
 	json_put_u64(&json, "distribution_files", traces->server_count);
 	json_put_u64(&json, "servers", replay->server_count);
 	json_put_u64(&json, "parameters", replay->model.parameter_count);
-	json_put_u64(&json, "distributed_bytes", model_bytes(&replay->model));
-	json_put_u64(&json, "aggregated_bytes", model_aggregated_bytes(&replay->model));
+	json_put_u64(&json, "distributed_bytes", workload_model_bytes(&replay->model));
+	json_put_u64(&json, "aggregated_bytes", workload_model_aggregated_bytes(&replay->model));
 	json_put_double(&json, "forward_s", replay->model.forward_s);
 	json_put_bool(&json, "forward_order_known", traces->layer_count > 0);
 	json_put_double(&json, "last_gradient_s", replay->model.backward_s);
@@ -205,15 +205,15 @@ static int run_show(int argc, char **argv)
 	if (parsed >= 0)
 		return parsed;
 	struct error why = {0};
-	enum esp_status status = traces_load(&traces, argv[1], &err);
-	if (status == ESP_OK && (status = replay_init(&replay, &traces, &why)) != ESP_OK)
+	enum esp_status status = workload_traces_load(&traces, argv[1], &err);
+	if (status == ESP_OK && (status = workload_replay_init(&replay, &traces, &why)) != ESP_OK)
 		(void)error_set(&err, status, "%.60s: %.180s", argv[1], why.text);
 	if (status == ESP_OK && json)
 		status = show_json(&traces, &replay);
 	else if (status == ESP_OK)
 		show_text(&traces, &replay);
-	replay_fini(&replay);
-	traces_fini(&traces);
+	workload_replay_fini(&replay);
+	workload_traces_fini(&traces);
 	return finish(usage.command, status, &err);
 }
 

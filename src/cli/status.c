@@ -36,7 +36,7 @@ static struct verdict judge(const struct accounts_job *job, const struct account
 	uint32_t *mute = calloc(silent_count + 1, sizeof(*mute));
 	for (uint32_t i = 0; mute && i < silent_count; i++)
 		mute[i] = silent[i].rank;
-	struct verdict verdict = verdict_find_live(job->list, job->count, mute, mute ? silent_count : 0);
+	struct verdict verdict = diagnose_verdict_find_live(job->list, job->count, mute, mute ? silent_count : 0);
 	free(mute);
 	return verdict;
 }
@@ -46,8 +46,8 @@ static enum esp_status print_job(const struct accounts_job *job, const struct ac
 {
 	struct verdict verdict = judge(job, silent, silent_count);
 	char title[ACCOUNTS_TITLE];
-	printf("%s, %u here\n", accounts_title(job, title), job->count + silent_count);
-	enum esp_status status = accounts_print(job, silent, silent_count);
+	printf("%s, %u here\n", diagnose_accounts_title(job, title), job->count + silent_count);
+	enum esp_status status = diagnose_accounts_print(job, silent, silent_count);
 	if (verdict.kind != VERDICT_NONE &&
 	    (verdict.waited_ns >= HOLD_UP || verdict.kind == VERDICT_OTHER || verdict.kind == VERDICT_DIED))
 		printf("%s\n", verdict.text);
@@ -83,7 +83,7 @@ static enum esp_status print_all(const struct status_answers *answers, const cha
 	struct accounts_silent *silent = calloc(answers->silent_count + 1, sizeof(*silent));
 	enum esp_status status = silent ? ESP_OK : ESP_ENOMEM;
 	size_t at = 0, orphans, shown = 0;
-	while (status == ESP_OK && accounts_next(&answers->accounts, &at, &job)) {
+	while (status == ESP_OK && diagnose_accounts_next(&answers->accounts, &at, &job)) {
 		if (!is_meant(&job, name))
 			continue;
 		if (shown++ > 0)
@@ -109,12 +109,12 @@ static enum esp_status print_json(const struct status_answers *answers, const ch
 		return ESP_ENOMEM;
 	json_init(&json, stdout);
 	json_array_begin(&json);
-	while (accounts_next(&answers->accounts, &at, &job)) {
+	while (diagnose_accounts_next(&answers->accounts, &at, &job)) {
 		if (!is_meant(&job, name))
 			continue;
 		uint32_t silent_count = list_silent(answers, job.list->instance, silent);
 		struct verdict verdict = judge(&job, silent, silent_count);
-		accounts_print_json(&job, &verdict, silent, silent_count, &json);
+		diagnose_accounts_print_json(&job, &verdict, silent, silent_count, &json);
 	}
 	json_array_end(&json);
 	free(silent);
@@ -125,12 +125,12 @@ static int show_once(const char *name, bool everybody, bool json, uint64_t patie
 {
 	struct status_answers answers;
 	struct error err;
-	if (status_ask(everybody, (unsigned)patience_ms, &answers, &err) != ESP_OK) {
-		status_answers_fini(&answers);
+	if (diagnose_status_ask(everybody, (unsigned)patience_ms, &answers, &err) != ESP_OK) {
+		diagnose_status_answers_fini(&answers);
 		return complain("status: %s", err.text);
 	}
 	enum esp_status status = json ? print_json(&answers, name) : print_all(&answers, name);
-	status_answers_fini(&answers);
+	diagnose_status_answers_fini(&answers);
 	return status == ESP_OK ? EXIT_OK : complain("status: %s", status_text(status));
 }
 

@@ -35,24 +35,24 @@ static int merge(int argc, char **argv)
 	struct outfile out;
 	enum esp_status status = ESP_OK;
 	for (int i = 1; i < argc && status == ESP_OK; i++)
-		status = trace_merge_add(&merge, argv[i], &err);
+		status = diagnose_trace_merge_add(&merge, argv[i], &err);
 	if (status == ESP_OK)
-		status = trace_merge_align(&merge, &err);
+		status = diagnose_trace_merge_align(&merge, &err);
 	if (status == ESP_OK && path) {
 		status = outfile_open(&out, path, &err);
 		if (status == ESP_OK) {
-			status = trace_merge_write(&merge, out.file, &err);
+			status = diagnose_trace_merge_write(&merge, out.file, &err);
 			if (status == ESP_OK)
 				status = outfile_commit(&out, &err);
 			else
 				outfile_abandon(&out);
 		}
 	} else if (status == ESP_OK) {
-		status = trace_merge_write(&merge, stdout, &err);
+		status = diagnose_trace_merge_write(&merge, stdout, &err);
 	}
 	if (status == ESP_OK)
-		trace_merge_tell(&merge);
-	trace_merge_fini(&merge);
+		diagnose_trace_merge_tell(&merge);
+	diagnose_trace_merge_fini(&merge);
 	return status == ESP_OK ? EXIT_OK : complain("trace: %s", err.text[0] ? err.text : status_text(status));
 }
 

@@ -31,7 +31,7 @@ enum esp_status exec_open(const struct exec_config *config, struct exec **out, s
 	*exec = (struct exec){.config = *config};
 	exec->config.credits = exec_credits(config->credits);
 	exec->staging = &exec->own_staging;
-	pool_init(&exec->pool, config->slot_bytes + TRANSPORT_SHIFTS);
+	exec_pool_init(&exec->pool, config->slot_bytes + TRANSPORT_SHIFTS);
 	*out = exec;
 	return ESP_OK;
 }
@@ -65,12 +65,12 @@ void exec_close(struct exec *exec)
 {
 	if (!exec)
 		return;
-	runs_close(exec);
-	peers_close(exec);
-	lap_close(exec);
+	exec_runs_close(exec);
+	exec_peers_close(exec);
+	exec_lap_close(exec);
 	instances_close(exec);
 	plan_row_fini(&exec->row);
-	pool_fini(&exec->pool);
+	exec_pool_fini(&exec->pool);
 	free(exec->own_staging);
 	free(exec);
 }
@@ -87,7 +87,7 @@ static void instance_append(struct instance **first, struct instance **last, str
 	*last = instance;
 }
 
-void instance_finish(struct exec *exec, struct instance *instance, enum esp_status status)
+void exec_instance_finish(struct exec *exec, struct instance *instance, enum esp_status status)
 {
 	assert(instance->status == ESP_PENDING);
 	instance->status = status;
@@ -132,7 +132,7 @@ static enum esp_status call_check(const struct exec_call *call, size_t element_b
 
 	if (element_bytes == 0)
 		return error_set(err, ESP_EINVAL, "type %d does not exist", (int)call->type);
-	if (!chunks_are_whole(&plan->chunks, element_bytes))
+	if (!plan_chunks_are_whole(&plan->chunks, element_bytes))
 		return error_set(err, ESP_EINVAL, "the plan cuts elements of %s, which have %zu bytes",
 		                 math_type_name(call->type), element_bytes);
 	if (!plan_collective_reduces(plan->chunks.collective))
@@ -177,7 +177,7 @@ enum esp_status exec_start(struct exec *exec, const struct exec_call *call, stru
 	instance->reduces = reduces;
 	instance->finishes = reduces && !call->has_update && math_finish_needed(call->op);
 	instance->streams =
-		!exec->config.dry && chunks_output_bytes(&call->plan->chunks, exec->config.node) >= STREAMS_FROM;
+		!exec->config.dry && plan_chunks_output_bytes(&call->plan->chunks, exec->config.node) >= STREAMS_FROM;
 	instance->all_active = false;
 	instance->active = 0;
 	instance->next_chunk = instance->numbered = 0;
@@ -215,7 +215,7 @@ void exec_sent(struct exec *exec, void *cookie)
 	op->state = OP_SENT;
 	run->sends_left--;
 	if (run->sends_left == 0 && run->at == run->op_count) {
-		run_retire(exec, run);
+		exec_run_retire(exec, run);
 		exec_fill(exec);
 	}
 }
@@ -236,7 +236,7 @@ static const struct run *oldest_run(const struct exec *exec)
 	if (exec->active == 1 && exec->latest->instance) /* it is the only one: there is nothing to look for */
 		return exec->latest;
 
-	for (uint32_t seen = 0; seen < exec->active && (run = run_each(exec, &walk)); seen++) {
+	for (uint32_t seen = 0; seen < exec->active && (run = exec_run_each(exec, &walk)); seen++) {
 		if (!oldest || is_older(run, oldest))
 			oldest = run;
 	}
@@ -339,7 +339,7 @@ static void fail_with(struct exec *exec, struct exec_failure failure)
 	exec->queue_first = NULL;
 	for (struct instance *instance = calls_in_flight(exec), *newer; instance; instance = newer) {
 		newer = instance->next;
-		instance_finish(exec, instance, failure.status);
+		exec_instance_finish(exec, instance, failure.status);
 	}
 }
 

@@ -82,7 +82,7 @@ static void run_put(struct exec *exec, struct run *run)
 	exec->run_free[run->class] = run;
 }
 
-struct run *run_each(const struct exec *exec, struct run_walk *walk)
+struct run *exec_run_each(const struct exec *exec, struct run_walk *walk)
 {
 	if (!walk->slab)
 		walk->slab = exec->slabs_of_runs;
@@ -102,7 +102,7 @@ struct run *run_each(const struct exec *exec, struct run_walk *walk)
 static void run_drop_scratch(struct exec *exec, struct run *run)
 {
 	for (uint32_t i = 0; i < run->tmp_count; i++)
-		pool_put(&exec->pool, run_tmp(run)[i]);
+		exec_pool_put(&exec->pool, run_tmp(run)[i]);
 }
 
 /* Gives back what a chunk holds beside itself. */
@@ -110,16 +110,16 @@ static void run_drop_buffers(struct exec *exec, struct run *run)
 {
 	for (uint32_t i = 0; i < run->op_count; i++) {
 		if (run->ops[i].slotted)
-			pool_put(&exec->pool, (void *)(uintptr_t)run->ops[i].data);
+			exec_pool_put(&exec->pool, (void *)(uintptr_t)run->ops[i].data);
 	}
 	run_drop_scratch(exec, run);
 }
 
-void runs_close(struct exec *exec)
+void exec_runs_close(struct exec *exec)
 {
 	struct run_walk walk = {0};
 
-	for (struct run *run; exec->active > 0 && (run = run_each(exec, &walk));)
+	for (struct run *run; exec->active > 0 && (run = exec_run_each(exec, &walk));)
 		run_drop_buffers(exec, run);
 	while (exec->slabs_of_runs) {
 		struct run_slab *slab = exec->slabs_of_runs;
@@ -176,7 +176,7 @@ static enum esp_status piece_check(const struct exec *exec, const struct instanc
 	return is_one_place == call->plan->in_place ? ESP_OK : ESP_EINVAL;
 }
 
-bool row_compute(struct exec *exec, const struct plan *plan, uint64_t chunk, struct plan_row *out)
+bool exec_row_compute(struct exec *exec, const struct plan *plan, uint64_t chunk, struct plan_row *out)
 {
 	if (plan->rows) {
 		*out = plan_rows_at(plan->rows, exec->config.node, chunk);
@@ -194,11 +194,11 @@ static bool row_of(struct exec *exec, struct instance *instance, uint64_t chunk,
 
 	bool has_lap = plan_lap(plan) > 1;
 
-	if (has_lap && chunk >= instance->numbered && !number_lap(exec, instance, chunk))
+	if (has_lap && chunk >= instance->numbered && !exec_number_lap(exec, instance, chunk))
 		return false;
 	if (!has_lap || plan->rows)
-		return row_compute(exec, plan, chunk, out);
-	*out = lap_row(&exec->lap);
+		return exec_row_compute(exec, plan, chunk, out);
+	*out = exec_lap_row(&exec->lap);
 	return true;
 }
 
@@ -213,7 +213,7 @@ static void activate(struct exec *exec, struct instance *instance, uint64_t chun
 	}
 	if (row->count == 0)
 		return;
-	struct plan_piece piece = chunks_piece(&instance->call.plan->chunks, chunk);
+	struct plan_piece piece = plan_chunks_piece(&instance->call.plan->chunks, chunk);
 	enum esp_status status = piece_check(exec, instance, &piece);
 	struct run *run = status == ESP_OK ? run_load(exec, row) : NULL;
 	if (!run) {
@@ -229,17 +229,17 @@ static void activate(struct exec *exec, struct instance *instance, uint64_t chun
 	exec->active++;
 	exec->stats.chunks++;
 	exec->stats.steps += row->count;
-	if (!number_messages(exec, run))
+	if (!exec_number_messages(exec, run))
 		exec_fail(exec, PLAN_NONE, ESP_ENOMEM);
 	/* A simulation has thousands of executors, and what one of them numbers its laps with is warm for the next one. */
 	if (exec->config.dry && plan_lap(instance->call.plan) > 1 && exec->lap.next == exec->lap.count &&
 	    exec->lap.step_next == exec->lap.step_count)
-		lap_close(exec);
+		exec_lap_close(exec);
 	if (!has_failed(exec))
-		run_advance(exec, run);
+		exec_run_advance(exec, run);
 }
 
-void run_retire(struct exec *exec, struct run *run)
+void exec_run_retire(struct exec *exec, struct run *run)
 {
 	struct instance *instance = run->instance;
 
@@ -248,7 +248,7 @@ void run_retire(struct exec *exec, struct run *run)
 	instance->active--;
 	exec->active--;
 	if (instance->all_active && instance->active == 0)
-		instance_finish(exec, instance, ESP_OK);
+		exec_instance_finish(exec, instance, ESP_OK);
 }
 
 uint64_t next_chunk(const struct exec *exec, const struct instance *instance, uint64_t chunk)
@@ -292,7 +292,7 @@ void exec_fill(struct exec *exec)
 		exec->queue_first = instance->next;
 		instance->all_active = true;
 		if (instance->active == 0)
-			instance_finish(exec, instance, ESP_OK);
+			exec_instance_finish(exec, instance, ESP_OK);
 	}
 }
 

@@ -58,7 +58,7 @@ static bool lap_keep(struct lap *lap, const struct plan_row *row)
 	return true;
 }
 
-struct plan_row lap_row(struct lap *lap)
+struct plan_row exec_lap_row(struct lap *lap)
 {
 	struct plan_step *head = &lap->steps[lap->step_next];
 
@@ -66,7 +66,7 @@ struct plan_row lap_row(struct lap *lap)
 	return (struct plan_row){.steps = head + 1, .count = head->count, .tmp_count = head->place};
 }
 
-void lap_close(struct exec *exec)
+void exec_lap_close(struct exec *exec)
 {
 	free(exec->lap.steps);
 	free(exec->lap.messages);
@@ -129,7 +129,7 @@ static void lap_sort(struct lap *lap)
 	}
 }
 
-bool number_lap(struct exec *exec, struct instance *instance, uint64_t chunk)
+bool exec_number_lap(struct exec *exec, struct instance *instance, uint64_t chunk)
 {
 	const struct plan *plan = instance->call.plan;
 	uint64_t end = (chunk / plan_lap(plan) + 1) * plan_lap(plan);
@@ -140,7 +140,7 @@ bool number_lap(struct exec *exec, struct instance *instance, uint64_t chunk)
 	for (; chunk < end && chunk < plan->chunks.chunk_count; chunk = next_chunk(exec, instance, chunk + 1)) {
 		struct plan_row row;
 
-		if (!row_compute(exec, plan, chunk, &row) || (!plan->rows && !lap_keep(lap, &row)) ||
+		if (!exec_row_compute(exec, plan, chunk, &row) || (!plan->rows && !lap_keep(lap, &row)) ||
 		    !lap_add_row(exec, plan, chunk, &row))
 			return false;
 	}
@@ -185,7 +185,7 @@ static uint64_t reading_sent(struct reading *reading, struct exec *exec, uint8_t
 	return reading->content;
 }
 
-bool number_messages(struct exec *exec, struct run *run)
+bool exec_number_messages(struct exec *exec, struct run *run)
 {
 	struct reading reading = {.is_one_buffer = run->instance->call.plan->in_place};
 
@@ -205,7 +205,7 @@ bool number_messages(struct exec *exec, struct run *run)
 		if (sends) {
 			op->content = reading_sent(&reading, exec, op->step.place);
 			run->sends_left++;
-		} else if (!peer_expect(exec, op)) {
+		} else if (!exec_peer_expect(exec, op)) {
 			return false;
 		}
 	}

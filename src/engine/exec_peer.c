@@ -17,7 +17,7 @@ static struct peer_entry *peer_slot(const struct exec *exec, uint32_t node)
 	return &exec->peers[at];
 }
 
-struct peer *peer_seek(struct exec *exec, uint32_t node)
+struct peer *exec_peer_seek(struct exec *exec, uint32_t node)
 {
 	if (exec->peer_capacity > 0)
 		exec->recent = peer_slot(exec, node)->peer;
@@ -80,7 +80,7 @@ static struct peer *slab_take(struct exec *exec, uint32_t node)
 	return peer;
 }
 
-struct peer *peer_make(struct exec *exec, uint32_t node)
+struct peer *exec_peer_make(struct exec *exec, uint32_t node)
 {
 	if (exec->peer_count * 2 >= exec->peer_capacity && !peers_grow(exec))
 		return NULL;
@@ -97,12 +97,12 @@ static void early_close(struct exec *exec, struct peer *peer)
 {
 	for (uint32_t i = 0; peer->early && i < exec->config.credits; i++) {
 		if (peer->early[i].slotted)
-			pool_put(&exec->pool, (void *)(uintptr_t)peer->early[i].data);
+			exec_pool_put(&exec->pool, (void *)(uintptr_t)peer->early[i].data);
 	}
 	free(peer->early);
 }
 
-void peers_close(struct exec *exec)
+void exec_peers_close(struct exec *exec)
 {
 	for (uint32_t i = 0; i < exec->peer_capacity; i++) {
 		if (!exec->peers[i].peer)
@@ -129,7 +129,7 @@ void peers_close(struct exec *exec)
 /* ---- sending ---- */
 
 /* Puts the peer on the list that exec_ready() hands out. */
-void peer_list(struct exec *exec, struct peer *peer)
+void exec_peer_list(struct exec *exec, struct peer *peer)
 {
 	if (peer->listed)
 		return;
@@ -156,7 +156,7 @@ static bool may_send(const struct exec *exec, const struct peer *peer)
  * Ready ops are sent lowest number first: the messages that all nodes wait for are in the oldest chunks. Mostly it is
  * the last.
  */
-void peer_queue_send(struct exec *exec, struct op *op)
+void exec_peer_queue_send(struct exec *exec, struct op *op)
 {
 	struct peer *peer = op->peer;
 	struct op **at = &peer->send_first;
@@ -170,11 +170,11 @@ void peer_queue_send(struct exec *exec, struct op *op)
 	if (!op->next)
 		peer->send_last = op;
 	if (may_send(exec, peer))
-		peer_list(exec, peer);
+		exec_peer_list(exec, peer);
 }
 
 /* Tell the peer what was consumed before it has to wait for it: at half of its credits. */
-bool peer_owes_credit(const struct exec *exec, const struct peer *peer)
+bool exec_peer_owes_credit(const struct exec *exec, const struct peer *peer)
 {
 	return (peer->recv_done - peer->recv_told) * 2 >= exec->config.credits && peer->recv_done != peer->recv_told;
 }
@@ -196,17 +196,17 @@ bool exec_next(struct exec *exec, uint32_t node, struct transport_message *out)
 			.call = op->run->digest,
 			.content = op->content,
 			.bytes = (uint32_t)op->run->piece.bytes,
-			.data = run_place(exec, op->run, op->step.place),
+			.data = exec_run_place(exec, op->run, op->step.place),
 			.is_stored = op->is_stored,
 			.cookie = op,
 		};
-		struct op *reply = op_reply(exec, op);
+		struct op *reply = exec_op_reply(exec, op);
 		if (reply) {
 			reply->is_open = true;
-			out->reply = run_place(exec, reply->run, reply->step.place);
+			out->reply = exec_run_place(exec, reply->run, reply->step.place);
 		}
 		exec->stats.messages_sent++;
-	} else if (peer_owes_credit(exec, peer)) {
+	} else if (exec_peer_owes_credit(exec, peer)) {
 		*out = (struct transport_message){.is_credit = true};
 		exec->stats.credits_sent++;
 	} else {
@@ -237,14 +237,14 @@ uint32_t exec_ready(struct exec *exec)
 	return peer->node;
 }
 
-enum esp_status peer_acked(struct exec *exec, struct peer *peer, uint32_t ack)
+enum esp_status exec_peer_acked(struct exec *exec, struct peer *peer, uint32_t ack)
 {
 	/* Taken back, or of what was never sent. */
 	if (is_below(ack, peer->send_acked) || is_below(peer->send_next, ack))
 		return ESP_ECORRUPT;
 	peer->send_acked = ack;
 	if (may_send(exec, peer))
-		peer_list(exec, peer);
+		exec_peer_list(exec, peer);
 	return ESP_OK;
 }
 
@@ -257,5 +257,5 @@ enum esp_status exec_credit(struct exec *exec, uint32_t node, const struct trans
 		exec_fail(exec, PLAN_NONE, ESP_ENOMEM);
 		return ESP_ENOMEM;
 	}
-	return peer_acked(exec, peer, message->ack);
+	return exec_peer_acked(exec, peer, message->ack);
 }

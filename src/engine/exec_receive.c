@@ -69,7 +69,7 @@ static bool later_grow(struct peer *peer)
 	return true;
 }
 
-bool peer_expect(struct exec *exec, struct op *op)
+bool exec_peer_expect(struct exec *exec, struct op *op)
 {
 	struct peer *peer = op->peer;
 
@@ -123,7 +123,7 @@ static bool was_revoked(const struct op *op)
 }
 
 /* The message of op has been used: its slot is free, and the window moves on. */
-void peer_consume(struct exec *exec, struct op *op)
+void exec_peer_consume(struct exec *exec, struct op *op)
 {
 	struct peer *peer = op->peer;
 	uint32_t bit = op->index % exec->config.credits;
@@ -133,14 +133,14 @@ void peer_consume(struct exec *exec, struct op *op)
 		return;
 	}
 	if (op->slotted)
-		pool_put(&exec->pool, (void *)(uintptr_t)op->data);
+		exec_pool_put(&exec->pool, (void *)(uintptr_t)op->data);
 	op->slotted = false;
 	op->data = NULL;
 	peer->window[bit] = NULL;
 	peer->consumed |= UINT64_C(1) << bit;
 	move_window(exec, peer);
-	if (peer_owes_credit(exec, peer))
-		peer_list(exec, peer);
+	if (exec_peer_owes_credit(exec, peer))
+		exec_peer_list(exec, peer);
 }
 
 static bool was_consumed(const struct exec *exec, const struct peer *peer, uint32_t index)
@@ -163,7 +163,7 @@ static enum esp_status admit(struct exec *exec, uint32_t node, const struct tran
 	struct peer *peer = peer_get(exec, node);
 	if (!peer)
 		return out_of_memory(exec);
-	enum esp_status status = peer_acked(exec, peer, message->ack);
+	enum esp_status status = exec_peer_acked(exec, peer, message->ack);
 	if (status != ESP_OK)
 		return status;
 	if (!in_window(exec, peer, message->index) || was_consumed(exec, peer, message->index) ||
@@ -219,7 +219,7 @@ static enum esp_status slot_get(struct exec *exec, const struct transport_messag
 	*out = NULL;
 	if (exec->config.dry || message->bytes == 0)
 		return ESP_OK;
-	uint8_t *slot = pool_get(&exec->pool);
+	uint8_t *slot = exec_pool_get(&exec->pool);
 	if (!slot)
 		return out_of_memory(exec);
 	*out = slot + message->shift;
@@ -265,11 +265,11 @@ static void message_done(struct exec *exec, struct peer *peer)
 
 	incoming_put(exec, peer);
 	if (incoming.direct) {
-		run_received(exec, op->run);
+		exec_run_received(exec, op->run);
 	} else if (op) {
 		op->state = OP_PARKED;
-		if (run_waits_on(op->run, op))
-			run_advance(exec, op->run);
+		if (exec_run_waits_on(op->run, op))
+			exec_run_advance(exec, op->run);
 	} else {
 		early_at(exec, peer, incoming.index)->state = OP_PARKED;
 	}
@@ -292,11 +292,11 @@ enum esp_status exec_begin(struct exec *exec, uint32_t node, const struct transp
 		.bytes = message->bytes,
 		.shift = message->shift,
 		.op = op,
-		.direct = op && !op->run->stores && run_waits_on(op->run, op),
+		.direct = op && !op->run->stores && exec_run_waits_on(op->run, op),
 	};
 	if (peer->incoming->direct) {
 		op->state = OP_ARRIVING;
-		run_aim(exec, op->run, peer->incoming);
+		exec_run_aim(exec, op->run, peer->incoming);
 	} else {
 		status = aim_at_slot(exec, peer, op, message);
 	}
@@ -332,8 +332,8 @@ static enum esp_status keep_whole(struct exec *exec, struct peer *peer, struct o
 	if (slot)
 		memcpy(slot, message->data, message->bytes);
 	park(exec, peer, op, message, OP_PARKED, slot, slot != NULL);
-	if (op && run_waits_on(op->run, op))
-		run_advance(exec, op->run);
+	if (op && exec_run_waits_on(op->run, op))
+		exec_run_advance(exec, op->run);
 	return ESP_OK;
 }
 
@@ -346,14 +346,14 @@ enum esp_status exec_take(struct exec *exec, uint32_t node, const struct transpo
 	if (status != ESP_OK)
 		return status;
 	assert(!peer->incoming); /* the one before it has ended */
-	if (op && !op->run->stores && run_waits_on(op->run, op)) {
+	if (op && !op->run->stores && exec_run_waits_on(op->run, op)) {
 		struct incoming incoming = {.op = op};
 
 		op->state = OP_ARRIVING;
-		run_aim(exec, op->run, &incoming);
+		exec_run_aim(exec, op->run, &incoming);
 		put_whole(exec, &incoming, message);
 		if (!has_failed(exec))
-			run_received(exec, op->run);
+			exec_run_received(exec, op->run);
 	} else {
 		status = keep_whole(exec, peer, op, message);
 	}
@@ -376,8 +376,8 @@ enum esp_status exec_offer(struct exec *exec, uint32_t node, const struct transp
 	peer->revoked = message->revoked;
 	peer->storing = message->storing;
 	park(exec, peer, op, message, OP_PARKED, message->data, false);
-	if (op && run_waits_on(op->run, op)) {
-		run_advance(exec, op->run);
+	if (op && exec_run_waits_on(op->run, op)) {
+		exec_run_advance(exec, op->run);
 		exec_fill(exec);
 	}
 	return exec->failure.status;

@@ -13,7 +13,7 @@ static uint8_t *buffer_at(const void *buffer, uint64_t offset)
 }
 
 /* NULL when dry, for a buffer of no bytes, and after running out of memory, which fails the executor. */
-uint8_t *run_place(struct exec *exec, struct run *run, uint8_t place)
+uint8_t *exec_run_place(struct exec *exec, struct run *run, uint8_t place)
 {
 	if (exec->config.dry)
 		return NULL;
@@ -23,7 +23,7 @@ uint8_t *run_place(struct exec *exec, struct run *run, uint8_t place)
 		return buffer_at(run->instance->call.out, run->piece.out_at);
 	void **tmp = &run_tmp(run)[place - PLAN_TMP];
 	if (!*tmp) {
-		*tmp = pool_get(&exec->pool);
+		*tmp = exec_pool_get(&exec->pool);
 		if (!*tmp)
 			exec_fail(exec, PLAN_NONE, ESP_ENOMEM);
 	}
@@ -67,17 +67,17 @@ static bool is_local(const struct op *term)
 /* Combines the data of the term that is next, which came from a peer, and moves on. */
 static void take_term(struct exec *exec, struct run *run, struct op *fold, const void *data)
 {
-	uint8_t *target = run_place(exec, run, fold->step.place);
+	uint8_t *target = exec_run_place(exec, run, fold->step.place);
 	struct op *terms = fold + 1;
 
 	if (run->term == 0 && is_local(&terms[1])) {
-		combine(exec, run, target, data, run_place(exec, run, terms[1].step.place));
+		combine(exec, run, target, data, exec_run_place(exec, run, terms[1].step.place));
 		run->term = 2;
 	} else if (run->term == 0) {
 		copy(exec, run, target, data);
 		run->term = 1;
 	} else if (run->term == 1 && is_local(&terms[0])) {
-		combine(exec, run, target, run_place(exec, run, terms[0].step.place), data);
+		combine(exec, run, target, exec_run_place(exec, run, terms[0].step.place), data);
 		run->term = 2;
 	} else {
 		combine(exec, run, target, target, data);
@@ -94,12 +94,12 @@ static uint32_t gather_terms(struct exec *exec, struct run *run, struct op *fold
 	uint32_t count = 0;
 
 	if (run->term == 1 && is_local(&terms[0]))
-		out[count++] = run_place(exec, run, terms[0].step.place);
+		out[count++] = exec_run_place(exec, run, terms[0].step.place);
 	else if (run->term > 0)
 		out[count++] = target;
 	for (uint32_t i = run->term; i < fold->step.count && count < FOLD_MOST; i++) {
 		if (is_local(&terms[i]))
-			out[count++] = run_place(exec, run, terms[i].step.place);
+			out[count++] = exec_run_place(exec, run, terms[i].step.place);
 		else if (terms[i].state == OP_PARKED)
 			out[count++] = terms[i].data;
 		else
@@ -121,7 +121,7 @@ static bool take_many(struct exec *exec, struct run *run, struct op *fold)
 
 	if (fold->step.count - run->term < 2)
 		return false;
-	uint8_t *target = run_place(exec, run, fold->step.place);
+	uint8_t *target = exec_run_place(exec, run, fold->step.place);
 	uint32_t count = gather_terms(exec, run, fold, target, operands), taken = count - (run->term > 0);
 	if (taken < 2 || has_failed(exec))
 		return false;
@@ -131,7 +131,7 @@ static bool take_many(struct exec *exec, struct run *run, struct op *fold)
 	/* Each is looked at once more when it is consumed: whether it was still what the peer had offered. */
 	for (uint32_t i = 0; i < taken && !has_failed(exec); i++) {
 		if (!is_local(&first[i]))
-			peer_consume(exec, &first[i]);
+			exec_peer_consume(exec, &first[i]);
 	}
 	return true;
 }
@@ -140,14 +140,14 @@ static bool take_many(struct exec *exec, struct run *run, struct op *fold)
 static void take_local(struct exec *exec, struct run *run, struct op *fold)
 {
 	struct op *terms = fold + 1;
-	uint8_t *target = run_place(exec, run, fold->step.place);
-	const uint8_t *mine = run_place(exec, run, terms[run->term].step.place);
+	uint8_t *target = exec_run_place(exec, run, fold->step.place);
+	const uint8_t *mine = exec_run_place(exec, run, terms[run->term].step.place);
 
 	if (run->term > 0) {
 		combine(exec, run, target, target, mine);
 		run->term++;
 	} else if (is_local(&terms[1])) {
-		combine(exec, run, target, mine, run_place(exec, run, terms[1].step.place));
+		combine(exec, run, target, mine, exec_run_place(exec, run, terms[1].step.place));
 		run->term = 2;
 	} else {
 		run->term = 1;
@@ -164,7 +164,7 @@ static bool run_fold(struct exec *exec, struct run *run)
 	bool is_whole = run->term == 0 || run->stores || (run->term == 1 && is_local(fold + 1));
 
 	if (has_data && run->has_replies && is_whole) {
-		enum store store = run_store(exec, run);
+		enum store store = exec_run_store(exec, run);
 
 		if (store != STORE_NOT)
 			return store == STORE_DONE;
@@ -180,7 +180,7 @@ static bool run_fold(struct exec *exec, struct run *run)
 			take_local(exec, run, fold);
 		} else if (term->state == OP_PARKED) {
 			take_term(exec, run, fold, term->data);
-			peer_consume(exec, term);
+			exec_peer_consume(exec, term);
 		} else {
 			return false;
 		}
@@ -199,8 +199,8 @@ static bool run_recv(struct exec *exec, struct run *run)
 	if (op->state != OP_PARKED)
 		return false;
 	if (!op->is_stored)
-		put_away(exec, run, run_place(exec, run, op->step.place), op->data);
-	peer_consume(exec, op);
+		put_away(exec, run, exec_run_place(exec, run, op->step.place), op->data);
+	exec_peer_consume(exec, op);
 	run->at++;
 	return true;
 }
@@ -208,7 +208,7 @@ static bool run_recv(struct exec *exec, struct run *run)
 static void run_update(struct exec *exec, struct run *run)
 {
 	const struct instance *instance = run->instance;
-	uint8_t *data = run_place(exec, run, run->ops[run->at].step.place);
+	uint8_t *data = exec_run_place(exec, run, run->ops[run->at].step.place);
 
 	if (exec->config.dry || has_failed(exec))
 		; /* there is no sum */
@@ -227,14 +227,14 @@ static bool run_op(struct exec *exec, struct run *run)
 
 	switch (op->step.verb) {
 	case PLAN_SEND:
-		peer_queue_send(exec, op);
+		exec_peer_queue_send(exec, op);
 		break;
 	case PLAN_RECV:
 		return run_recv(exec, run);
 	case PLAN_FOLD:
 		return run_fold(exec, run);
 	case PLAN_COPY:
-		copy(exec, run, run_place(exec, run, op->step.place), run_place(exec, run, (uint8_t)op->step.source));
+		copy(exec, run, exec_run_place(exec, run, op->step.place), exec_run_place(exec, run, (uint8_t)op->step.source));
 		break;
 	case PLAN_UPDATE:
 		run_update(exec, run);
@@ -246,17 +246,17 @@ static bool run_op(struct exec *exec, struct run *run)
 	return true;
 }
 
-void run_advance(struct exec *exec, struct run *run)
+void exec_run_advance(struct exec *exec, struct run *run)
 {
 	while (run->at < run->op_count) {
 		if (!run_op(exec, run) || has_failed(exec))
 			return;
 	}
 	if (run->sends_left == 0)
-		run_retire(exec, run);
+		exec_run_retire(exec, run);
 }
 
-bool run_waits_on(const struct run *run, const struct op *op)
+bool exec_run_waits_on(const struct run *run, const struct op *op)
 {
 	const struct op *at;
 
@@ -268,39 +268,39 @@ bool run_waits_on(const struct run *run, const struct op *op)
 	return at->step.verb == PLAN_FOLD ? at + 1 + run->term == op : at == op;
 }
 
-void run_aim(struct exec *exec, struct run *run, struct incoming *incoming)
+void exec_run_aim(struct exec *exec, struct run *run, struct incoming *incoming)
 {
 	struct op *op = &run->ops[run->at], *terms = op + 1;
 
 	incoming->arrival = ARRIVAL_PLACE;
-	incoming->target = run_place(exec, run, op->step.place);
+	incoming->target = exec_run_place(exec, run, op->step.place);
 	if (op->step.verb == PLAN_RECV)
 		return;
 	if (run->term == 0) {
 		if (!is_local(&terms[1]))
 			return; /* the first of two that arrive: the second is added to it */
 		incoming->leads = true;
-		incoming->other = run_place(exec, run, terms[1].step.place);
+		incoming->other = exec_run_place(exec, run, terms[1].step.place);
 	} else if (run->term == 1 && is_local(&terms[0])) {
-		incoming->other = run_place(exec, run, terms[0].step.place);
+		incoming->other = exec_run_place(exec, run, terms[0].step.place);
 	} else {
 		incoming->other = incoming->target;
 	}
 	incoming->arrival = ARRIVAL_ADD;
 }
 
-void run_received(struct exec *exec, struct run *run)
+void exec_run_received(struct exec *exec, struct run *run)
 {
 	struct op *op = &run->ops[run->at];
 
 	if (op->step.verb == PLAN_RECV) {
 		run->at++;
-		peer_consume(exec, op);
+		exec_peer_consume(exec, op);
 	} else {
 		struct op *terms = op + 1, *term = &terms[run->term];
 
 		run->term += run->term == 0 && is_local(&terms[1]) ? 2 : 1;
-		peer_consume(exec, term);
+		exec_peer_consume(exec, term);
 	}
-	run_advance(exec, run);
+	exec_run_advance(exec, run);
 }

@@ -280,22 +280,22 @@ static_assert(offsetof(struct exec, failure.status) < 128 && offsetof(struct exe
 #define STREAMS_FROM (4u << 20) /* bytes of a call's output: it and the others' would not stay in the caches anyway */
 
 /* exec_peer.c */
-struct peer *peer_seek(struct exec *exec, uint32_t node);
-struct peer *peer_make(struct exec *exec, uint32_t node); /* NULL: out of memory */
-void peer_list(struct exec *exec, struct peer *peer);
-void peer_queue_send(struct exec *exec, struct op *op);
-bool peer_owes_credit(const struct exec *exec, const struct peer *peer);
-enum esp_status peer_acked(struct exec *exec, struct peer *peer, uint32_t ack);
-void peers_close(struct exec *exec);
+struct peer *exec_peer_seek(struct exec *exec, uint32_t node);
+struct peer *exec_peer_make(struct exec *exec, uint32_t node); /* NULL: out of memory */
+void exec_peer_list(struct exec *exec, struct peer *peer);
+void exec_peer_queue_send(struct exec *exec, struct op *op);
+bool exec_peer_owes_credit(const struct exec *exec, const struct peer *peer);
+enum esp_status exec_peer_acked(struct exec *exec, struct peer *peer, uint32_t ack);
+void exec_peers_close(struct exec *exec);
 
 /* exec_receive.c */
-bool peer_expect(struct exec *exec, struct op *op); /* false: out of memory */
-void peer_consume(struct exec *exec, struct op *op);
+bool exec_peer_expect(struct exec *exec, struct op *op); /* false: out of memory */
+void exec_peer_consume(struct exec *exec, struct op *op);
 
 /* Calls about one peer come several in a row. */
 static inline struct peer *peer_find(struct exec *exec, uint32_t node)
 {
-	return exec->recent && exec->recent->node == node ? exec->recent : peer_seek(exec, node);
+	return exec->recent && exec->recent->node == node ? exec->recent : exec_peer_seek(exec, node);
 }
 
 /* NULL: out of memory. */
@@ -303,7 +303,7 @@ static inline struct peer *peer_get(struct exec *exec, uint32_t node)
 {
 	struct peer *peer = peer_find(exec, node);
 
-	return peer ? peer : peer_make(exec, node);
+	return peer ? peer : exec_peer_make(exec, node);
 }
 
 static inline bool has_failed(const struct exec *exec)
@@ -312,48 +312,48 @@ static inline bool has_failed(const struct exec *exec)
 }
 
 /* exec.c */
-void instance_finish(struct exec *exec, struct instance *instance, enum esp_status status);
+void exec_instance_finish(struct exec *exec, struct instance *instance, enum esp_status status);
 /* Fails: node runs another call in place of this one, counted as in exec_wait. */
 void exec_mismatch(struct exec *exec, uint32_t node, uint64_t call);
 
 /*
  * exec_number.c: gives numbers to all messages of the row. The first chunk of a lap comes first. False: out of memory.
  */
-bool number_messages(struct exec *exec, struct run *run);
+bool exec_number_messages(struct exec *exec, struct run *run);
 /* The lap that begins with the chunk gets its numbers, and its rows are kept unless the plan does. */
-bool number_lap(struct exec *exec, struct instance *instance, uint64_t chunk);
+bool exec_number_lap(struct exec *exec, struct instance *instance, uint64_t chunk);
 /* The row of its next chunk; borrowed until the next lap. */
-struct plan_row lap_row(struct lap *lap);
-void lap_close(struct exec *exec);
+struct plan_row exec_lap_row(struct lap *lap);
+void exec_lap_close(struct exec *exec);
 
 /* exec_chunk.c: what this node does with the chunk, borrowed until it is asked again; false: out of memory. */
-bool row_compute(struct exec *exec, const struct plan *plan, uint64_t chunk, struct plan_row *out);
+bool exec_row_compute(struct exec *exec, const struct plan *plan, uint64_t chunk, struct plan_row *out);
 /* The first chunk from this one on that is this lane's, or the number of chunks. */
 uint64_t next_chunk(const struct exec *exec, const struct instance *instance, uint64_t chunk);
 /* Activates chunks, oldest call first, while there is room. At the end of whatever may have made room. */
 void exec_fill(struct exec *exec);
-void run_retire(struct exec *exec, struct run *run);
+void exec_run_retire(struct exec *exec, struct run *run);
 /* The next chunk in flight, in no order; NULL: that was all. */
-struct run *run_each(const struct exec *exec, struct run_walk *walk);
-void runs_close(struct exec *exec);
+struct run *exec_run_each(const struct exec *exec, struct run_walk *walk);
+void exec_runs_close(struct exec *exec);
 
 /* exec_store.c: sums a chunk whose terms say where its result is wanted, and stores it there. */
 enum store { STORE_NOT, STORE_WAITS, STORE_DONE };
-enum store run_store(struct exec *exec, struct run *run);
+enum store exec_run_store(struct exec *exec, struct run *run);
 /*
  * The op that receives what is sent back for the message of this one, if peers may store it; NULL: a message has to
  * bring it.
  */
-struct op *op_reply(const struct exec *exec, struct op *op);
+struct op *exec_op_reply(const struct exec *exec, struct op *op);
 
 /* exec_run.c */
-uint8_t *run_place(struct exec *exec, struct run *run, uint8_t place);
-void run_advance(struct exec *exec, struct run *run);
+uint8_t *exec_run_place(struct exec *exec, struct run *run, uint8_t place);
+void exec_run_advance(struct exec *exec, struct run *run);
 /* Is it this op's turn to receive? */
-bool run_waits_on(const struct run *run, const struct op *op);
+bool exec_run_waits_on(const struct run *run, const struct op *op);
 /* Its turn has come while its message begins: where the bytes go. */
-void run_aim(struct exec *exec, struct run *run, struct incoming *incoming);
-/* The message that run_aim() aimed is complete. */
-void run_received(struct exec *exec, struct run *run);
+void exec_run_aim(struct exec *exec, struct run *run, struct incoming *incoming);
+/* The message that exec_run_aim() aimed is complete. */
+void exec_run_received(struct exec *exec, struct run *run);
 
 #endif

@@ -33,7 +33,7 @@ struct wanted {
 	uint32_t count;
 };
 
-struct op *op_reply(const struct exec *exec, struct op *op)
+struct op *exec_op_reply(const struct exec *exec, struct op *op)
 {
 	const struct run *run = op->run;
 	struct op *next = op + 1;
@@ -44,7 +44,7 @@ struct op *op_reply(const struct exec *exec, struct op *op)
 		return NULL;
 	/* Whole pages of it can be withdrawn if need be; at its ends others may have something in the same page. */
 	uintptr_t out = (uintptr_t)run->instance->call.out, page = (uintptr_t)1 << shift;
-	uintptr_t end = out + chunks_output_bytes(&run->instance->call.plan->chunks, exec->config.node);
+	uintptr_t end = out + plan_chunks_output_bytes(&run->instance->call.plan->chunks, exec->config.node);
 	uintptr_t from = (out + run->piece.out_at) / page * page,
 	          to = (out + run->piece.out_at + run->piece.bytes + page - 1) / page * page;
 	return run->instance->call.owns_ends || (from >= out && to <= end) ? next : NULL;
@@ -105,7 +105,7 @@ static bool sum_take(struct exec *exec, struct run *run, struct op *fold, bool g
 		if (sum->operand_count == TERMS_MOST)
 			return false;
 		if (term->step.verb == PLAN_LOCAL) {
-			sum->operands[sum->operand_count++] = run_place(exec, run, term->step.place);
+			sum->operands[sum->operand_count++] = exec_run_place(exec, run, term->step.place);
 		} else if (term->state == OP_PARKED) {
 			sum->operands[sum->operand_count++] = term->data;
 			sum->terms[sum->term_count++] = term;
@@ -179,7 +179,7 @@ static void store_all(struct exec *exec, struct run *run, struct sum *sum, const
 {
 	const struct instance *instance = run->instance;
 	const struct exec_call *call = &instance->call;
-	const uint8_t *in = run_place(exec, run, PLAN_IN);
+	const uint8_t *in = exec_run_place(exec, run, PLAN_IN);
 	struct places places = {.near_count = 0};
 	bool own_is_far = instance->streams && own != in && sum->place < PLAN_TMP;
 
@@ -239,7 +239,7 @@ static void end_storing(_Atomic uint32_t *storing)
 	atomic_store(storing, atomic_load_explicit(storing, memory_order_relaxed) + 1);
 }
 
-enum store run_store(struct exec *exec, struct run *run)
+enum store exec_run_store(struct exec *exec, struct run *run)
 {
 	struct sum sum = {.operand_count = 0};
 	struct wanted wanted;
@@ -259,7 +259,7 @@ enum store run_store(struct exec *exec, struct run *run)
 	}
 	run->term = 0;
 	find_wanted(run, &sum, &wanted);
-	uint8_t *own = run_place(exec, run, sum.place);
+	uint8_t *own = exec_run_place(exec, run, sum.place);
 	if (has_failed(exec)) /* no memory for a place */
 		return STORE_WAITS;
 	if (wanted.count == 0)
@@ -277,6 +277,6 @@ enum store run_store(struct exec *exec, struct run *run)
 	 * what the peer had offered.
 	 */
 	for (uint32_t i = 0; i < sum.term_count && !has_failed(exec); i++)
-		peer_consume(exec, sum.terms[i]);
+		exec_peer_consume(exec, sum.terms[i]);
 	return has_failed(exec) ? STORE_WAITS : STORE_DONE;
 }

@@ -52,7 +52,7 @@ void lane_close(struct lane *lane)
 	if (!lane)
 		return;
 	while (lane->streams)
-		stream_close(lane->streams);
+		lane_stream_free(lane->streams);
 	for (uint32_t i = 0; i < 65536 / PAGE_STREAMS; i++)
 		free(lane->pages[i]);
 	while (lane->turn_free) {
@@ -86,7 +86,7 @@ enum esp_status lane_start(struct lane *lane, uint16_t channel, const struct exe
 		lane->unfinished++;
 		lane->started = channel;
 	}
-	stream_stir(stream);
+	lane_stream_stir(stream);
 	return status;
 }
 
@@ -94,13 +94,13 @@ bool lane_take_done(struct lane *lane, struct exec_done *out)
 {
 	struct stream *stream;
 
-	while ((stream = list_take(lane, DONE)) != NULL) {
+	while ((stream = lane_list_take(lane, DONE)) != NULL) {
 		if (!exec_take_done(stream->exec, out))
 			continue;
 		stream->unfinished--;
 		lane->unfinished--;
 		if (stream->exec->done_first)
-			list_add(stream, DONE);
+			lane_list_add(stream, DONE);
 		return true;
 	}
 	return false;
@@ -144,7 +144,7 @@ void lane_fail_stream(struct lane *lane, uint16_t channel, uint32_t peer, enum e
 	struct stream *stream = stream_find(lane, channel);
 
 	if (stream)
-		stream_fail(stream, peer, status);
+		lane_stream_fail(stream, peer, status);
 }
 
 void lane_fail(struct lane *lane, uint32_t peer, enum esp_status status)
@@ -153,12 +153,12 @@ void lane_fail(struct lane *lane, uint32_t peer, enum esp_status status)
 		return;
 	lane->failure = (struct exec_failure){.status = status, .node = peer};
 	for (struct stream *stream = lane->streams; stream; stream = stream->next)
-		stream_fail(stream, peer, status);
+		lane_stream_fail(stream, peer, status);
 }
 
 bool lane_take_failure(struct lane *lane, struct lane_failure *out)
 {
-	struct stream *stream = list_take(lane, FAILED);
+	struct stream *stream = lane_list_take(lane, FAILED);
 
 	if (!stream)
 		return false;
@@ -173,7 +173,7 @@ struct exec_stats lane_stats(const struct lane *lane)
 	for (const struct stream *stream = lane->streams; stream; stream = stream->next) {
 		struct exec_stats one = exec_stats(stream->exec);
 
-		stats_add(&sum, &one);
+		lane_stats_add(&sum, &one);
 	}
 	return sum;
 }
@@ -191,8 +191,8 @@ enum esp_status lanes_assign(const struct plan *plan, uint32_t lanes, const uint
 	enum esp_status status = ESP_ENOMEM;
 	if (sizes && bins) {
 		for (uint64_t c = 0; c < count; c++)
-			sizes[c] = chunks_piece(&plan->chunks, c).bytes;
-		status = partition_lpt(sizes, count, weights, lanes, bins);
+			sizes[c] = plan_chunks_piece(&plan->chunks, c).bytes;
+		status = plan_partition_lpt(sizes, count, weights, lanes, bins);
 	}
 	for (uint64_t c = 0; status == ESP_OK && c < count; c++)
 		out_lane[c] = (uint8_t)bins[c];

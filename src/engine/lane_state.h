@@ -24,11 +24,11 @@ struct members {
 	uint32_t *by_peer;      /* the places, by ascending peer                                   */
 };
 
-ESP_CHECKED enum esp_status members_init(struct members *members, const uint32_t *peers, uint32_t count,
-                                         uint32_t peer_count, struct error *err);
-void members_fini(struct members *members);
+ESP_CHECKED enum esp_status lane_members_init(struct members *members, const uint32_t *peers, uint32_t count,
+                                              uint32_t peer_count, struct error *err);
+void lane_members_fini(struct members *members);
 /* PLAN_NONE: is none of them. */
-uint32_t members_place(const struct members *members, uint32_t peer);
+uint32_t lane_members_place(const struct members *members, uint32_t peer);
 
 static inline uint32_t members_peer(const struct members *members, uint32_t place)
 {
@@ -106,18 +106,18 @@ static inline struct stream *stream_find(const struct lane *lane, uint16_t chann
 	return page ? page[channel % PAGE_STREAMS] : NULL;
 }
 
-struct stream *list_take(struct lane *lane, enum stream_list list); /* NULL: is empty */
-void list_add(struct stream *stream, enum stream_list list);        /* to the end, if it is not in it */
+struct stream *lane_list_take(struct lane *lane, enum stream_list list); /* NULL: is empty */
+void lane_list_add(struct stream *stream, enum stream_list list);        /* to the end, if it is not in it */
 
 /* Something was done to the stream: there may be something to send, a result, a failure. */
-void stream_stir(struct stream *stream);
+void lane_stream_stir(struct stream *stream);
 /* Fails the stream; peer: PLAN_NONE, or a rank, which need not be a member. */
-void stream_fail(struct stream *stream, uint32_t peer, enum esp_status status);
-void stream_close(struct stream *stream);
-void stats_add(struct exec_stats *sum, const struct exec_stats *one);
+void lane_stream_fail(struct stream *stream, uint32_t peer, enum esp_status status);
+void lane_stream_free(struct stream *stream);
+void lane_stats_add(struct exec_stats *sum, const struct exec_stats *one);
 
 /* lane_user.c */
 /* Takes the turns of the stream out of the queues of its peers. */
-void turns_drop(struct stream *stream);
+void lane_turns_drop(struct stream *stream);
 
 #endif

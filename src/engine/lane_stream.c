@@ -45,8 +45,8 @@ static enum esp_status members_tabulate(struct members *members, const uint32_t 
 	return ESP_OK;
 }
 
-enum esp_status members_init(struct members *members, const uint32_t *peers, uint32_t count, uint32_t peer_count,
-                             struct error *err)
+enum esp_status lane_members_init(struct members *members, const uint32_t *peers, uint32_t count, uint32_t peer_count,
+                                  struct error *err)
 {
 	*members = (struct members){.count = count, .stride = 1};
 	if (count == 0 || count > peer_count)
@@ -64,13 +64,13 @@ enum esp_status members_init(struct members *members, const uint32_t *peers, uin
 	return ESP_OK;
 }
 
-void members_fini(struct members *members)
+void lane_members_fini(struct members *members)
 {
 	free(members->peers);
 	free(members->by_peer);
 }
 
-uint32_t members_place(const struct members *members, uint32_t peer)
+uint32_t lane_members_place(const struct members *members, uint32_t peer)
 {
 	if (!members->peers) {
 		uint32_t offset = peer - members->first;
@@ -96,7 +96,7 @@ uint32_t members_place(const struct members *members, uint32_t peer)
 
 /* ---- lists ---- */
 
-void list_add(struct stream *stream, enum stream_list list)
+void lane_list_add(struct stream *stream, enum stream_list list)
 {
 	struct lane *lane = stream->lane;
 
@@ -111,7 +111,7 @@ void list_add(struct stream *stream, enum stream_list list)
 	lane->last_in[list] = stream;
 }
 
-struct stream *list_take(struct lane *lane, enum stream_list list)
+struct stream *lane_list_take(struct lane *lane, enum stream_list list)
 {
 	struct stream *stream = lane->first_in[list];
 
@@ -149,28 +149,28 @@ static void note_failure(struct stream *stream, uint32_t peer)
 	stream->why = exec_failure(stream->exec);
 	stream->why.node = peer;
 	stream->why.wait.peer = members_peer(&stream->members, stream->why.wait.peer);
-	list_add(stream, FAILED);
+	lane_list_add(stream, FAILED);
 }
 
-void stream_stir(struct stream *stream)
+void lane_stream_stir(struct stream *stream)
 {
 	struct exec *exec = stream->exec;
 
 	if (has_failed(exec) && !stream->failed)
 		note_failure(stream, members_peer(&stream->members, exec->failure.node));
 	if (exec->done_first)
-		list_add(stream, DONE);
+		lane_list_add(stream, DONE);
 	if (exec->ready_first)
-		list_add(stream, STIRRED);
+		lane_list_add(stream, STIRRED);
 }
 
-void stream_fail(struct stream *stream, uint32_t peer, enum esp_status status)
+void lane_stream_fail(struct stream *stream, uint32_t peer, enum esp_status status)
 {
 	if (stream->failed)
 		return;
-	exec_fail(stream->exec, members_place(&stream->members, peer), status);
+	exec_fail(stream->exec, lane_members_place(&stream->members, peer), status);
 	note_failure(stream, peer);
-	stream_stir(stream); /* for the results */
+	lane_stream_stir(stream); /* for the results */
 }
 
 /* ---- open and close ---- */
@@ -213,7 +213,7 @@ static enum esp_status stream_init(struct stream *stream, const struct lane_stre
 	struct lane *lane = stream->lane;
 	struct exec_config exec_config = lane->config.exec;
 	enum esp_status status =
-		members_init(&stream->members, config->peers, config->members, lane->config.peers, err);
+		lane_members_init(&stream->members, config->peers, config->members, lane->config.peers, err);
 
 	if (status == ESP_OK && config->node >= config->members)
 		status = error_set(err, ESP_EINVAL, "place %u in a group of %u", config->node, config->members);
@@ -230,7 +230,7 @@ static enum esp_status stream_init(struct stream *stream, const struct lane_stre
 static void stream_free(struct stream *stream)
 {
 	exec_close(stream->exec);
-	members_fini(&stream->members);
+	lane_members_fini(&stream->members);
 	free(stream->queued);
 	free(stream);
 }
@@ -260,7 +260,7 @@ enum esp_status lane_stream_open(struct lane *lane, const struct lane_stream_con
 	return ESP_OK;
 }
 
-void stats_add(struct exec_stats *sum, const struct exec_stats *one)
+void lane_stats_add(struct exec_stats *sum, const struct exec_stats *one)
 {
 	sum->calls += one->calls;
 	sum->chunks += one->chunks;
@@ -272,16 +272,16 @@ void stats_add(struct exec_stats *sum, const struct exec_stats *one)
 	sum->slots += one->slots;
 }
 
-void stream_close(struct stream *stream)
+void lane_stream_free(struct stream *stream)
 {
 	struct lane *lane = stream->lane;
 	struct exec_stats stats = exec_stats(stream->exec);
 
-	stats_add(&lane->closed, &stats);
+	lane_stats_add(&lane->closed, &stats);
 	lane->unfinished -= stream->unfinished;
 	for (enum stream_list list = 0; list < STREAM_LISTS; list++)
 		list_remove(stream, list);
-	turns_drop(stream);
+	lane_turns_drop(stream);
 	if (stream->next)
 		stream->next->before = stream->before;
 	if (stream->before)
@@ -297,5 +297,5 @@ void lane_stream_close(struct lane *lane, uint16_t channel)
 	struct stream *stream = stream_find(lane, channel);
 
 	if (stream)
-		stream_close(stream);
+		lane_stream_free(stream);
 }

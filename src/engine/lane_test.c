@@ -385,18 +385,18 @@ static void members(struct rng *rng)
 		}
 		if (count == 0)
 			continue;
-		CHECK(members_init(&group, all, count, ranks, NULL) == ESP_OK);
+		CHECK(lane_members_init(&group, all, count, ranks, NULL) == ESP_OK);
 		CHECK(kind != 0 || !group.peers);
 		uint32_t found = 0;
 		for (uint32_t peer = 0; peer < ranks + 10; peer++) {
-			uint32_t place = members_place(&group, peer);
+			uint32_t place = lane_members_place(&group, peer);
 
 			CHECK(place == PLAN_NONE || (place < count && all[place] == peer && members_peer(&group, place) == peer));
 			found += place != PLAN_NONE;
 		}
 		CHECK_U64(found, count);
-		CHECK(members_place(&group, PLAN_NONE) == PLAN_NONE);
-		members_fini(&group);
+		CHECK(lane_members_place(&group, PLAN_NONE) == PLAN_NONE);
+		lane_members_fini(&group);
 	}
 }
 

@@ -87,10 +87,10 @@ static void collect_stirred(struct lane *lane)
 	struct stream *stream;
 	uint32_t place;
 
-	while ((stream = list_take(lane, STIRRED)) != NULL) {
+	while ((stream = lane_list_take(lane, STIRRED)) != NULL) {
 		while ((place = exec_ready(stream->exec)) != UINT32_MAX) {
 			if (!turn_add(stream, place))
-				stream_fail(stream, PLAN_NONE, ESP_ENOMEM);
+				lane_stream_fail(stream, PLAN_NONE, ESP_ENOMEM);
 		}
 	}
 }
@@ -118,7 +118,7 @@ static void peer_remove(struct lane_peer *peer, const struct stream *stream)
 	turn_end(stream->lane, turn);
 }
 
-void turns_drop(struct stream *stream)
+void lane_turns_drop(struct stream *stream)
 {
 	uint32_t words = (uint32_t)((stream->members.count + UINT64_C(63)) / 64);
 
@@ -149,7 +149,7 @@ static bool user_next(void *user, uint32_t number, struct transport_message *out
 			out->channel = stream->channel;
 			peer_push(peer, turn);
 			if (has_failed(stream->exec))
-				stream_stir(stream);
+				lane_stream_stir(stream);
 			return true;
 		}
 		turn_end(lane, turn);
@@ -183,7 +183,7 @@ static void user_sent(void *user, uint32_t peer, uint16_t channel, void *cookie)
 	if (!stream || !cookie) /* credits have none */
 		return;
 	exec_sent(stream->exec, cookie);
-	stream_stir(stream);
+	lane_stream_stir(stream);
 }
 
 /* ---- receiving ---- */
@@ -216,14 +216,14 @@ static struct stream *stream_of(void *user, uint32_t peer, uint16_t channel, uin
 
 	if (!stream)
 		return NULL;
-	*out_place = members_place(&stream->members, peer);
+	*out_place = lane_members_place(&stream->members, peer);
 	return *out_place == PLAN_NONE ? NULL : stream;
 }
 
 /* A status that fails the stream is not the connection's fault. */
 static enum esp_status answer(struct stream *stream, enum esp_status status)
 {
-	stream_stir(stream);
+	lane_stream_stir(stream);
 	return has_failed(stream->exec) ? ESP_PENDING : status;
 }
 
@@ -261,7 +261,7 @@ static void user_ended(void *user, uint32_t peer, uint16_t channel)
 	if (!stream)
 		return;
 	exec_ended(stream->exec, place);
-	stream_stir(stream);
+	lane_stream_stir(stream);
 }
 
 static enum esp_status user_take(void *user, uint32_t peer, const struct transport_message *message)
@@ -308,8 +308,8 @@ static void user_lost(void *user, uint32_t number, enum esp_status why)
 	lane->lost_count += !lane->peers[number].lost;
 	lane->peers[number].lost = true;
 	for (struct stream *stream = lane->streams; stream; stream = stream->next) {
-		if (members_place(&stream->members, number) != PLAN_NONE)
-			stream_fail(stream, number, why);
+		if (lane_members_place(&stream->members, number) != PLAN_NONE)
+			lane_stream_fail(stream, number, why);
 	}
 }
 

@@ -12,14 +12,14 @@ struct pool_buffer {
 #define POOL_ALIGN 64u /* a cache line, and the widest vector */
 static_assert(POOL_ALIGN >= TRANSPORT_SHIFTS, "what is put at a shift is found again");
 
-void pool_init(struct pool *pool, size_t bytes)
+void exec_pool_init(struct pool *pool, size_t bytes)
 {
 	size_t least = bytes > sizeof(struct pool_buffer) ? bytes : sizeof(struct pool_buffer);
 
 	*pool = (struct pool){.bytes = (least + POOL_ALIGN - 1) / POOL_ALIGN * POOL_ALIGN};
 }
 
-void pool_fini(struct pool *pool)
+void exec_pool_fini(struct pool *pool)
 {
 	while (pool->free) {
 		struct pool_buffer *buffer = pool->free;
@@ -29,7 +29,7 @@ void pool_fini(struct pool *pool)
 	}
 }
 
-void *pool_get(struct pool *pool)
+void *exec_pool_get(struct pool *pool)
 {
 	struct pool_buffer *buffer = pool->free;
 
@@ -43,7 +43,7 @@ void *pool_get(struct pool *pool)
 	return buffer;
 }
 
-void pool_put(struct pool *pool, void *buffer)
+void exec_pool_put(struct pool *pool, void *buffer)
 {
 	if (!buffer)
 		return;

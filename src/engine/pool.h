@@ -18,11 +18,11 @@ struct pool {
 	uint32_t count; /* made so far */
 };
 
-void pool_init(struct pool *pool, size_t bytes);
+void exec_pool_init(struct pool *pool, size_t bytes);
 /* All buffers must have been put back, or are lost to their users. */
-void pool_fini(struct pool *pool);
-void *pool_get(struct pool *pool); /* NULL: out of memory; at the beginning of a cache line */
+void exec_pool_fini(struct pool *pool);
+void *exec_pool_get(struct pool *pool); /* NULL: out of memory; at the beginning of a cache line */
 /* Any address within its first line will do. */
-void pool_put(struct pool *pool, void *buffer);
+void exec_pool_put(struct pool *pool, void *buffer);
 
 #endif

@@ -142,7 +142,7 @@ static enum esp_status spread(struct hub_layout *layout)
 		goto free_both;
 	for (uint32_t c = 0; c < layout->chunks; c++)
 		sizes[c] = layout->chunk[c].elements;
-	status = partition_lpt(sizes, layout->chunks, NULL, layout->lanes, lanes);
+	status = plan_partition_lpt(sizes, layout->chunks, NULL, layout->lanes, lanes);
 	for (uint32_t c = 0; c < layout->chunks && status == ESP_OK; c++)
 		layout->chunk[c].lane = (uint8_t)lanes[c];
 free_both:

@@ -25,20 +25,20 @@ enum esp_status plan_check_range(const struct plan *plan, uint64_t first, uint64
                                  struct plan_fault *out_fault, struct error *err)
 {
 	struct check_run run;
-	enum esp_status status = check_run_init(&run, plan, observer, err);
+	enum esp_status status = plan_check_run_init(&run, plan, observer, err);
 
 	run.fault = (struct plan_fault){UINT64_MAX, PLAN_NONE, PLAN_NONE};
 	if (status == ESP_OK)
-		status = check_pieces(plan, &run.fault, err);
+		status = plan_check_pieces(plan, &run.fault, err);
 	for (uint64_t c = first; status == ESP_OK && c - first < count && c < plan->chunks.chunk_count; c++)
-		status = check_run_chunk(&run, c);
+		status = plan_check_run_chunk(&run, c);
 	if (status == ESP_OK) {
 		find_busiest(&run);
 		*out_report = run.report;
 	} else if (out_fault) {
 		*out_fault = run.fault;
 	}
-	check_run_fini(&run);
+	plan_check_run_fini(&run);
 	return status;
 }
 

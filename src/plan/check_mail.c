@@ -6,7 +6,7 @@
 
 #include "plan/check_run.h"
 
-void mail_clear(struct check_run *run)
+void plan_mail_clear(struct check_run *run)
 {
 	run->message_count = 0;
 	run->pair_count = 0;
@@ -98,7 +98,7 @@ static enum esp_status check_turn(struct check_run *run, uint32_t from, const st
 	return ESP_OK;
 }
 
-enum esp_status mail_send(struct check_run *run, uint32_t from, uint32_t to, struct check_place *place)
+enum esp_status plan_mail_send(struct check_run *run, uint32_t from, uint32_t to, struct check_place *place)
 {
 	struct check_node *node = &run->nodes[from];
 
@@ -125,13 +125,13 @@ enum esp_status mail_send(struct check_run *run, uint32_t from, uint32_t to, str
 		.taken_before = PLAN_NONE,
 	};
 	place->sent = index;
-	if (sets_has(&run->sets, place->set, from))
+	if (plan_sets_has(&run->sets, place->set, from))
 		node->carriers++;
 	pair_append(run, key, index);
 	return ESP_OK;
 }
 
-uint32_t mail_take(struct check_run *run, uint32_t node, uint32_t from)
+uint32_t plan_mail_take(struct check_run *run, uint32_t node, uint32_t from)
 {
 	struct check_node *state = &run->nodes[node];
 
@@ -153,7 +153,7 @@ uint32_t mail_take(struct check_run *run, uint32_t node, uint32_t from)
 	return index;
 }
 
-uint32_t mail_left(const struct check_run *run)
+uint32_t plan_mail_left(const struct check_run *run)
 {
 	for (uint32_t i = 0; i < run->message_count; i++) {
 		if (run->messages[i].taken_step == PLAN_NONE)
@@ -162,7 +162,7 @@ uint32_t mail_left(const struct check_run *run)
 	return PLAN_NONE;
 }
 
-uint32_t mail_out_of_turn(const struct check_run *run)
+uint32_t plan_mail_out_of_turn(const struct check_run *run)
 {
 	for (uint32_t i = 0; i < run->message_count; i++) {
 		uint32_t before = run->messages[i].taken_before;
@@ -221,7 +221,7 @@ static bool happened(struct check_run *run, uint32_t node, uint32_t message, uin
 	return false;
 }
 
-bool mail_consumed(struct check_run *run, uint32_t node, uint32_t message, uint32_t news)
+bool plan_mail_consumed(struct check_run *run, uint32_t node, uint32_t message, uint32_t news)
 {
 	const struct check_message *sent = &run->messages[message];
 
@@ -231,8 +231,8 @@ bool mail_consumed(struct check_run *run, uint32_t node, uint32_t message, uint3
 	 * The usual case, without a search: the node's own contribution left it in this message
 	 * alone, and the news contains it.
 	 */
-	if (news != PLAN_NONE && run->nodes[node].carriers == 1 && sets_has(&run->sets, sent->set, node) &&
-	    sets_has(&run->sets, run->messages[news].set, node))
+	if (news != PLAN_NONE && run->nodes[node].carriers == 1 && plan_sets_has(&run->sets, sent->set, node) &&
+	    plan_sets_has(&run->sets, run->messages[news].set, node))
 		return true;
 	return happened(run, node, message, news);
 }

@@ -56,7 +56,7 @@ static enum esp_status check_sides(const struct plan *plan, struct plan_fault *f
 		return error_set(err, ESP_EPLAN, "a barrier has one chunk, in which all hear of all, not %llu",
 		                 (unsigned long long)chunks->chunk_count);
 	for (uint64_t c = 0; c < chunks->chunk_count; c++) {
-		struct plan_piece piece = chunks_piece(chunks, c);
+		struct plan_piece piece = plan_chunks_piece(chunks, c);
 
 		if (!sides_fit(chunks, &piece))
 			return fail(fault, c, err, "its two sides are not those of the collective");
@@ -91,7 +91,7 @@ static uint64_t list_spans(const struct plan *plan, enum side side, struct span 
 	uint64_t used = 0;
 
 	for (uint64_t c = 0; c < plan->chunks.chunk_count; c++) {
-		struct plan_piece piece = chunks_piece(&plan->chunks, c);
+		struct plan_piece piece = plan_chunks_piece(&plan->chunks, c);
 		uint64_t at = side == OUTPUT ? piece.out_at : piece.in_at;
 		uint64_t owner = side == INPUT ? piece.from : side == OUTPUT ? piece.to : (uint64_t)piece.from << 32 | piece.to;
 
@@ -126,7 +126,7 @@ static enum esp_status check_order(const struct plan *plan, enum side side, cons
 	uint64_t last = 0;
 
 	for (uint64_t i = 0; i < count; i++) {
-		struct plan_piece piece = chunks_piece(&plan->chunks, spans[i].chunk);
+		struct plan_piece piece = plan_chunks_piece(&plan->chunks, spans[i].chunk);
 		uint32_t other = side == INPUT ? piece.to : piece.from;
 		bool goes_on = i > 0 && spans[i - 1].owner == spans[i].owner;
 
@@ -142,7 +142,7 @@ static uint64_t declared(const struct plan *plan, enum side side, uint64_t owner
 {
 	uint32_t node = owner == PLAN_ALL ? 0 : (uint32_t)owner;
 
-	return side == INPUT ? chunks_input_bytes(&plan->chunks, node) : chunks_output_bytes(&plan->chunks, node);
+	return side == INPUT ? plan_chunks_input_bytes(&plan->chunks, node) : plan_chunks_output_bytes(&plan->chunks, node);
 }
 
 /* Each span begins where the one before it in the same buffer ends, the first at 0, the last ends with the buffer. */
@@ -207,7 +207,7 @@ static enum esp_status check_places(const struct plan *plan, struct span *spans,
 	return status;
 }
 
-enum esp_status check_pieces(const struct plan *plan, struct plan_fault *fault, struct error *err)
+enum esp_status plan_check_pieces(const struct plan *plan, struct plan_fault *fault, struct error *err)
 {
 	uint64_t count = plan->chunks.chunk_count;
 

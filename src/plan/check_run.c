@@ -37,13 +37,13 @@ static enum esp_status out_of_memory(struct check_run *run)
 	return error_set(run->err, ESP_ENOMEM, "no memory to check %u nodes", run->plan->nodes);
 }
 
-enum esp_status check_run_init(struct check_run *run, const struct plan *plan, const struct plan_observer *observer,
-                               struct error *err)
+enum esp_status plan_check_run_init(struct check_run *run, const struct plan *plan,
+                                    const struct plan_observer *observer, struct error *err)
 {
 	size_t n = plan->nodes;
 
 	*run = (struct check_run){.plan = plan, .observer = observer, .err = err};
-	sets_init(&run->sets, plan->workers);
+	plan_sets_init(&run->sets, plan->workers);
 	run->nodes = calloc(n, sizeof(*run->nodes));
 	run->ready = calloc(n, sizeof(*run->ready));
 	run->involved = calloc(n, sizeof(*run->involved));
@@ -57,10 +57,10 @@ enum esp_status check_run_init(struct check_run *run, const struct plan *plan, c
 	return ESP_OK;
 }
 
-void check_run_fini(struct check_run *run)
+void plan_check_run_fini(struct check_run *run)
 {
 	plan_row_fini(&run->row);
-	sets_fini(&run->sets);
+	plan_sets_fini(&run->sets);
 	free(run->steps);
 	free(run->places);
 	free(run->messages);
@@ -197,7 +197,7 @@ static enum esp_status may_write(struct check_run *run, uint32_t node, uint32_t 
 	if (place == PLAN_OUT && state->delivered)
 		return check_fail(run, node, state->step, "the output is written after it was delivered");
 	for (; target->sent != PLAN_NONE; target->sent = run->messages[target->sent].same_place) {
-		if (!mail_consumed(run, node, target->sent, news))
+		if (!plan_mail_consumed(run, node, target->sent, news))
 			return check_fail(run, node, state->step,
 			                  "what is overwritten may still be on its way to node %u",
 			                  run->messages[target->sent].to);
@@ -222,7 +222,7 @@ static enum esp_status do_fetch(struct check_run *run, uint32_t node)
 	if (state->fetched || input->set != PLAN_NONE)
 		return check_fail(run, node, state->step, "the input is fetched twice, or after it was overwritten");
 	state->fetched = true;
-	input->set = sets_make_lone(&run->sets, node);
+	input->set = plan_sets_make_lone(&run->sets, node);
 	return ESP_OK;
 }
 
@@ -235,7 +235,7 @@ static enum esp_status do_send(struct check_run *run, uint32_t node)
 	if (status != ESP_OK)
 		return status;
 	uint32_t to = step->node, set = place->set;
-	status = mail_send(run, node, to, place);
+	status = plan_mail_send(run, node, to, place);
 	if (status != ESP_OK)
 		return status;
 	uint64_t bytes = run->piece.bytes;
@@ -260,7 +260,7 @@ static enum esp_status do_send(struct check_run *run, uint32_t node)
 
 static uint32_t take_or_wait(struct check_run *run, uint32_t node, uint32_t from)
 {
-	uint32_t message = mail_take(run, node, from);
+	uint32_t message = plan_mail_take(run, node, from);
 
 	run->nodes[node].waits_for = message == PLAN_NONE ? from : PLAN_NONE;
 	return message;
@@ -284,7 +284,7 @@ static enum esp_status add_term(struct check_run *run, uint32_t node, uint32_t s
 
 	if (sets_updated(&run->sets, set))
 		return check_fail(run, node, state->step, "something is added to a sum that was updated");
-	uint32_t twice = sets_add(&run->sets, state->sum, set);
+	uint32_t twice = plan_sets_add(&run->sets, state->sum, set);
 	if (twice != PLAN_NONE)
 		return check_fail(run, node, state->step, "the contribution of node %u is counted twice", twice);
 	return ESP_OK;
@@ -333,7 +333,7 @@ static enum esp_status do_fold(struct check_run *run, uint32_t node)
 	const struct plan_step *fold = &run->steps[state->first_step + first];
 
 	if (begins)
-		state->sum = sets_make_empty(&run->sets);
+		state->sum = plan_sets_make_empty(&run->sets);
 	for (; state->term < fold->count; state->term++) {
 		state->step = first + 1 + state->term;
 		enum esp_status status = fold_term(run, node, fold);
@@ -367,8 +367,8 @@ static enum esp_status check_complete(struct check_run *run, uint32_t node, uint
 	if (run->piece.from == PLAN_ALL) {
 		if (sets_count(&run->sets, set) != run->plan->workers)
 			return check_fail(run, node, step, "the contribution of node %u is missing",
-			                  sets_lacks(&run->sets, set));
-	} else if (sets_count(&run->sets, set) != 1 || !sets_has(&run->sets, set, run->piece.from)) {
+			                  plan_sets_lacks(&run->sets, set));
+	} else if (sets_count(&run->sets, set) != 1 || !plan_sets_has(&run->sets, set, run->piece.from)) {
 		return check_fail(run, node, step, "this is not what node %u contributed", run->piece.from);
 	}
 	return ESP_OK;
@@ -391,7 +391,7 @@ static enum esp_status do_update(struct check_run *run, uint32_t node)
 		return check_fail(run, node, run->nodes[node].step, "the sum is updated twice");
 	status = may_write(run, node, step->place, PLAN_NONE);
 	if (status == ESP_OK)
-		place->set = sets_make_updated(&run->sets, place->set);
+		place->set = plan_sets_make_updated(&run->sets, place->set);
 	return status;
 }
 
@@ -492,11 +492,11 @@ static enum esp_status check_end(struct check_run *run)
 		if (run->nodes[node].step < run->nodes[node].step_count)
 			return explain_wait(run, node);
 	}
-	uint32_t left = mail_left(run);
+	uint32_t left = plan_mail_left(run);
 	if (left != PLAN_NONE)
 		return check_fail(run, run->messages[left].from, run->messages[left].from_step,
 		                  "node %u never receives this", run->messages[left].to);
-	uint32_t late = mail_out_of_turn(run);
+	uint32_t late = plan_mail_out_of_turn(run);
 	if (late != PLAN_NONE)
 		return check_fail(run, run->messages[late].to, run->messages[late].taken_step,
 		                  "takes a message of turn %u after one of a later turn", run->messages[late].turn);
@@ -524,16 +524,16 @@ static void list_involved(struct check_run *run)
 		run->involved[i] = count ? pair[i] : i;
 }
 
-enum esp_status check_run_chunk(struct check_run *run, uint64_t chunk)
+enum esp_status plan_check_run_chunk(struct check_run *run, uint64_t chunk)
 {
 	run->chunk = chunk;
-	run->piece = chunks_piece(&run->plan->chunks, chunk);
+	run->piece = plan_chunks_piece(&run->plan->chunks, chunk);
 	list_involved(run);
 	run->order = 0;
 	run->steps_used = 0;
 	run->places_used = 0;
-	sets_clear(&run->sets);
-	mail_clear(run);
+	plan_sets_clear(&run->sets);
+	plan_mail_clear(run);
 	for (uint32_t i = 0; i < run->involved_count; i++) {
 		enum esp_status status = load_row(run, run->involved[i]);
 

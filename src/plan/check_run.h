@@ -81,31 +81,32 @@ struct check_run {
 	struct error *err;
 };
 
-ESP_CHECKED enum esp_status check_run_init(struct check_run *run, const struct plan *plan,
-                                           const struct plan_observer *observer, struct error *err);
-void check_run_fini(struct check_run *run);
-ESP_CHECKED enum esp_status check_run_chunk(struct check_run *run, uint64_t chunk);
+ESP_CHECKED enum esp_status plan_check_run_init(struct check_run *run, const struct plan *plan,
+                                                const struct plan_observer *observer, struct error *err);
+void plan_check_run_fini(struct check_run *run);
+ESP_CHECKED enum esp_status plan_check_run_chunk(struct check_run *run, uint64_t chunk);
 
 /* Says where and why, and returns ESP_EPLAN. */
 enum esp_status check_fail(struct check_run *run, uint32_t node, uint32_t step, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 
 /* check_pieces.c: are the pieces those of the collective, without gap or overlap? */
-ESP_CHECKED enum esp_status check_pieces(const struct plan *plan, struct plan_fault *fault, struct error *err);
+ESP_CHECKED enum esp_status plan_check_pieces(const struct plan *plan, struct plan_fault *fault, struct error *err);
 
 /* check_mail.c: the messages between the nodes. */
-ESP_CHECKED enum esp_status mail_send(struct check_run *run, uint32_t from, uint32_t to, struct check_place *place);
+ESP_CHECKED enum esp_status plan_mail_send(struct check_run *run, uint32_t from, uint32_t to,
+                                           struct check_place *place);
 /* The next message for the node from `from`, or PLAN_NONE. */
-uint32_t mail_take(struct check_run *run, uint32_t node, uint32_t from);
+uint32_t plan_mail_take(struct check_run *run, uint32_t node, uint32_t from);
 /* A message that was sent and never taken, or PLAN_NONE. */
-uint32_t mail_left(const struct check_run *run);
+uint32_t plan_mail_left(const struct check_run *run);
 /* A message that was taken after one of a later turn, or PLAN_NONE. */
-uint32_t mail_out_of_turn(const struct check_run *run);
+uint32_t plan_mail_out_of_turn(const struct check_run *run);
 /*
  * Was `message`, which node sent, certainly consumed when node is at its present step and
  * has just got `news` (PLAN_NONE: nothing)?
  */
-bool mail_consumed(struct check_run *run, uint32_t node, uint32_t message, uint32_t news);
-void mail_clear(struct check_run *run);
+bool plan_mail_consumed(struct check_run *run, uint32_t node, uint32_t message, uint32_t news);
+void plan_mail_clear(struct check_run *run);
 
 #endif

@@ -286,15 +286,15 @@ static bool twice(const struct plan *plan, uint32_t node, const struct plan_piec
 {
 	(void)plan, (void)piece;
 	if (node == 0) {
-		row_fetch(row);
-		row_send(row, PLAN_IN, 1);
-		row_send(row, PLAN_IN, 1);
-		row_copy(row, PLAN_OUT, PLAN_IN);
+		plan_row_fetch(row);
+		plan_row_send(row, PLAN_IN, 1);
+		plan_row_send(row, PLAN_IN, 1);
+		plan_row_copy(row, PLAN_OUT, PLAN_IN);
 	} else {
-		row_recv(row, row_tmp(row), 0);
-		row_recv(row, PLAN_OUT, 0);
+		plan_row_recv(row, plan_row_tmp(row), 0);
+		plan_row_recv(row, PLAN_OUT, 0);
 	}
-	row_deliver(row);
+	plan_row_deliver(row);
 	return true;
 }
 

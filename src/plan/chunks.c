@@ -169,19 +169,19 @@ static enum esp_status list_blocks(struct chunks *chunks, const struct chunks_sp
 	chunks->blocks = calloc(chunks->block_count, sizeof(*chunks->blocks));
 	chunks->first_chunk = calloc(chunks->block_count + 1, sizeof(*chunks->first_chunk));
 	if (!chunks->blocks || !chunks->first_chunk) {
-		chunks_fini(chunks);
+		plan_chunks_fini(chunks);
 		return error_set(err, ESP_ENOMEM, "no memory for a list of %llu blocks",
 		                 (unsigned long long)chunks->block_count);
 	}
 	for (uint64_t b = 0; b < chunks->block_count; b++) {
 		if (spec->counts[b] > INT64_MAX - total) {
-			chunks_fini(chunks);
+			plan_chunks_fini(chunks);
 			return error_set(err, ESP_EINVAL, "the counts add up to more than 2^63 bytes");
 		}
 		total += spec->counts[b];
 		uint64_t pieces = pieces_in(chunks, spec->counts[b], spec->chunk_bytes);
 		if (pieces > PLAN_CHUNKS_MAX - chunks->first_chunk[b]) {
-			chunks_fini(chunks);
+			plan_chunks_fini(chunks);
 			return too_many(err);
 		}
 		chunks->first_chunk[b + 1] = chunks->first_chunk[b] + pieces;
@@ -206,7 +206,7 @@ static enum esp_status spec_check(const struct chunks_spec *spec, struct error *
 	return ESP_OK;
 }
 
-enum esp_status chunks_init(struct chunks *chunks, const struct chunks_spec *spec, struct error *err)
+enum esp_status plan_chunks_init(struct chunks *chunks, const struct chunks_spec *spec, struct error *err)
 {
 	enum esp_status status = spec_check(spec, err);
 
@@ -229,7 +229,8 @@ enum esp_status chunks_init(struct chunks *chunks, const struct chunks_spec *spe
 	return ESP_OK;
 }
 
-void chunks_init_list(struct chunks *chunks, const struct chunks_spec *spec, struct plan_piece *pieces, uint64_t count)
+void plan_chunks_init_list(struct chunks *chunks, const struct chunks_spec *spec, struct plan_piece *pieces,
+                           uint64_t count)
 {
 	*chunks = (struct chunks){
 		.collective = spec->collective,
@@ -242,7 +243,7 @@ void chunks_init_list(struct chunks *chunks, const struct chunks_spec *spec, str
 	};
 }
 
-void chunks_fini(struct chunks *chunks)
+void plan_chunks_fini(struct chunks *chunks)
 {
 	free(chunks->blocks);
 	free(chunks->first_chunk);
@@ -266,7 +267,7 @@ static uint64_t find_block(const struct chunks *chunks, uint64_t chunk)
 	return low;
 }
 
-struct plan_piece chunks_piece(const struct chunks *chunks, uint64_t chunk)
+struct plan_piece plan_chunks_piece(const struct chunks *chunks, uint64_t chunk)
 {
 	assert(chunk < chunks->chunk_count);
 	if (!chunks->blocks) {
@@ -287,7 +288,7 @@ struct plan_piece chunks_piece(const struct chunks *chunks, uint64_t chunk)
 	return piece;
 }
 
-bool chunks_are_whole(const struct chunks *chunks, uint64_t element_bytes)
+bool plan_chunks_are_whole(const struct chunks *chunks, uint64_t element_bytes)
 {
 	if (element_bytes == 1)
 		return true;
@@ -353,12 +354,12 @@ static uint64_t side_bytes(const struct chunks *chunks, uint32_t node, bool inpu
 	return most;
 }
 
-uint64_t chunks_input_bytes(const struct chunks *chunks, uint32_t node)
+uint64_t plan_chunks_input_bytes(const struct chunks *chunks, uint32_t node)
 {
 	return side_bytes(chunks, node, true);
 }
 
-uint64_t chunks_output_bytes(const struct chunks *chunks, uint32_t node)
+uint64_t plan_chunks_output_bytes(const struct chunks *chunks, uint32_t node)
 {
 	return side_bytes(chunks, node, false);
 }

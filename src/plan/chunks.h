@@ -87,20 +87,21 @@ struct chunks {
 	uint64_t *declared_in, *declared_out;
 };
 
-ESP_CHECKED enum esp_status chunks_init(struct chunks *chunks, const struct chunks_spec *spec, struct error *err);
+ESP_CHECKED enum esp_status plan_chunks_init(struct chunks *chunks, const struct chunks_spec *spec, struct error *err);
 /* Takes a list of ready-made chunks (from malloc), as a plan file holds them. */
-void chunks_init_list(struct chunks *chunks, const struct chunks_spec *spec, struct plan_piece *pieces, uint64_t count);
-void chunks_fini(struct chunks *chunks);
+void plan_chunks_init_list(struct chunks *chunks, const struct chunks_spec *spec, struct plan_piece *pieces,
+                           uint64_t count);
+void plan_chunks_fini(struct chunks *chunks);
 
 /* The piece of chunk number `chunk`, which is below chunk_count. */
-struct plan_piece chunks_piece(const struct chunks *chunks, uint64_t chunk);
+struct plan_piece plan_chunks_piece(const struct chunks *chunks, uint64_t chunk);
 
 /* Does every chunk consist of whole elements of so many bytes? */
-bool chunks_are_whole(const struct chunks *chunks, uint64_t element_bytes);
+bool plan_chunks_are_whole(const struct chunks *chunks, uint64_t element_bytes);
 
 /* Bytes of a node's input and output buffers: as declared, or the end of the last piece it reads or is given. */
-uint64_t chunks_input_bytes(const struct chunks *chunks, uint32_t node);
-uint64_t chunks_output_bytes(const struct chunks *chunks, uint32_t node);
+uint64_t plan_chunks_input_bytes(const struct chunks *chunks, uint32_t node);
+uint64_t plan_chunks_output_bytes(const struct chunks *chunks, uint32_t node);
 
 /* Does this node give to, or want, the piece? Nodes from `workers` up hold no data. */
 static inline bool piece_gives(const struct chunks *chunks, const struct plan_piece *piece, uint32_t node)

@@ -141,7 +141,7 @@ static void lay_out(struct picture *picture)
 	picture->width = place_columns(picture, words) + MARGIN;
 	place_rows(picture, HEAD_HEIGHT + (picture->plan->group_count ? 22 : 0) + 2 * NODE_RADIUS + 10);
 	double bottom = last_row(picture) + picture->cell_height;
-	picture->height = draw_legend_place(&picture->legend, MARGIN, bottom + 34, picture->width - MARGIN) + MARGIN;
+	picture->height = plan_draw_legend_place(&picture->legend, MARGIN, bottom + 34, picture->width - MARGIN) + MARGIN;
 }
 
 /* ---- the head ---- */
@@ -156,7 +156,7 @@ static void write_title(struct picture *picture)
 	const struct draw_scene *scene = picture->scene;
 	const struct plan *plan = picture->plan;
 	int used = snprintf(picture->title, sizeof(picture->title), "%s %s, %u node%s",
-	                    plan->planner ? planner_name(plan->planner) : "hand-written",
+	                    plan->planner ? plan_planner_name(plan->planner) : "hand-written",
 	                    plan_collective_name(plan->chunks.collective), plan->workers, plural(plan->workers));
 
 	if (plan->nodes > plan->workers)
@@ -253,13 +253,13 @@ static void add_stripes(const struct picture *picture, uint64_t held, double x, 
 static void paint_cells(const struct picture *picture, uint32_t round, uint32_t chunk, bool final)
 {
 	const struct draw_scene *scene = picture->scene;
-	uint64_t whole = draw_scene_whole(scene, chunk);
+	uint64_t whole = plan_draw_scene_whole(scene, chunk);
 	double y = picture->row_top[round];
 	char attributes[64];
 	bool begun = false;
 
 	for (uint32_t node = 0; node < picture->plan->nodes; node++) {
-		uint64_t held = draw_scene_held(scene, round, chunk, node);
+		uint64_t held = plan_draw_scene_held(scene, round, chunk, node);
 		double x = picture->node_left[node] + chunk * picture->cell_width + 0.5;
 
 		if (held == 0 || (held == whole) != final)
@@ -272,8 +272,8 @@ static void paint_cells(const struct picture *picture, uint32_t round, uint32_t 
 		else
 			add_stripes(picture, held, x, y);
 	}
-	snprintf(attributes, sizeof(attributes), "fill=\"%s\"%s", draw_colour(picture->scene->chunk_count, chunk, final),
-	         final ? "" : " fill-opacity=\".5\"");
+	snprintf(attributes, sizeof(attributes), "fill=\"%s\"%s",
+	         plan_draw_colour(picture->scene->chunk_count, chunk, final), final ? "" : " fill-opacity=\".5\"");
 	if (begun)
 		svg_path_end(picture->file, attributes);
 }
@@ -312,7 +312,7 @@ static struct arrow arrow_of(const struct picture *picture, const struct draw_me
 /* Shafts of arrows that look alike, as one path, then their heads as another. */
 static void paint_arrows(const struct picture *picture, const struct draw_message *messages, uint32_t count)
 {
-	const char *colour = draw_colour(picture->scene->chunk_count, messages->chunk, messages->final);
+	const char *colour = plan_draw_colour(picture->scene->chunk_count, messages->chunk, messages->final);
 	char attributes[112];
 
 	svg_path_begin(picture->file);
@@ -350,7 +350,7 @@ static void paint_round(const struct picture *picture, uint32_t round, const str
 	}
 	snprintf(text, sizeof(text), "round %u", round);
 	svg_text(picture->file, MARGIN, y, "round", "start", text);
-	const struct draw_words *say = draw_words(picture->plan->chunks.collective);
+	const struct draw_words *say = plan_draw_words(picture->plan->chunks.collective);
 	const char *phase = finals == count ? say->spreads : finals == 0 ? say->gathers : NULL;
 	if (phase)
 		svg_text(picture->file, MARGIN, y + 13, "phase", "start", phase);
@@ -381,7 +381,7 @@ static void paint(const struct picture *picture)
 		paint_state(picture, round);
 		paint_round(picture, round, first, (uint32_t)(message - first));
 	}
-	draw_legend_paint(&picture->legend, picture->file);
+	plan_draw_legend_paint(&picture->legend, picture->file);
 	svg_end(picture->file);
 }
 
@@ -389,7 +389,7 @@ enum esp_status plan_draw(const struct plan *plan, uint64_t chunk, FILE *file, s
 {
 	struct draw_scene scene;
 	struct picture picture = {.scene = &scene, .plan = plan, .file = file};
-	enum esp_status status = draw_scene_init(&scene, plan, chunk, err);
+	enum esp_status status = plan_draw_scene_init(&scene, plan, chunk, err);
 
 	if (status != ESP_OK)
 		return status;
@@ -397,11 +397,11 @@ enum esp_status plan_draw(const struct plan *plan, uint64_t chunk, FILE *file, s
 	write_facts(&picture);
 	/* Planners describe themselves by their allreduce. */
 	if (plan->planner && plan->chunks.collective == PLAN_ALLREDUCE)
-		picture.note = planner_summary(plan->planner);
-	draw_legend_init(&picture.legend, &scene);
+		picture.note = plan_planner_summary(plan->planner);
+	plan_draw_legend_init(&picture.legend, &scene);
 	lay_out(&picture);
 	paint(&picture);
-	draw_scene_fini(&scene);
+	plan_draw_scene_fini(&scene);
 	if (fflush(file) != 0 || ferror(file))
 		return error_set(err, ESP_EIO, "cannot write the picture");
 	return ESP_OK;

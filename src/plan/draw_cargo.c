@@ -3,14 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum esp_status cargo_init(struct draw_cargo *cargo, const struct plan *plan)
+enum esp_status plan_cargo_init(struct draw_cargo *cargo, const struct plan *plan)
 {
 	*cargo = (struct draw_cargo){.plan = plan};
 	cargo->nodes = calloc(plan->nodes, sizeof(*cargo->nodes));
 	return cargo->nodes ? ESP_OK : ESP_ENOMEM;
 }
 
-void cargo_fini(struct draw_cargo *cargo)
+void plan_cargo_fini(struct draw_cargo *cargo)
 {
 	for (uint32_t node = 0; cargo->nodes && node < cargo->plan->nodes; node++)
 		plan_row_fini(&cargo->nodes[node].row);
@@ -19,10 +19,10 @@ void cargo_fini(struct draw_cargo *cargo)
 	*cargo = (struct draw_cargo){0};
 }
 
-enum esp_status cargo_begin(struct draw_cargo *cargo, uint64_t chunk)
+enum esp_status plan_cargo_begin(struct draw_cargo *cargo, uint64_t chunk)
 {
 	const struct plan *plan = cargo->plan;
-	struct plan_piece piece = chunks_piece(&plan->chunks, chunk);
+	struct plan_piece piece = plan_chunks_piece(&plan->chunks, chunk);
 
 	cargo->count = 0;
 	for (uint32_t i = 0; i < plan->nodes; i++) {
@@ -104,7 +104,7 @@ static enum esp_status keep(struct draw_cargo *cargo, struct cargo_message messa
 	return ESP_OK;
 }
 
-enum esp_status cargo_send(struct draw_cargo *cargo, uint32_t from, uint32_t to, uint64_t *out)
+enum esp_status plan_cargo_send(struct draw_cargo *cargo, uint32_t from, uint32_t to, uint64_t *out)
 {
 	const struct plan_step *step = run_to_send(cargo, from);
 

@@ -29,13 +29,13 @@ struct draw_cargo {
 	uint32_t count, capacity;
 };
 
-ESP_CHECKED enum esp_status cargo_init(struct draw_cargo *cargo, const struct plan *plan);
-void cargo_fini(struct draw_cargo *cargo);
+ESP_CHECKED enum esp_status plan_cargo_init(struct draw_cargo *cargo, const struct plan *plan);
+void plan_cargo_fini(struct draw_cargo *cargo);
 
 /* Begins a chunk: each contributor has its own contribution. */
-ESP_CHECKED enum esp_status cargo_begin(struct draw_cargo *cargo, uint64_t chunk);
+ESP_CHECKED enum esp_status plan_cargo_begin(struct draw_cargo *cargo, uint64_t chunk);
 
 /* The next message of node `from`, which goes to `to`: what it carries, into *out. */
-ESP_CHECKED enum esp_status cargo_send(struct draw_cargo *cargo, uint32_t from, uint32_t to, uint64_t *out);
+ESP_CHECKED enum esp_status plan_cargo_send(struct draw_cargo *cargo, uint32_t from, uint32_t to, uint64_t *out);
 
 #endif

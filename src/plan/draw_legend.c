@@ -13,7 +13,7 @@ static const char *const palette[DRAW_CHUNKS_MAX] = {
 	"#88a51d", "#c0392b", "#177e89", "#8e44ad", "#a07855", "#34495e", "#e08fb5", "#5f7f3a",
 };
 
-const char *draw_colour(uint32_t chunk_count, uint32_t chunk, bool final)
+const char *plan_draw_colour(uint32_t chunk_count, uint32_t chunk, bool final)
 {
 	if (chunk_count == 1)
 		return final ? "#15767a" : "#d5792b";
@@ -40,7 +40,7 @@ static const struct draw_words words[PLAN_COLLECTIVE_COUNT] = {
                       "knows that all are there"},
 };
 
-const struct draw_words *draw_words(enum plan_collective collective)
+const struct draw_words *plan_draw_words(enum plan_collective collective)
 {
 	return &words[collective];
 }
@@ -58,7 +58,7 @@ static struct legend_item *add(struct draw_legend *legend, enum legend_sign sign
 static void add_words(struct draw_legend *legend, const struct draw_scene *scene, enum legend_sign sign, bool final,
                       const char *text)
 {
-	const char *colour = scene->chunk_count == 1 ? draw_colour(1, 0, final) : NEUTRAL_COLOUR;
+	const char *colour = scene->chunk_count == 1 ? plan_draw_colour(1, 0, final) : NEUTRAL_COLOUR;
 
 	snprintf(add(legend, sign, final, colour)->text, sizeof(legend->items[0].text), "%s", text);
 }
@@ -82,9 +82,9 @@ static void add_chunks(struct draw_legend *legend, const struct draw_scene *scen
 	}
 }
 
-void draw_legend_init(struct draw_legend *legend, const struct draw_scene *scene)
+void plan_draw_legend_init(struct draw_legend *legend, const struct draw_scene *scene)
 {
-	const struct draw_words *say = draw_words(scene->plan->chunks.collective);
+	const struct draw_words *say = plan_draw_words(scene->plan->chunks.collective);
 
 	legend->count = 0;
 	if (say->part && has_messages(scene, false)) {
@@ -107,7 +107,7 @@ static double sign_width(enum legend_sign sign)
 	return sign == LEGEND_ARROW ? 26 : 12;
 }
 
-double draw_legend_place(struct draw_legend *legend, double left, double top, double right)
+double plan_draw_legend_place(struct draw_legend *legend, double left, double top, double right)
 {
 	double x = left, y = top;
 
@@ -169,7 +169,7 @@ static void paint_square(const struct legend_item *item, FILE *file)
 	svg_rect(file, item->x, item->y - 6, 12, 12, item->sign == LEGEND_EXTRA ? 3 : 1.5, attributes);
 }
 
-void draw_legend_paint(const struct draw_legend *legend, FILE *file)
+void plan_draw_legend_paint(const struct draw_legend *legend, FILE *file)
 {
 	for (uint32_t i = 0; i < legend->count; i++) {
 		const struct legend_item *item = &legend->items[i];

@@ -8,7 +8,7 @@
 #include "plan/draw_scene.h"
 
 /* Of a chunk's cells and arrows. A chunk alone leaves colours free to tell the phases apart. */
-const char *draw_colour(uint32_t chunk_count, uint32_t chunk, bool final);
+const char *plan_draw_colour(uint32_t chunk_count, uint32_t chunk, bool final);
 #define DRAW_EXTRA_COLOUR "#8a6d3b"
 
 /* The words for messages and cells of a collective: those on the way to the complete chunk, and those after it. */
@@ -17,7 +17,7 @@ struct draw_words {
 	const char *part, *whole;      /* the content of an arrow */
 	const char *has_part, *has_whole;
 };
-const struct draw_words *draw_words(enum plan_collective collective);
+const struct draw_words *plan_draw_words(enum plan_collective collective);
 
 enum legend_sign { LEGEND_ARROW, LEGEND_CELL, LEGEND_SWATCH, LEGEND_EXTRA };
 
@@ -35,9 +35,9 @@ struct draw_legend {
 	uint32_t count;
 };
 
-void draw_legend_init(struct draw_legend *legend, const struct draw_scene *scene);
+void plan_draw_legend_init(struct draw_legend *legend, const struct draw_scene *scene);
 /* Sets the items side by side, in as many lines as it takes; returns the bottom. */
-double draw_legend_place(struct draw_legend *legend, double left, double top, double right);
-void draw_legend_paint(const struct draw_legend *legend, FILE *file);
+double plan_draw_legend_place(struct draw_legend *legend, double left, double top, double right);
+void plan_draw_legend_paint(const struct draw_legend *legend, FILE *file);
 
 #endif

@@ -26,7 +26,7 @@ static enum esp_status follow(struct draw_scene *scene, uint64_t chunk)
 	if (scene->cargo_chunk == chunk)
 		return ESP_OK;
 	scene->cargo_chunk = chunk;
-	return cargo_begin(&scene->cargo, chunk);
+	return plan_cargo_begin(&scene->cargo, chunk);
 }
 
 static void on_message(void *context, uint64_t chunk, uint32_t from, uint32_t to, uint32_t round, uint64_t bytes,
@@ -39,7 +39,7 @@ static void on_message(void *context, uint64_t chunk, uint32_t from, uint32_t to
 	if (scene->failed)
 		return;
 	scene->failed = make_room(scene) != ESP_OK || follow(scene, chunk) != ESP_OK ||
-	                cargo_send(&scene->cargo, from, to, &carried) != ESP_OK;
+	                plan_cargo_send(&scene->cargo, from, to, &carried) != ESP_OK;
 	if (scene->failed)
 		return;
 	scene->messages[scene->message_count++] = (struct draw_message){
@@ -72,19 +72,19 @@ static uint64_t *held_at(const struct draw_scene *scene, uint32_t round, uint32_
 	return &scene->held[((uint64_t)round * scene->chunk_count + chunk) * scene->plan->nodes + node];
 }
 
-uint64_t draw_scene_held(const struct draw_scene *scene, uint32_t round, uint32_t chunk, uint32_t node)
+uint64_t plan_draw_scene_held(const struct draw_scene *scene, uint32_t round, uint32_t chunk, uint32_t node)
 {
 	return *held_at(scene, round, chunk, node);
 }
 
-struct plan_piece draw_scene_piece(const struct draw_scene *scene, uint32_t chunk)
+struct plan_piece plan_draw_scene_piece(const struct draw_scene *scene, uint32_t chunk)
 {
-	return chunks_piece(&scene->plan->chunks, scene->first_chunk + chunk);
+	return plan_chunks_piece(&scene->plan->chunks, scene->first_chunk + chunk);
 }
 
-uint64_t draw_scene_whole(const struct draw_scene *scene, uint32_t chunk)
+uint64_t plan_draw_scene_whole(const struct draw_scene *scene, uint32_t chunk)
 {
-	struct plan_piece piece = draw_scene_piece(scene, chunk);
+	struct plan_piece piece = plan_draw_scene_piece(scene, chunk);
 	uint64_t whole = 0;
 
 	for (uint32_t node = 0; node < scene->plan->workers; node++)
@@ -101,7 +101,7 @@ static enum esp_status fill_held(struct draw_scene *scene, struct error *err)
 	if (!scene->held)
 		return error_set(err, ESP_ENOMEM, "no memory to draw %u rounds", scene->report.rounds);
 	for (uint32_t c = 0; c < scene->chunk_count; c++) {
-		uint64_t whole = draw_scene_whole(scene, c);
+		uint64_t whole = plan_draw_scene_whole(scene, c);
 
 		for (uint32_t node = 0; node < scene->plan->workers; node++)
 			*held_at(scene, 0, c, node) = whole & (uint64_t)1 << node;
@@ -154,7 +154,7 @@ static enum esp_status collect(struct draw_scene *scene, struct error *err)
 {
 	const struct plan_observer observer = {.message = on_message, .context = scene};
 
-	if (cargo_init(&scene->cargo, scene->plan) != ESP_OK)
+	if (plan_cargo_init(&scene->cargo, scene->plan) != ESP_OK)
 		return error_set(err, ESP_ENOMEM, "no memory to draw %u nodes", scene->plan->nodes);
 	scene->cargo_chunk = UINT64_MAX;
 	enum esp_status status =
@@ -173,7 +173,8 @@ static enum esp_status collect(struct draw_scene *scene, struct error *err)
 	return fill_held(scene, err);
 }
 
-enum esp_status draw_scene_init(struct draw_scene *scene, const struct plan *plan, uint64_t chunk, struct error *err)
+enum esp_status plan_draw_scene_init(struct draw_scene *scene, const struct plan *plan, uint64_t chunk,
+                                     struct error *err)
 {
 	*scene = (struct draw_scene){.plan = plan};
 	enum esp_status status = choose_chunks(scene, chunk, err);
@@ -181,13 +182,13 @@ enum esp_status draw_scene_init(struct draw_scene *scene, const struct plan *pla
 	if (status == ESP_OK)
 		status = collect(scene, err);
 	if (status != ESP_OK)
-		draw_scene_fini(scene);
+		plan_draw_scene_fini(scene);
 	return status;
 }
 
-void draw_scene_fini(struct draw_scene *scene)
+void plan_draw_scene_fini(struct draw_scene *scene)
 {
-	cargo_fini(&scene->cargo);
+	plan_cargo_fini(&scene->cargo);
 	free(scene->messages);
 	free(scene->held);
 	*scene = (struct draw_scene){0};

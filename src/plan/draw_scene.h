@@ -30,15 +30,15 @@ struct draw_scene {
 	bool failed;             /* out of memory while messages came in */
 };
 
-ESP_CHECKED enum esp_status draw_scene_init(struct draw_scene *scene, const struct plan *plan, uint64_t chunk,
-                                            struct error *err);
-void draw_scene_fini(struct draw_scene *scene);
+ESP_CHECKED enum esp_status plan_draw_scene_init(struct draw_scene *scene, const struct plan *plan, uint64_t chunk,
+                                                 struct error *err);
+void plan_draw_scene_fini(struct draw_scene *scene);
 
-struct plan_piece draw_scene_piece(const struct draw_scene *scene, uint32_t chunk);
+struct plan_piece plan_draw_scene_piece(const struct draw_scene *scene, uint32_t chunk);
 
 /* The contributions to the chunk that node holds after the round; round 0 is the start. */
-uint64_t draw_scene_held(const struct draw_scene *scene, uint32_t round, uint32_t chunk, uint32_t node);
+uint64_t plan_draw_scene_held(const struct draw_scene *scene, uint32_t round, uint32_t chunk, uint32_t node);
 /* All contributors of the chunk. */
-uint64_t draw_scene_whole(const struct draw_scene *scene, uint32_t chunk);
+uint64_t plan_draw_scene_whole(const struct draw_scene *scene, uint32_t chunk);
 
 #endif

@@ -43,21 +43,21 @@ static void check_scene(const struct plan *plan, uint64_t chunk)
 	struct draw_scene scene;
 	struct error err = {0};
 
-	CHECK_MSG(draw_scene_init(&scene, plan, chunk, &err) == ESP_OK, "%s", err.text);
+	CHECK_MSG(plan_draw_scene_init(&scene, plan, chunk, &err) == ESP_OK, "%s", err.text);
 	CHECK_U64(scene.message_count, scene.report.messages);
 	for (uint32_t c = 0; c < scene.chunk_count; c++) {
-		struct plan_piece piece = draw_scene_piece(&scene, c);
-		uint64_t whole = draw_scene_whole(&scene, c);
+		struct plan_piece piece = plan_draw_scene_piece(&scene, c);
+		uint64_t whole = plan_draw_scene_whole(&scene, c);
 
 		for (uint32_t node = 0; node < plan->nodes; node++) {
 			uint64_t own = piece_gives(&plan->chunks, &piece, node) ? (uint64_t)1 << node : 0;
 
-			CHECK_U64(draw_scene_held(&scene, 0, c, node), own);
+			CHECK_U64(plan_draw_scene_held(&scene, 0, c, node), own);
 			if (piece_wants(&plan->chunks, &piece, node))
-				CHECK_U64(draw_scene_held(&scene, scene.report.rounds, c, node), whole);
+				CHECK_U64(plan_draw_scene_held(&scene, scene.report.rounds, c, node), whole);
 		}
 	}
-	draw_scene_fini(&scene);
+	plan_draw_scene_fini(&scene);
 }
 
 static void test_scenes(void)
@@ -67,7 +67,7 @@ static void test_scenes(void)
 			for (uint32_t workers = 1; workers <= 4; workers++) {
 				const uint32_t group_of[] = {0, 0, 1, 1};
 				struct plan *plan =
-					make(planner_name(plan_planner(p)), workers, (enum plan_collective)collective, 1, group_of);
+					make(plan_planner_name(plan_planner(p)), workers, (enum plan_collective)collective, 1, group_of);
 
 				check_scene(plan, DRAW_ALL_CHUNKS);
 				check_scene(plan, 0);
@@ -84,13 +84,13 @@ static void test_finals(void)
 	struct draw_scene scene;
 	struct error err = {0};
 
-	CHECK(draw_scene_init(&scene, plan, DRAW_ALL_CHUNKS, &err) == ESP_OK);
+	CHECK(plan_draw_scene_init(&scene, plan, DRAW_ALL_CHUNKS, &err) == ESP_OK);
 	for (uint32_t i = 0; i < scene.message_count; i++) {
 		const struct draw_message *message = &scene.messages[i];
 
-		CHECK(message->final == (message->carried == draw_scene_whole(&scene, message->chunk)));
+		CHECK(message->final == (message->carried == plan_draw_scene_whole(&scene, message->chunk)));
 	}
-	draw_scene_fini(&scene);
+	plan_draw_scene_fini(&scene);
 	plan_close(plan);
 }
 
@@ -125,7 +125,7 @@ static void test_cargo(void)
 	struct error err = {0};
 	uint64_t to_owner = 0;
 
-	CHECK_MSG(draw_scene_init(&scene, plan, 0, &err) == ESP_OK, "%s", err.text);
+	CHECK_MSG(plan_draw_scene_init(&scene, plan, 0, &err) == ESP_OK, "%s", err.text);
 	CHECK_U64(scene.message_count, 5);
 	CHECK_U64(scene.messages[0].carried, 1);
 	for (uint32_t i = 1; i <= 2; i++) {
@@ -134,8 +134,8 @@ static void test_cargo(void)
 	}
 	CHECK_U64(to_owner, 3);
 	CHECK_U64(scene.messages[3].carried, 7);
-	CHECK_U64(draw_scene_held(&scene, 1, 0, 1), 3);
-	draw_scene_fini(&scene);
+	CHECK_U64(plan_draw_scene_held(&scene, 1, 0, 1), 3);
+	plan_draw_scene_fini(&scene);
 	plan_close(plan);
 }
 

@@ -95,7 +95,7 @@ static enum esp_status deal_locals(struct plan_masters *masters, uint32_t group,
 
 		sizes[s] = 8 * (uint64_t)(is_global ? size + masters->groups - 2 : size) + is_global;
 	}
-	enum esp_status status = partition_lpt(sizes, masters->slots, NULL, size, local);
+	enum esp_status status = plan_partition_lpt(sizes, masters->slots, NULL, size, local);
 	for (uint32_t s = 0; status == ESP_OK && s < masters->slots; s++)
 		local[s] = members[local[s]];
 	return status;
@@ -113,7 +113,7 @@ static enum esp_status deal(struct plan_masters *masters)
 			weights[g] = masters->group_size[g];
 		for (uint32_t s = 0; s < masters->slots; s++)
 			sizes[s] = 1;
-		status = partition_lpt(sizes, masters->slots, weights, masters->groups, masters->global_group);
+		status = plan_partition_lpt(sizes, masters->slots, weights, masters->groups, masters->global_group);
 	}
 	for (uint32_t g = 0; status == ESP_OK && g < masters->groups; g++) {
 		uint32_t count = 0;

@@ -10,7 +10,7 @@
 
 #include "plan/text.h"
 
-bool parse_grow(struct parser *parser, void **items, uint64_t count, uint64_t *capacity, size_t size)
+bool plan_parse_grow(struct parser *parser, void **items, uint64_t count, uint64_t *capacity, size_t size)
 {
 	if (count < *capacity)
 		return true;
@@ -18,34 +18,34 @@ bool parse_grow(struct parser *parser, void **items, uint64_t count, uint64_t *c
 	void *moved = realloc(*items, more * size);
 
 	if (!moved)
-		return scan_stop(&parser->scan, ESP_ENOMEM, "no memory for a plan of this size");
+		return plan_scan_stop(&parser->scan, ESP_ENOMEM, "no memory for a plan of this size");
 	*items = moved;
 	*capacity = more;
 	return true;
 }
 
-bool parse_node(struct parser *parser, uint32_t *out)
+bool plan_parse_node(struct parser *parser, uint32_t *out)
 {
 	uint64_t node;
 
 	if (!scan_number(&parser->scan, "the number of a node", &node))
 		return false;
 	if (node >= parser->plan->nodes)
-		return scan_fail(&parser->scan, "node %llu is not among the %u nodes (0 to %u)", (unsigned long long)node,
-		                 parser->plan->nodes, parser->plan->nodes - 1);
+		return plan_scan_fail(&parser->scan, "node %llu is not among the %u nodes (0 to %u)", (unsigned long long)node,
+		                      parser->plan->nodes, parser->plan->nodes - 1);
 	*out = (uint32_t)node;
 	return true;
 }
 
-bool parse_rows_fit(struct parser *parser, uint64_t chunks)
+bool plan_parse_rows_fit(struct parser *parser, uint64_t chunks)
 {
 	uint64_t nodes = parser->plan->nodes;
 
 	if (chunks <= parser->row_limit / nodes)
 		return true;
-	return scan_stop(&parser->scan, ESP_ELIMIT,
-	                 "%llu nodes times %llu chunks: a text of this length may have %llu rows",
-	                 (unsigned long long)nodes, (unsigned long long)chunks, (unsigned long long)parser->row_limit);
+	return plan_scan_stop(&parser->scan, ESP_ELIMIT,
+	                      "%llu nodes times %llu chunks: a text of this length may have %llu rows",
+	                      (unsigned long long)nodes, (unsigned long long)chunks, (unsigned long long)parser->row_limit);
 }
 
 /* ---- chunks ---- */
@@ -78,8 +78,8 @@ static bool take_side(struct parser *parser, uint32_t *out)
 	if (!scan_number(&parser->scan, "the number of a node or *", &worker))
 		return false;
 	if (worker >= parser->plan->workers)
-		return scan_fail(&parser->scan, "node %llu is not among the %u nodes that hold data",
-		                 (unsigned long long)worker, parser->plan->workers);
+		return plan_scan_fail(&parser->scan, "node %llu is not among the %u nodes that hold data",
+		                      (unsigned long long)worker, parser->plan->workers);
 	*out = (uint32_t)worker;
 	return true;
 }
@@ -87,7 +87,7 @@ static bool take_side(struct parser *parser, uint32_t *out)
 /* ", in+64" */
 static bool take_offset(struct scan *scan, const char *word, uint64_t *out)
 {
-	return scan_need_sign(scan, ',') && scan_need(scan, word) && scan_need_sign(scan, '+') &&
+	return plan_scan_need_sign(scan, ',') && plan_scan_need(scan, word) && plan_scan_need_sign(scan, '+') &&
 	       scan_number(scan, "an offset in bytes", out);
 }
 
@@ -95,11 +95,11 @@ static bool take_piece(struct parser *parser, struct plan_piece *piece)
 {
 	struct scan *scan = &parser->scan;
 
-	return scan_need_sign(scan, ':') && scan_number(scan, "how many bytes the chunk has", &piece->bytes) &&
-	       scan_need(scan, "bytes") && take_offset(scan, "in", &piece->in_at) &&
-	       take_offset(scan, "out", &piece->out_at) && scan_need_sign(scan, ',') && scan_need(scan, "from") &&
-	       take_side(parser, &piece->from) && scan_need_sign(scan, ',') && scan_need(scan, "to") &&
-	       take_side(parser, &piece->to) && scan_end_line(scan);
+	return plan_scan_need_sign(scan, ':') && scan_number(scan, "how many bytes the chunk has", &piece->bytes) &&
+	       plan_scan_need(scan, "bytes") && take_offset(scan, "in", &piece->in_at) &&
+	       take_offset(scan, "out", &piece->out_at) && plan_scan_need_sign(scan, ',') && plan_scan_need(scan, "from") &&
+	       take_side(parser, &piece->from) && plan_scan_need_sign(scan, ',') && plan_scan_need(scan, "to") &&
+	       take_side(parser, &piece->to) && plan_scan_end_line(scan);
 }
 
 /* Does every worker on this side of a piece have these bytes? */
@@ -110,9 +110,9 @@ static bool side_fits(struct parser *parser, const struct parse_list *list, uint
 
 	if (at <= run->value && bytes <= run->value - at)
 		return true;
-	return scan_fail(&parser->scan, "%llu bytes at %s+%llu are beyond the %llu bytes of node %llu",
-	                 (unsigned long long)bytes, side, (unsigned long long)at, (unsigned long long)run->value,
-	                 (unsigned long long)(who == PLAN_ALL ? run->end - 1 : who));
+	return plan_scan_fail(&parser->scan, "%llu bytes at %s+%llu are beyond the %llu bytes of node %llu",
+	                      (unsigned long long)bytes, side, (unsigned long long)at, (unsigned long long)run->value,
+	                      (unsigned long long)(who == PLAN_ALL ? run->end - 1 : who));
 }
 
 static bool take_chunk(struct parser *parser)
@@ -123,13 +123,13 @@ static bool take_chunk(struct parser *parser)
 	if (!scan_number(&parser->scan, "the number of a chunk", &number))
 		return false;
 	if (number != count)
-		return scan_fail(&parser->scan, "chunk %llu stands where chunk %llu belongs", (unsigned long long)number,
-		                 (unsigned long long)count);
-	if (!take_piece(parser, &piece) || !parse_rows_fit(parser, count + 1) ||
+		return plan_scan_fail(&parser->scan, "chunk %llu stands where chunk %llu belongs", (unsigned long long)number,
+		                      (unsigned long long)count);
+	if (!take_piece(parser, &piece) || !plan_parse_rows_fit(parser, count + 1) ||
 	    !side_fits(parser, &parser->input, piece.from, "in", piece.in_at, piece.bytes) ||
 	    !side_fits(parser, &parser->output, piece.to, "out", piece.out_at, piece.bytes) ||
-	    !parse_skip_rows(parser, count * parser->plan->nodes) ||
-	    !parse_grow(parser, (void **)&parser->pieces, count, &parser->piece_capacity, sizeof(piece)))
+	    !plan_parse_skip_rows(parser, count * parser->plan->nodes) ||
+	    !plan_parse_grow(parser, (void **)&parser->pieces, count, &parser->piece_capacity, sizeof(piece)))
 		return false;
 	parser->pieces[parser->piece_count++] = piece;
 	return true;
@@ -139,22 +139,22 @@ static bool take_end(struct parser *parser)
 {
 	struct scan *scan = &parser->scan;
 
-	if (!scan_end_line(scan))
+	if (!plan_scan_end_line(scan))
 		return false;
-	if (scan_line(scan))
-		return scan_expected(scan, "nothing after 'end'");
+	if (plan_scan_line(scan))
+		return plan_scan_expected(scan, "nothing after 'end'");
 	if (plan_lap(parser->plan) > 1 && parser->plan->lap > parser->piece_count) {
 		scan->line = parser->lap_line;
-		return scan_fail(scan, "lap %u: the plan has %llu chunks", parser->plan->lap,
-		                 (unsigned long long)parser->piece_count);
+		return plan_scan_fail(scan, "lap %u: the plan has %llu chunks", parser->plan->lap,
+		                      (unsigned long long)parser->piece_count);
 	}
 	/* The tables of nodes count like those of rows. And no list is NULL, not even an empty one. */
-	return parse_rows_fit(parser, parser->piece_count ? parser->piece_count : 1) &&
-	       parse_skip_rows(parser, parser->piece_count * parser->plan->nodes) &&
-	       parse_grow(parser, (void **)&parser->plan->row_at, parser->row_count, &parser->row_capacity,
-	                  sizeof(*parser->plan->row_at)) &&
-	       parse_grow(parser, (void **)&parser->pieces, parser->piece_count, &parser->piece_capacity,
-	                  sizeof(*parser->pieces));
+	return plan_parse_rows_fit(parser, parser->piece_count ? parser->piece_count : 1) &&
+	       plan_parse_skip_rows(parser, parser->piece_count * parser->plan->nodes) &&
+	       plan_parse_grow(parser, (void **)&parser->plan->row_at, parser->row_count, &parser->row_capacity,
+	                       sizeof(*parser->plan->row_at)) &&
+	       plan_parse_grow(parser, (void **)&parser->pieces, parser->piece_count, &parser->piece_capacity,
+	                       sizeof(*parser->pieces));
 }
 
 /* The part behind the head; the scan stands at the beginning of a line. */
@@ -164,7 +164,7 @@ static bool take_body(struct parser *parser)
 
 	do {
 		if (scan_is_digit(*scan->at)) {
-			if (!parse_row(parser))
+			if (!plan_parse_row(parser))
 				return false;
 		} else if (scan_is(scan, "chunk")) {
 			if (!take_chunk(parser))
@@ -172,11 +172,11 @@ static bool take_body(struct parser *parser)
 		} else if (scan_is(scan, "end")) {
 			return take_end(parser);
 		} else {
-			return scan_expected(scan, parser->piece_count ? "chunk, end, or the number of a node"
-			                                               : "a key of the head, chunk, or end");
+			return plan_scan_expected(scan, parser->piece_count ? "chunk, end, or the number of a node"
+			                                                    : "a key of the head, chunk, or end");
 		}
-	} while (scan_line(scan));
-	return scan_fail(scan, "the text ends before its 'end'");
+	} while (plan_scan_line(scan));
+	return plan_scan_fail(scan, "the text ends before its 'end'");
 }
 
 /* ---- the plan ---- */
@@ -216,12 +216,12 @@ static bool finish(struct parser *parser)
 	plan->row_at = trim(plan->row_at, parser->row_count, sizeof(*plan->row_at));
 	if (plan->turns)
 		plan->turns = trim(plan->turns, plan->step_count, sizeof(*plan->turns));
-	chunks_init_list(&plan->chunks, &spec, parser->pieces, parser->piece_count);
+	plan_chunks_init_list(&plan->chunks, &spec, parser->pieces, parser->piece_count);
 	parser->pieces = NULL; /* taken */
 	plan->chunks.declared_in = expand(&parser->input, plan->workers);
 	plan->chunks.declared_out = expand(&parser->output, plan->workers);
 	return (plan->chunks.declared_in && plan->chunks.declared_out) ||
-	       scan_stop(&parser->scan, ESP_ENOMEM, "no memory for the sizes of %u nodes", plan->workers);
+	       plan_scan_stop(&parser->scan, ESP_ENOMEM, "no memory for the sizes of %u nodes", plan->workers);
 }
 
 enum esp_status plan_parse(const char *text, size_t length, struct plan **out, struct error *err)
@@ -233,8 +233,8 @@ enum esp_status plan_parse(const char *text, size_t length, struct plan **out, s
 
 	if (!parser.plan)
 		return error_set(err, ESP_ENOMEM, "no memory for a plan");
-	scan_init(&parser.scan, text, length, err);
-	if (parse_first_row(&parser) && parse_head(&parser) && take_body(&parser) && finish(&parser))
+	plan_scan_init(&parser.scan, text, length, err);
+	if (plan_parse_first_row(&parser) && plan_parse_head(&parser) && take_body(&parser) && finish(&parser))
 		*out = parser.plan;
 	else
 		plan_close(parser.plan);

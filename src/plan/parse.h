@@ -43,38 +43,38 @@ struct parser {
 };
 
 /* Makes room for one more item of `size` bytes; *items may move. */
-bool parse_grow(struct parser *parser, void **items, uint64_t count, uint64_t *capacity, size_t size);
+bool plan_parse_grow(struct parser *parser, void **items, uint64_t count, uint64_t *capacity, size_t size);
 
 /* A node that the plan has. */
-bool parse_node(struct parser *parser, uint32_t *out);
+bool plan_parse_node(struct parser *parser, uint32_t *out);
 
 /* The first row, which is the empty one. Before anything else. */
-bool parse_first_row(struct parser *parser);
+bool plan_parse_first_row(struct parser *parser);
 
 /* May the plan have so many chunks? Its table has an entry for each node and chunk, with or without a row. */
-bool parse_rows_fit(struct parser *parser, uint64_t chunks);
+bool plan_parse_rows_fit(struct parser *parser, uint64_t chunks);
 
 /* Up to the first line that is no key: a chunk, or the end. */
-bool parse_head(struct parser *parser);
+bool plan_parse_head(struct parser *parser);
 
 /* "3: step; step; ..." of the chunk that was begun last. */
-bool parse_row(struct parser *parser);
+bool plan_parse_row(struct parser *parser);
 
 /*
  * parse_turns.c: the turns of a row's messages, of a plan with laps; in one without, no row has any. A row begins,
  * sends, and is complete: it begins at steps[at] then, and its turns are kept beside it.
  */
-bool parse_turns_init(struct parser *parser);
-void parse_turns_begin(struct parser *parser);
-bool parse_turns_sent(struct parser *parser, uint32_t to);
-bool parse_turn(struct parser *parser); /* "@3", or nothing, behind some that were sent */
-bool parse_turns_end(struct parser *parser, uint32_t node, uint64_t at);
+bool plan_parse_turns_init(struct parser *parser);
+void plan_parse_turns_begin(struct parser *parser);
+bool plan_parse_turns_sent(struct parser *parser, uint32_t to);
+bool plan_parse_turn(struct parser *parser); /* "@3", or nothing, behind some that were sent */
+bool plan_parse_turns_end(struct parser *parser, uint32_t node, uint64_t at);
 
 /* Have two rows that stand in steps the same turns? And a number that is likely another if they have not. */
-bool parse_turns_same(const struct plan *plan, uint64_t a, uint64_t b);
-uint64_t parse_turns_hash(const struct plan *plan, uint64_t at);
+bool plan_parse_turns_same(const struct plan *plan, uint64_t a, uint64_t b);
+uint64_t plan_parse_turns_hash(const struct plan *plan, uint64_t at);
 
 /* The rows before row `end` that the text leaves out are empty. */
-bool parse_skip_rows(struct parser *parser, uint64_t end);
+bool plan_parse_skip_rows(struct parser *parser, uint64_t end);
 
 #endif

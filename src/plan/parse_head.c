@@ -27,10 +27,11 @@ static bool take_run(struct parser *parser, const char *what, struct parse_list 
 	if (scan_sign(&parser->scan, '*') && !scan_number(&parser->scan, "how often the value repeats", &count))
 		return false;
 	if (count == 0 || count > total - before)
-		return scan_fail(&parser->scan, "%llu times %llu: the list holds one value for each of %llu nodes, %llu more",
-		                 (unsigned long long)count, (unsigned long long)value, (unsigned long long)total,
-		                 (unsigned long long)(total - before));
-	if (!parse_grow(parser, (void **)&list->runs, list->count, &list->capacity, sizeof(*list->runs)))
+		return plan_scan_fail(&parser->scan,
+		                      "%llu times %llu: the list holds one value for each of %llu nodes, %llu more",
+		                      (unsigned long long)count, (unsigned long long)value, (unsigned long long)total,
+		                      (unsigned long long)(total - before));
+	if (!plan_parse_grow(parser, (void **)&list->runs, list->count, &list->capacity, sizeof(*list->runs)))
 		return false;
 	if (list->count == 0 || value < list->runs[list->least].value)
 		list->least = list->count;
@@ -46,8 +47,8 @@ static bool take_list(struct parser *parser, const char *what, struct parse_list
 	} while (scan_more(&parser->scan));
 	uint64_t count = list->runs[list->count - 1].end;
 	return count == total ||
-	       scan_fail(&parser->scan, "the list holds %llu values, one for each of %llu nodes is needed",
-	                 (unsigned long long)count, (unsigned long long)total);
+	       plan_scan_fail(&parser->scan, "the list holds %llu values, one for each of %llu nodes is needed",
+	                      (unsigned long long)count, (unsigned long long)total);
 }
 
 /* ---- the head ---- */
@@ -58,7 +59,7 @@ static bool take_planner(struct parser *parser)
 	const char *word;
 	size_t length;
 
-	if (!scan_word(&parser->scan, "the name of a planner", &word, &length))
+	if (!plan_scan_word(&parser->scan, "the name of a planner", &word, &length))
 		return false;
 	if (length < sizeof(name))
 		memcpy(name, word, length);
@@ -78,8 +79,8 @@ static bool take_collective(struct parser *parser)
 			return true;
 		}
 	}
-	return scan_expected(scan, "allreduce, reduce-scatter, allgather, broadcast, reduce, gather, scatter, "
-	                     "alltoall or barrier");
+	return plan_scan_expected(scan, "allreduce, reduce-scatter, allgather, broadcast, reduce, gather, scatter, "
+	                                "alltoall or barrier");
 }
 
 static bool take_root(struct parser *parser)
@@ -89,8 +90,8 @@ static bool take_root(struct parser *parser)
 	if (!scan_number(&parser->scan, "the number of a node", &root))
 		return false;
 	if (root >= WORKERS_MAX)
-		return scan_fail(&parser->scan, "root %llu: there are at most %u nodes", (unsigned long long)root,
-		                 WORKERS_MAX);
+		return plan_scan_fail(&parser->scan, "root %llu: there are at most %u nodes", (unsigned long long)root,
+		                      WORKERS_MAX);
 	parser->plan->chunks.root = (uint32_t)root;
 	parser->root_line = parser->scan.line;
 	return true;
@@ -105,13 +106,13 @@ static bool take_nodes(struct parser *parser)
 	if (!scan_number(scan, "how many nodes there are", &workers))
 		return false;
 	if (workers == 0 || workers > WORKERS_MAX)
-		return scan_fail(scan, "%llu nodes: there are 1 to %u", (unsigned long long)workers, WORKERS_MAX);
+		return plan_scan_fail(scan, "%llu nodes: there are 1 to %u", (unsigned long long)workers, WORKERS_MAX);
 	plan->workers = plan->nodes = (uint32_t)workers;
 	if (plan->chunks.root >= workers) {
 		scan->line = parser->root_line;
-		return scan_fail(scan, "root %u is not among the %u nodes", plan->chunks.root, plan->workers);
+		return plan_scan_fail(scan, "root %u is not among the %u nodes", plan->chunks.root, plan->workers);
 	}
-	return parse_rows_fit(parser, 1);
+	return plan_parse_rows_fit(parser, 1);
 }
 
 static bool take_extra(struct parser *parser)
@@ -122,10 +123,10 @@ static bool take_extra(struct parser *parser)
 	if (!scan_number(&parser->scan, "how many nodes hold no data", &extra))
 		return false;
 	if (extra > PLANNER_NODES_MAX - plan->workers)
-		return scan_fail(&parser->scan, "%llu extra nodes: there are at most %u nodes in all",
-		                 (unsigned long long)extra, PLANNER_NODES_MAX);
+		return plan_scan_fail(&parser->scan, "%llu extra nodes: there are at most %u nodes in all",
+		                      (unsigned long long)extra, PLANNER_NODES_MAX);
 	plan->nodes += (uint32_t)extra;
-	return parse_rows_fit(parser, 1);
+	return plan_parse_rows_fit(parser, 1);
 }
 
 static bool take_switches(struct parser *parser)
@@ -136,8 +137,8 @@ static bool take_switches(struct parser *parser)
 	if (!scan_number(&parser->scan, "how many of the extra nodes are switches", &switches))
 		return false;
 	if (switches > plan->nodes - plan->workers)
-		return scan_fail(&parser->scan, "%llu switches: there are %u extra nodes", (unsigned long long)switches,
-		                 plan->nodes - plan->workers);
+		return plan_scan_fail(&parser->scan, "%llu switches: there are %u extra nodes", (unsigned long long)switches,
+		                      plan->nodes - plan->workers);
 	plan->switches = (uint32_t)switches;
 	return true;
 }
@@ -149,9 +150,10 @@ static bool take_in_place(struct parser *parser)
 	if (scan_is(scan, "no"))
 		return true;
 	if (!scan_is(scan, "yes"))
-		return scan_expected(scan, "yes or no");
+		return plan_scan_expected(scan, "yes or no");
 	if (parser->plan->chunks.collective == PLAN_ALLTOALL)
-		return scan_fail(scan, "alltoall cannot be done in place: what is sent to a node lies where its answer goes");
+		return plan_scan_fail(scan,
+		                      "alltoall cannot be done in place: what is sent to a node lies where its answer goes");
 	parser->plan->in_place = true;
 	return true;
 }
@@ -165,15 +167,15 @@ static bool count_groups(struct parser *parser, const struct parse_list *groups,
 		uint64_t group = groups->runs[i].value;
 
 		if (group >= plan->nodes)
-			return scan_fail(&parser->scan, "group %llu: groups are numbered from 0 up to at most %u",
-			                 (unsigned long long)group, plan->nodes - 1);
+			return plan_scan_fail(&parser->scan, "group %llu: groups are numbered from 0 up to at most %u",
+			                      (unsigned long long)group, plan->nodes - 1);
 		seen[group] = 1;
 		if (group >= plan->group_count)
 			plan->group_count = (uint32_t)group + 1;
 	}
 	for (uint32_t g = 0; g < plan->group_count; g++) {
 		if (!seen[g])
-			return scan_fail(&parser->scan, "group %u of %u has no node", g, plan->group_count);
+			return plan_scan_fail(&parser->scan, "group %u of %u has no node", g, plan->group_count);
 	}
 	return true;
 }
@@ -187,7 +189,7 @@ static bool set_groups(struct parser *parser, const struct parse_list *groups)
 	plan->group_of = malloc(plan->nodes * sizeof(*plan->group_of));
 	if (!seen || !plan->group_of) {
 		free(seen);
-		return scan_stop(&parser->scan, ESP_ENOMEM, "no memory for groups");
+		return plan_scan_stop(&parser->scan, ESP_ENOMEM, "no memory for groups");
 	}
 	bool good = count_groups(parser, groups, seen);
 	for (uint64_t i = 0; good && i < groups->count; i++) {
@@ -215,10 +217,10 @@ static bool take_lap(struct parser *parser)
 	if (!scan_number(&parser->scan, "how many chunks are numbered together", &lap))
 		return false;
 	if (lap == 0 || lap > UINT32_MAX)
-		return scan_fail(&parser->scan, "lap %llu: a lap has 1 to %u chunks", (unsigned long long)lap, UINT32_MAX);
+		return plan_scan_fail(&parser->scan, "lap %llu: a lap has 1 to %u chunks", (unsigned long long)lap, UINT32_MAX);
 	parser->plan->lap = (uint32_t)lap;
 	parser->lap_line = parser->scan.line;
-	return parse_turns_init(parser);
+	return plan_parse_turns_init(parser);
 }
 
 static bool take_abreast(struct parser *parser)
@@ -228,7 +230,8 @@ static bool take_abreast(struct parser *parser)
 	if (!scan_number(&parser->scan, "how many chunks are under way at least", &abreast))
 		return false;
 	if (abreast > UINT32_MAX)
-		return scan_fail(&parser->scan, "abreast %llu: there are at most %u", (unsigned long long)abreast, UINT32_MAX);
+		return plan_scan_fail(&parser->scan, "abreast %llu: there are at most %u", (unsigned long long)abreast,
+		                      UINT32_MAX);
 	parser->plan->abreast = (uint32_t)abreast;
 	return true;
 }
@@ -268,11 +271,13 @@ static size_t take_key(struct parser *parser)
 static bool key_in_order(struct parser *parser, size_t next, size_t key)
 {
 	if (key < next)
-		return scan_fail(&parser->scan, "'%s' is repeated or too late: the order is planner, collective, root, nodes, "
-		                 "extra, switches, in-place, groups, lap, abreast, input, output", keys[key].word);
+		return plan_scan_fail(&parser->scan,
+		                      "'%s' is repeated or too late: the order is planner, collective, root, nodes, "
+		                      "extra, switches, in-place, groups, lap, abreast, input, output",
+		                      keys[key].word);
 	for (size_t i = next; i < key; i++) {
 		if (keys[i].required)
-			return scan_fail(&parser->scan, "'%s' is missing before this line", keys[i].word);
+			return plan_scan_fail(&parser->scan, "'%s' is missing before this line", keys[i].word);
 	}
 	return true;
 }
@@ -282,30 +287,30 @@ static bool take_version(struct parser *parser)
 	struct scan *scan = &parser->scan;
 	uint64_t version;
 
-	if (!scan_line(scan) || !scan_is(scan, "espalier-plan"))
-		return scan_fail(scan, "this is not a plan: the first line has to be 'espalier-plan 1'");
+	if (!plan_scan_line(scan) || !scan_is(scan, "espalier-plan"))
+		return plan_scan_fail(scan, "this is not a plan: the first line has to be 'espalier-plan 1'");
 	if (!scan_number(scan, "the version of the language", &version))
 		return false;
 	if (version != 1)
-		return scan_fail(scan, "version %llu of the plan language is unknown: this program reads version 1",
-		                 (unsigned long long)version);
-	return scan_end_line(scan);
+		return plan_scan_fail(scan, "version %llu of the plan language is unknown: this program reads version 1",
+		                      (unsigned long long)version);
+	return plan_scan_end_line(scan);
 }
 
-bool parse_head(struct parser *parser)
+bool plan_parse_head(struct parser *parser)
 {
 	parser->plan->planner = &planner_custom;
 	if (!take_version(parser))
 		return false;
 	for (size_t next = 0;;) {
-		if (!scan_line(&parser->scan))
-			return scan_fail(&parser->scan, "the text ends before its 'end'");
+		if (!plan_scan_line(&parser->scan))
+			return plan_scan_fail(&parser->scan, "the text ends before its 'end'");
 		size_t key = take_key(parser);
 		if (!key_in_order(parser, next, key))
 			return false;
 		if (key == KEY_COUNT)
 			return true; /* the caller sees which key it is instead */
-		if (!keys[key].take(parser) || !scan_end_line(&parser->scan))
+		if (!keys[key].take(parser) || !plan_scan_end_line(&parser->scan))
 			return false;
 		next = key + 1;
 	}

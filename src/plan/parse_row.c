@@ -6,11 +6,11 @@
 
 #include "plan/parse.h"
 
-bool parse_skip_rows(struct parser *parser, uint64_t end)
+bool plan_parse_skip_rows(struct parser *parser, uint64_t end)
 {
 	while (parser->row_count < end) {
-		if (!parse_grow(parser, (void **)&parser->plan->row_at, parser->row_count, &parser->row_capacity,
-		                sizeof(*parser->plan->row_at)))
+		if (!plan_parse_grow(parser, (void **)&parser->plan->row_at, parser->row_count, &parser->row_capacity,
+		                     sizeof(*parser->plan->row_at)))
 			return false;
 		parser->plan->row_at[parser->row_count++] = 0;
 	}
@@ -22,13 +22,13 @@ static bool push(struct parser *parser, uint32_t verb, uint8_t place, uint32_t a
 	struct plan *plan = parser->plan;
 
 	if (plan->step_count == parser->step_capacity &&
-	    !parse_grow(parser, (void **)&plan->steps, plan->step_count, &parser->step_capacity, sizeof(*plan->steps)))
+	    !plan_parse_grow(parser, (void **)&plan->steps, plan->step_count, &parser->step_capacity, sizeof(*plan->steps)))
 		return false;
 	plan->steps[plan->step_count++] = (struct plan_step){.verb = (uint8_t)verb, .place = place, .node = argument};
 	return true;
 }
 
-bool parse_first_row(struct parser *parser)
+bool plan_parse_first_row(struct parser *parser)
 {
 	return push(parser, PLAN_ROW, 0, 0);
 }
@@ -38,7 +38,7 @@ bool parse_first_row(struct parser *parser)
 static uint64_t row_hash(const struct plan *plan, uint64_t at)
 {
 	const struct plan_step *row = &plan->steps[at];
-	uint64_t hash = row->count ^ parse_turns_hash(plan, at);
+	uint64_t hash = row->count ^ plan_parse_turns_hash(plan, at);
 
 	for (uint32_t i = 1; i <= row->count; i++) {
 		uint64_t word;
@@ -60,7 +60,7 @@ static uint64_t *known_slot(const struct parser *parser, uint64_t at)
 		const struct plan_step *other = &steps[parser->known[slot]];
 
 		if (other->count == row->count && memcmp(other, row, (row->count + UINT64_C(1)) * sizeof(*row)) == 0 &&
-		    parse_turns_same(parser->plan, parser->known[slot], at))
+		    plan_parse_turns_same(parser->plan, parser->known[slot], at))
 			break;
 	}
 	return &parser->known[slot];
@@ -73,7 +73,7 @@ static bool known_grow(struct parser *parser)
 	uint64_t *known = calloc(capacity, sizeof(*known));
 
 	if (!known)
-		return scan_stop(&parser->scan, ESP_ENOMEM, "no memory for %llu rows", (unsigned long long)capacity);
+		return plan_scan_stop(&parser->scan, ESP_ENOMEM, "no memory for %llu rows", (unsigned long long)capacity);
 	parser->known = known;
 	parser->known_capacity = capacity;
 	for (uint64_t i = 0; i < old_capacity; i++) {
@@ -131,12 +131,12 @@ static bool take_place(struct parser *parser, uint8_t *out)
 		*out = PLAN_OUT;
 		return true;
 	}
-	if (!scan_word(&parser->scan, places, &word, &length))
+	if (!plan_scan_word(&parser->scan, places, &word, &length))
 		return false;
 	uint32_t tmp = length > 3 && memcmp(word, "tmp", 3) == 0 ? tmp_number(word + 3, length - 3) : PLAN_TMP_MAX;
 	if (tmp >= PLAN_TMP_MAX) {
 		parser->scan.at = word;
-		return scan_expected(&parser->scan, places);
+		return plan_scan_expected(&parser->scan, places);
 	}
 	*out = (uint8_t)(PLAN_TMP + tmp);
 	return true;
@@ -144,9 +144,9 @@ static bool take_place(struct parser *parser, uint8_t *out)
 
 static bool take_peer(struct parser *parser, uint32_t self, uint32_t *out)
 {
-	if (!parse_node(parser, out))
+	if (!plan_parse_node(parser, out))
 		return false;
-	return *out != self || scan_fail(&parser->scan, "node %u sends to or receives from itself", self);
+	return *out != self || plan_scan_fail(&parser->scan, "node %u sends to or receives from itself", self);
 }
 
 static bool at_digit(struct parser *parser)
@@ -161,14 +161,15 @@ static bool take_send(struct parser *parser, uint32_t self)
 	uint8_t place = 0;
 	uint32_t to = 0;
 
-	if (!take_place(parser, &place) || !scan_need_sign(&parser->scan, '>'))
+	if (!take_place(parser, &place) || !plan_scan_need_sign(&parser->scan, '>'))
 		return false;
 	do {
 		do {
-			if (!take_peer(parser, self, &to) || !push(parser, PLAN_SEND, place, to) || !parse_turns_sent(parser, to))
+			if (!take_peer(parser, self, &to) || !push(parser, PLAN_SEND, place, to) ||
+			    !plan_parse_turns_sent(parser, to))
 				return false;
 		} while (at_digit(parser));
-		if (!parse_turn(parser))
+		if (!plan_parse_turn(parser))
 			return false;
 	} while (at_digit(parser));
 	return true;
@@ -179,7 +180,7 @@ static bool take_receive(struct parser *parser, uint32_t self)
 	uint8_t place = 0;
 	uint32_t from = 0;
 
-	return take_place(parser, &place) && scan_need_sign(&parser->scan, '<') && take_peer(parser, self, &from) &&
+	return take_place(parser, &place) && plan_scan_need_sign(&parser->scan, '<') && take_peer(parser, self, &from) &&
 	       push(parser, PLAN_RECV, place, from);
 }
 
@@ -198,7 +199,7 @@ static bool take_fold(struct parser *parser, uint32_t self)
 	uint64_t fold = parser->plan->step_count;
 	uint8_t place = 0;
 
-	if (!take_place(parser, &place) || !scan_need_sign(&parser->scan, '<') || !push(parser, PLAN_FOLD, place, 0))
+	if (!take_place(parser, &place) || !plan_scan_need_sign(&parser->scan, '<') || !push(parser, PLAN_FOLD, place, 0))
 		return false;
 	while (scan_more(&parser->scan) && *parser->scan.at != ';') {
 		if (!take_term(parser, self))
@@ -206,8 +207,8 @@ static bool take_fold(struct parser *parser, uint32_t self)
 	}
 	uint64_t count = parser->plan->step_count - fold - 1;
 	if (count < 2)
-		return scan_fail(&parser->scan, "recv+ adds 2 terms or more, not %u (recv= and copy take one)",
-		                 (unsigned)count);
+		return plan_scan_fail(&parser->scan, "recv+ adds 2 terms or more, not %u (recv= and copy take one)",
+		                      (unsigned)count);
 	parser->plan->steps[fold].count = (uint32_t)count;
 	return true;
 }
@@ -216,7 +217,7 @@ static bool take_copy(struct parser *parser)
 {
 	uint8_t place = 0, source = 0;
 
-	return take_place(parser, &place) && scan_need_sign(&parser->scan, '<') && take_place(parser, &source) &&
+	return take_place(parser, &place) && plan_scan_need_sign(&parser->scan, '<') && take_place(parser, &source) &&
 	       push(parser, PLAN_COPY, place, source);
 }
 
@@ -237,7 +238,7 @@ static bool take_step(struct parser *parser, uint32_t self)
 	if (scan_is(scan, "recv")) {
 		if (scan_sign(scan, '='))
 			return take_receive(parser, self);
-		return scan_sign(scan, '+') ? take_fold(parser, self) : scan_expected(scan, "'=' or '+' after recv");
+		return scan_sign(scan, '+') ? take_fold(parser, self) : plan_scan_expected(scan, "'=' or '+' after recv");
 	}
 	if (scan_is(scan, "fetch"))
 		return push(parser, PLAN_FETCH, PLAN_IN, 0);
@@ -247,7 +248,7 @@ static bool take_step(struct parser *parser, uint32_t self)
 		return take_update(parser);
 	if (scan_is(scan, "copy"))
 		return take_copy(parser);
-	return scan_expected(scan, "fetch, send, recv=, recv+, copy, update or deliver");
+	return plan_scan_expected(scan, "fetch, send, recv=, recv+, copy, update or deliver");
 }
 
 /* ---- the row ---- */
@@ -256,37 +257,39 @@ static bool take_row_node(struct parser *parser, uint32_t *out)
 {
 	uint64_t first = (parser->piece_count - 1) * parser->plan->nodes;
 
-	if (!parse_node(parser, out) || !scan_need_sign(&parser->scan, ':'))
+	if (!plan_parse_node(parser, out) || !plan_scan_need_sign(&parser->scan, ':'))
 		return false;
 	if (first + *out >= parser->row_count)
 		return true;
-	return scan_fail(&parser->scan, "node %u comes after node %llu: the rows of a chunk stand in ascending order, "
-	                 "each node once", *out, (unsigned long long)(parser->row_count - first - 1));
+	return plan_scan_fail(&parser->scan,
+	                      "node %u comes after node %llu: the rows of a chunk stand in ascending order, "
+	                      "each node once",
+	                      *out, (unsigned long long)(parser->row_count - first - 1));
 }
 
-bool parse_row(struct parser *parser)
+bool plan_parse_row(struct parser *parser)
 {
 	uint64_t head = parser->plan->step_count, row;
 	uint32_t node;
 
 	if (parser->piece_count == 0)
-		return scan_fail(&parser->scan, "a row stands before the first chunk");
+		return plan_scan_fail(&parser->scan, "a row stands before the first chunk");
 	if (!take_row_node(parser, &node))
 		return false;
 	row = (parser->piece_count - 1) * parser->plan->nodes + node;
-	if (!parse_skip_rows(parser, row + 1) || !push(parser, PLAN_ROW, 0, 0))
+	if (!plan_parse_skip_rows(parser, row + 1) || !push(parser, PLAN_ROW, 0, 0))
 		return false;
-	parse_turns_begin(parser);
+	plan_parse_turns_begin(parser);
 	do {
 		if (!take_step(parser, node))
 			return false;
 	} while (scan_sign(&parser->scan, ';'));
 	if (scan_more(&parser->scan))
-		return scan_expected(&parser->scan, "';' or the end of the line");
+		return plan_scan_expected(&parser->scan, "';' or the end of the line");
 	uint64_t count = parser->plan->step_count - head - 1;
 	if (count > UINT32_MAX / 4) /* a row is built in memory with 32-bit counts */
-		return scan_stop(&parser->scan, ESP_ELIMIT, "node %u has more than %u steps in one chunk", node,
-		                 UINT32_MAX / 4);
+		return plan_scan_stop(&parser->scan, ESP_ELIMIT, "node %u has more than %u steps in one chunk", node,
+		                      UINT32_MAX / 4);
 	parser->plan->steps[head].count = (uint32_t)count;
-	return parse_turns_end(parser, node, head) && keep_once(parser, head, &parser->plan->row_at[row]);
+	return plan_parse_turns_end(parser, node, head) && keep_once(parser, head, &parser->plan->row_at[row]);
 }

@@ -22,47 +22,48 @@ static bool keep(struct parser *parser, uint64_t at, struct plan_sent sent)
 	struct plan *plan = parser->plan;
 
 	while (at >= parser->turn_capacity) {
-		if (!parse_grow(parser, (void **)&plan->turns, parser->turn_capacity, &parser->turn_capacity,
-		                sizeof(*plan->turns)))
+		if (!plan_parse_grow(parser, (void **)&plan->turns, parser->turn_capacity, &parser->turn_capacity,
+		                     sizeof(*plan->turns)))
 			return false;
 	}
 	plan->turns[at] = sent;
 	return true;
 }
 
-bool parse_turns_init(struct parser *parser)
+bool plan_parse_turns_init(struct parser *parser)
 {
 	return !has_laps(parser) || keep(parser, 0, (struct plan_sent){0}); /* the first row is the empty one */
 }
 
-void parse_turns_begin(struct parser *parser)
+void plan_parse_turns_begin(struct parser *parser)
 {
 	parser->sent_count = parser->turned = 0;
 }
 
-bool parse_turns_sent(struct parser *parser, uint32_t to)
+bool plan_parse_turns_sent(struct parser *parser, uint32_t to)
 {
 	if (!has_laps(parser))
 		return true;
-	if (!parse_grow(parser, (void **)&parser->sent, parser->sent_count, &parser->sent_capacity, sizeof(*parser->sent)))
+	if (!plan_parse_grow(parser, (void **)&parser->sent, parser->sent_count, &parser->sent_capacity,
+	                     sizeof(*parser->sent)))
 		return false;
 	parser->sent[parser->sent_count++] = (struct plan_sent){.to = to};
 	return true;
 }
 
-bool parse_turn(struct parser *parser)
+bool plan_parse_turn(struct parser *parser)
 {
 	uint64_t turn;
 
 	if (!scan_sign(&parser->scan, '@'))
-		return !has_laps(parser) || scan_expected(&parser->scan, "'@' and a turn: the plan has laps");
+		return !has_laps(parser) || plan_scan_expected(&parser->scan, "'@' and a turn: the plan has laps");
 	if (!has_laps(parser))
-		return scan_fail(&parser->scan, "a message has a turn, but the head has no 'lap' of 2 chunks or more");
+		return plan_scan_fail(&parser->scan, "a message has a turn, but the head has no 'lap' of 2 chunks or more");
 	if (!scan_number(&parser->scan, "a turn", &turn))
 		return false;
 	if (turn > TURN_MAX)
-		return scan_fail(&parser->scan, "turn %llu: turns are numbered from 0 to %u", (unsigned long long)turn,
-		                 TURN_MAX);
+		return plan_scan_fail(&parser->scan, "turn %llu: turns are numbered from 0 to %u", (unsigned long long)turn,
+		                      TURN_MAX);
 	while (parser->turned < parser->sent_count)
 		parser->sent[parser->turned++].turn = (uint32_t)turn;
 	return true;
@@ -83,8 +84,8 @@ static bool sort_sent(struct parser *parser)
 	bool sorted = true;
 
 	while (parser->order_capacity < parser->sent_count) {
-		if (!parse_grow(parser, (void **)&parser->sent_order, parser->order_capacity, &parser->order_capacity,
-		                sizeof(*parser->sent_order)))
+		if (!plan_parse_grow(parser, (void **)&parser->sent_order, parser->order_capacity, &parser->order_capacity,
+		                     sizeof(*parser->sent_order)))
 			return false;
 	}
 	for (uint64_t i = 0; i < parser->sent_count; i++) {
@@ -96,7 +97,7 @@ static bool sort_sent(struct parser *parser)
 	return true;
 }
 
-bool parse_turns_end(struct parser *parser, uint32_t node, uint64_t at)
+bool plan_parse_turns_end(struct parser *parser, uint32_t node, uint64_t at)
 {
 	struct plan_sent before = {.to = PLAN_NONE};
 
@@ -108,8 +109,8 @@ bool parse_turns_end(struct parser *parser, uint32_t node, uint64_t at)
 		struct plan_sent sent = parser->sent[(uint32_t)parser->sent_order[i]];
 
 		if (sent.to == before.to && sent.turn < before.turn)
-			return scan_fail(&parser->scan, "node %u sends node %u a message of turn %u after one of turn %u", node,
-			                 sent.to, sent.turn, before.turn);
+			return plan_scan_fail(&parser->scan, "node %u sends node %u a message of turn %u after one of turn %u",
+			                      node, sent.to, sent.turn, before.turn);
 		if (!keep(parser, at + 1 + i, sent))
 			return false;
 		before = sent;
@@ -117,7 +118,7 @@ bool parse_turns_end(struct parser *parser, uint32_t node, uint64_t at)
 	return true;
 }
 
-bool parse_turns_same(const struct plan *plan, uint64_t a, uint64_t b)
+bool plan_parse_turns_same(const struct plan *plan, uint64_t a, uint64_t b)
 {
 	if (!plan->turns)
 		return true;
@@ -125,7 +126,7 @@ bool parse_turns_same(const struct plan *plan, uint64_t a, uint64_t b)
 	return memcmp(&plan->turns[a], &plan->turns[b], (plan->turns[a].to + UINT64_C(1)) * sizeof(*plan->turns)) == 0;
 }
 
-uint64_t parse_turns_hash(const struct plan *plan, uint64_t at)
+uint64_t plan_parse_turns_hash(const struct plan *plan, uint64_t at)
 {
 	uint64_t hash = 0;
 

@@ -116,8 +116,8 @@ static void place_weighted(const struct item *items, uint64_t count, uint64_t *l
 	}
 }
 
-enum esp_status partition_lpt(const uint64_t *sizes, uint64_t count, const uint64_t *weights, uint32_t bins,
-                              uint32_t *out_bin)
+enum esp_status plan_partition_lpt(const uint64_t *sizes, uint64_t count, const uint64_t *weights, uint32_t bins,
+                                   uint32_t *out_bin)
 {
 	uint32_t first_bin = 0; /* the first one that may be used */
 	while (weights && first_bin < bins && weights[first_bin] == 0)

@@ -24,7 +24,7 @@
  * ESP_EINVAL: no bins, or every weight is 0. ESP_ELIMIT: the sizes sum to 2^64 or more.
  * ESP_ENOMEM. On failure out_bin is untouched.
  */
-ESP_CHECKED enum esp_status partition_lpt(const uint64_t *sizes, uint64_t count, const uint64_t *weights, uint32_t bins,
-                                          uint32_t *out_bin);
+ESP_CHECKED enum esp_status plan_partition_lpt(const uint64_t *sizes, uint64_t count, const uint64_t *weights,
+                                               uint32_t bins, uint32_t *out_bin);
 
 #endif

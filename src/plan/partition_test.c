@@ -50,7 +50,7 @@ static void test_bound(struct rng *rng)
 		for (uint64_t i = 0; i < count; i++)
 			sizes[i] = rng_below(rng, 20);
 		memset(bin_of, 0xff, sizeof bin_of);
-		CHECK(partition_lpt(sizes, count, NULL, bins, bin_of) == ESP_OK);
+		CHECK(plan_partition_lpt(sizes, count, NULL, bins, bin_of) == ESP_OK);
 		uint64_t lpt = fullest(sizes, count, bin_of, bins);
 		uint64_t opt = optimum(sizes, count, loads, bins, 0);
 		CHECK_MSG(3 * bins * lpt <= (4 * bins - 1) * opt, "round %d: lpt %" PRIu64 " opt %" PRIu64, round, lpt, opt);
@@ -62,7 +62,7 @@ static void test_worst_case(void)
 {
 	const uint64_t sizes[] = {3, 3, 2, 2, 2};
 	uint32_t bin_of[5];
-	CHECK(partition_lpt(sizes, 5, NULL, 2, bin_of) == ESP_OK);
+	CHECK(plan_partition_lpt(sizes, 5, NULL, 2, bin_of) == ESP_OK);
 	CHECK_U64(fullest(sizes, 5, bin_of, 2), 7);
 }
 
@@ -102,10 +102,10 @@ static void test_against_definition(struct rng *rng)
 			weights[bin] = equal_weights ? 3 : rng_below(rng, 5);
 		weights[rng_below(rng, bins)] = 3;
 		plain_lpt(sizes, count, weights, bins, expected);
-		CHECK(partition_lpt(sizes, count, weights, bins, actual) == ESP_OK);
+		CHECK(plan_partition_lpt(sizes, count, weights, bins, actual) == ESP_OK);
 		CHECK_MSG(memcmp(expected, actual, count * sizeof *actual) == 0, "round %d differs from the definition", round);
 		if (equal_weights) {
-			CHECK(partition_lpt(sizes, count, NULL, bins, actual) == ESP_OK);
+			CHECK(plan_partition_lpt(sizes, count, NULL, bins, actual) == ESP_OK);
 			CHECK_MSG(memcmp(expected, actual, count * sizeof *actual) == 0, "round %d without weights", round);
 		}
 	}
@@ -116,7 +116,7 @@ static void test_ties(void)
 	const uint64_t sizes[] = {5, 5, 5, 5, 5};
 	const uint32_t expected[] = {0, 1, 2, 0, 1};
 	uint32_t bin_of[5];
-	CHECK(partition_lpt(sizes, 5, NULL, 3, bin_of) == ESP_OK);
+	CHECK(plan_partition_lpt(sizes, 5, NULL, 3, bin_of) == ESP_OK);
 	CHECK(memcmp(bin_of, expected, sizeof expected) == 0);
 }
 
@@ -126,7 +126,7 @@ static void test_huge(void)
 	const uint64_t sizes[] = {UINT64_MAX / 2, UINT64_MAX / 4, 7};
 	const uint64_t weights[] = {UINT64_MAX / 3, UINT64_MAX};
 	uint32_t bin_of[3];
-	CHECK(partition_lpt(sizes, 3, weights, 2, bin_of) == ESP_OK);
+	CHECK(plan_partition_lpt(sizes, 3, weights, 2, bin_of) == ESP_OK);
 	CHECK_U64(bin_of[0], 1);
 	CHECK_U64(bin_of[1], 0); /* by one part in 2^63 */
 	CHECK_U64(bin_of[2], 1);
@@ -137,10 +137,10 @@ static void test_refusals(void)
 	const uint64_t sizes[] = {UINT64_MAX, 1};
 	const uint64_t no_weight[] = {0, 0};
 	uint32_t bin_of[2] = {77, 77};
-	CHECK(partition_lpt(sizes, 1, NULL, 0, bin_of) == ESP_EINVAL);
-	CHECK(partition_lpt(sizes, 1, no_weight, 2, bin_of) == ESP_EINVAL);
-	CHECK(partition_lpt(sizes, 2, NULL, 2, bin_of) == ESP_ELIMIT);
-	CHECK(partition_lpt(NULL, 0, NULL, 2, bin_of) == ESP_OK);
+	CHECK(plan_partition_lpt(sizes, 1, NULL, 0, bin_of) == ESP_EINVAL);
+	CHECK(plan_partition_lpt(sizes, 1, no_weight, 2, bin_of) == ESP_EINVAL);
+	CHECK(plan_partition_lpt(sizes, 2, NULL, 2, bin_of) == ESP_ELIMIT);
+	CHECK(plan_partition_lpt(NULL, 0, NULL, 2, bin_of) == ESP_OK);
 	CHECK(bin_of[0] == 77 && bin_of[1] == 77);
 }
 

@@ -28,22 +28,22 @@ const struct planner *plan_planner_find(const char *name)
 	return NULL;
 }
 
-const char *planner_name(const struct planner *planner)
+const char *plan_planner_name(const struct planner *planner)
 {
 	return planner->name;
 }
 
-const char *planner_summary(const struct planner *planner)
+const char *plan_planner_summary(const struct planner *planner)
 {
 	return planner->summary;
 }
 
-bool planner_needs_groups(const struct planner *planner)
+bool plan_planner_needs_groups(const struct planner *planner)
 {
 	return planner->needs_groups;
 }
 
-bool planner_has_extra(const struct planner *planner)
+bool plan_planner_has_extra(const struct planner *planner)
 {
 	return planner->has_extra;
 }
@@ -114,7 +114,7 @@ static enum esp_status copy_order(struct plan *plan, const uint32_t *order, stru
 static enum esp_status plan_fill(struct plan *plan, const struct plan_spec *spec, struct error *err)
 {
 	const struct planner *planner = plan->planner;
-	enum esp_status status = chunks_init(&plan->chunks, &spec->chunks, err);
+	enum esp_status status = plan_chunks_init(&plan->chunks, &spec->chunks, err);
 
 	if (status != ESP_OK)
 		return status;
@@ -163,7 +163,7 @@ void plan_close(struct plan *plan)
 {
 	if (!plan)
 		return;
-	chunks_fini(&plan->chunks);
+	plan_chunks_fini(&plan->chunks);
 	free(plan->group_of);
 	free(plan->order);
 	free(plan->seat_of);
@@ -194,7 +194,7 @@ static void stored_row(const struct plan *plan, uint32_t node, uint64_t chunk, s
 	const struct plan_step *head = &plan->steps[plan->row_at[chunk * plan->nodes + node]];
 
 	for (const struct plan_step *step = head + 1; step <= head + head->count; step++) {
-		row_step(row, *step);
+		plan_row_step(row, *step);
 		note_tmp(row, step->place);
 		if (step->verb == PLAN_COPY)
 			note_tmp(row, step->source);
@@ -203,7 +203,7 @@ static void stored_row(const struct plan *plan, uint32_t node, uint64_t chunk, s
 
 struct plan_piece plan_seated_piece(const struct plan *plan, uint64_t chunk)
 {
-	struct plan_piece piece = chunks_piece(&plan->chunks, chunk);
+	struct plan_piece piece = plan_chunks_piece(&plan->chunks, chunk);
 
 	piece.from = plan_seat(plan, piece.from); /* PLAN_ALL is beyond all workers */
 	piece.to = plan_seat(plan, piece.to);
@@ -224,7 +224,7 @@ static void unseat(const struct plan *plan, struct plan_row *row)
 static void row_copy_steps(struct plan_row *row, struct plan_row kept)
 {
 	for (uint32_t i = 0; i < kept.count; i++)
-		row_step(row, kept.steps[i]);
+		plan_row_step(row, kept.steps[i]);
 	row->tmp_count = kept.tmp_count;
 }
 
@@ -246,7 +246,7 @@ enum esp_status plan_row(const struct plan *plan, uint32_t node, uint64_t chunk,
 			done = planner->row(plan, seat, &piece, row);
 		}
 		if (!done)
-			route_row(planner, plan, seat, chunk, row);
+			plan_route_row(planner, plan, seat, chunk, row);
 		if (plan->order)
 			unseat(plan, row);
 	}
@@ -381,8 +381,8 @@ enum esp_status plan_spread_owners(struct plan *plan, uint32_t bins, struct erro
 		return error_set(err, ESP_ENOMEM, "no memory for the owners of %llu chunks", (unsigned long long)count);
 	}
 	for (uint64_t c = 0; c < count; c++)
-		sizes[c] = chunks_piece(&plan->chunks, c).bytes;
-	enum esp_status status = partition_lpt(sizes, count, NULL, bins, plan->owner);
+		sizes[c] = plan_chunks_piece(&plan->chunks, c).bytes;
+	enum esp_status status = plan_partition_lpt(sizes, count, NULL, bins, plan->owner);
 	free(sizes);
 	return status;
 }

@@ -104,11 +104,11 @@ const struct planner *plan_planner_find(const char *name);
 extern const struct planner planner_ring, planner_halving_doubling, planner_butterfly, planner_exchange, planner_tree,
 	planner_double_tree, planner_flat, planner_central, planner_twin, planner_two_level, planner_three_level,
 	planner_hub, planner_switch, planner_switch_sum, planner_switch_copy, planner_ring_switch;
-const char *planner_name(const struct planner *planner);
-const char *planner_summary(const struct planner *planner);
-bool planner_needs_groups(const struct planner *planner);
+const char *plan_planner_name(const struct planner *planner);
+const char *plan_planner_summary(const struct planner *planner);
+bool plan_planner_needs_groups(const struct planner *planner);
 /* Does it always need nodes that no worker is: hubs, switches? Then it is no plan for a job of workers alone. */
-bool planner_has_extra(const struct planner *planner);
+bool plan_planner_has_extra(const struct planner *planner);
 
 /* Makes a plan; *out is the caller's to close. */
 ESP_CHECKED enum esp_status plan_open(const struct planner *planner, const struct plan_spec *spec, struct plan **out,

@@ -44,7 +44,7 @@ struct planner {
 	uint32_t (*down)(const struct route *route, uint32_t node);
 	/* The terms that node adds up when all workers contribute: calls of fold_*() below, in order. */
 	void (*gather)(const struct route *route, uint32_t node, struct route_builder *builder);
-	/* The nodes that node passes the result to when all workers want it: calls of fan_to(). */
+	/* The nodes that node passes the result to when all workers want it: calls of plan_fan_to(). */
 	void (*spread)(const struct route *route, uint32_t node, struct route_builder *builder);
 
 	/* plan_turn(), of a planner that makes laps of more than one chunk (plan->lap). NULL: it makes none. */
@@ -55,15 +55,15 @@ struct planner {
 };
 
 /* gather() calls these: terms are added in the order given; self is what this node has so far. */
-void fold_begin(struct route_builder *builder);
-void fold_from(struct route_builder *builder, uint32_t node);
-void fold_self(struct route_builder *builder);
-void fold_end(struct route_builder *builder);
+void plan_fold_begin(struct route_builder *builder);
+void plan_fold_from(struct route_builder *builder, uint32_t node);
+void plan_fold_self(struct route_builder *builder);
+void plan_fold_end(struct route_builder *builder);
 /* One fold of self and other, the lower number first. */
-void fold_pair(struct route_builder *builder, uint32_t self, uint32_t other);
+void plan_fold_pair(struct route_builder *builder, uint32_t self, uint32_t other);
 
 /* spread() calls this, nearest or heaviest child first. */
-void fan_to(struct route_builder *builder, uint32_t node);
+void plan_fan_to(struct route_builder *builder, uint32_t node);
 
 /* The piece of a chunk as planners see it: with positions in place of workers (plan->order). */
 struct plan_piece plan_seated_piece(const struct plan *plan, uint64_t chunk);
@@ -79,11 +79,11 @@ static inline uint32_t plan_seated(const struct plan *plan, uint32_t seat)
 }
 
 /* The row of a position by its planner's trees. */
-void route_row(const struct planner *planner, const struct plan *plan, uint32_t node, uint64_t chunk,
-               struct plan_row *row);
+void plan_route_row(const struct planner *planner, const struct plan *plan, uint32_t node, uint64_t chunk,
+                    struct plan_row *row);
 
 /* Where a piece has one side that is a single worker, that worker owns it; else PLAN_NONE. A broadcast is free. */
-uint32_t route_fixed_owner(const struct route *route);
+uint32_t plan_route_fixed_owner(const struct route *route);
 
 /* plan->owner: each chunk whose owner is free to one of `bins` nodes, by longest first. */
 enum esp_status plan_spread_owners(struct plan *plan, uint32_t bins, struct error *err);

@@ -35,7 +35,7 @@ static struct plan_report check_plan(const struct plan *plan)
 	struct error err;
 
 	CHECK_MSG(plan_check(plan, NULL, &report, NULL, &err) == ESP_OK, "%s %s of %u nodes: %s",
-	          planner_name(plan->planner), plan_collective_name(plan->chunks.collective), plan->workers, err.text);
+	          plan_planner_name(plan->planner), plan_collective_name(plan->chunks.collective), plan->workers, err.text);
 	return report;
 }
 
@@ -264,11 +264,11 @@ static void any_plan(struct rng *rng)
 		if (rng_chance(rng, 1, 2))
 			spec.zone_of = zone_of;
 		shuffle(rng, order, n);
-		if (!planner_needs_groups(planner) && !planner_has_extra(planner) && rng_chance(rng, 1, 2))
+		if (!plan_planner_needs_groups(planner) && !plan_planner_has_extra(planner) && rng_chance(rng, 1, 2))
 			spec.order = order;
 		if (spec.leaves && spec.fanout == 1)
 			spec.fanout = 2;
-		struct plan *plan = open_plan(planner_name(planner), &spec);
+		struct plan *plan = open_plan(plan_planner_name(planner), &spec);
 		check_plan(plan);
 		plan_close(plan);
 	}
@@ -376,23 +376,23 @@ static void pieces(struct rng *rng)
 		};
 		struct chunks chunks;
 
-		CHECK(chunks_init(&chunks, &spec, NULL) == ESP_OK);
+		CHECK(plan_chunks_init(&chunks, &spec, NULL) == ESP_OK);
 		for (uint32_t node = 0; node < n; node++) {
 			uint64_t covered = 0;
 
 			for (uint64_t c = 0; c < chunks.chunk_count; c++) {
-				struct plan_piece piece = chunks_piece(&chunks, c);
+				struct plan_piece piece = plan_chunks_piece(&chunks, c);
 
 				CHECK(piece.bytes > 0 && piece.bytes <= spec.chunk_bytes);
 				CHECK(piece.in_at % align == 0 && piece.out_at % align == 0);
 				if (piece_wants(&chunks, &piece, node))
 					covered += piece.bytes;
 				CHECK(!piece_wants(&chunks, &piece, node) ||
-				      piece.out_at + piece.bytes <= chunks_output_bytes(&chunks, node));
+				      piece.out_at + piece.bytes <= plan_chunks_output_bytes(&chunks, node));
 			}
-			CHECK_U64(covered, chunks_output_bytes(&chunks, node));
+			CHECK_U64(covered, plan_chunks_output_bytes(&chunks, node));
 		}
-		chunks_fini(&chunks);
+		plan_chunks_fini(&chunks);
 	}
 }
 

@@ -128,7 +128,7 @@ static void put_head(struct printer *printer)
 	const struct plan *plan = printer->plan;
 
 	put(printer, "espalier-plan 1\nplanner ");
-	put(printer, planner_name(plan->planner));
+	put(printer, plan_planner_name(plan->planner));
 	put(printer, "\ncollective ");
 	put(printer, plan_collective_name(plan->chunks.collective));
 	if (plan->chunks.root > 0) {
@@ -166,7 +166,7 @@ static void reach(uint64_t *of_worker, uint64_t *every, uint32_t worker, uint64_
 }
 
 /*
- * As chunks_input_bytes() of each worker, but in one walk over the chunks: that function
+ * As plan_chunks_input_bytes() of each worker, but in one walk over the chunks: that function
  * walks them for every worker.
  */
 static void measure(const struct plan *plan, uint64_t *in, uint64_t *out)
@@ -179,7 +179,7 @@ static void measure(const struct plan *plan, uint64_t *in, uint64_t *out)
 		return;
 	}
 	for (uint64_t c = 0; c < plan->chunks.chunk_count; c++) {
-		struct plan_piece piece = chunks_piece(&plan->chunks, c);
+		struct plan_piece piece = plan_chunks_piece(&plan->chunks, c);
 
 		reach(in, &every_in, piece.from, piece.in_at + piece.bytes);
 		reach(out, &every_out, piece.to, piece.out_at + piece.bytes);
@@ -403,7 +403,7 @@ static void put_piece(struct printer *printer, uint64_t chunk, const struct plan
 static enum esp_status put_chunk(struct printer *printer, uint64_t chunk, struct error *err)
 {
 	const struct plan *plan = printer->plan;
-	struct plan_piece piece = chunks_piece(&plan->chunks, chunk);
+	struct plan_piece piece = plan_chunks_piece(&plan->chunks, chunk);
 	/* An all-to-all need not ask N nodes about N^2 chunks. */
 	uint32_t pair[2], ends = plan_pair(plan, &piece, pair), rows = ends ? ends : plan->nodes;
 	enum esp_status status = ESP_OK;

@@ -20,7 +20,7 @@ struct route_builder {
 	uint32_t fold_at; /* step index of the fold being built */
 };
 
-uint32_t route_fixed_owner(const struct route *route)
+uint32_t plan_route_fixed_owner(const struct route *route)
 {
 	if (route->piece.to != PLAN_ALL)
 		return route->piece.to;
@@ -34,25 +34,25 @@ uint32_t route_fixed_owner(const struct route *route)
 static uint8_t builder_home(struct route_builder *builder)
 {
 	if (builder->home == PLAN_PLACE_NONE)
-		builder->home = row_tmp(builder->row);
+		builder->home = plan_row_tmp(builder->row);
 	return builder->home;
 }
 
-void fold_begin(struct route_builder *builder)
+void plan_fold_begin(struct route_builder *builder)
 {
 	builder->fold_at = builder->row->count;
-	row_fold(builder->row, PLAN_PLACE_NONE, 0);
+	plan_row_fold(builder->row, PLAN_PLACE_NONE, 0);
 }
 
-void fold_from(struct route_builder *builder, uint32_t node)
+void plan_fold_from(struct route_builder *builder, uint32_t node)
 {
-	row_term(builder->row, node);
+	plan_row_term(builder->row, node);
 }
 
-void fold_self(struct route_builder *builder)
+void plan_fold_self(struct route_builder *builder)
 {
 	if (builder->have != PLAN_PLACE_NONE)
-		row_local(builder->row, builder->have);
+		plan_row_local(builder->row, builder->have);
 }
 
 /* A term beyond the second that shares memory with the target would be lost before its turn. */
@@ -73,10 +73,10 @@ static void split_fold(struct route_builder *builder, uint32_t at)
 {
 	struct plan_row *row = builder->row;
 	uint32_t first = builder->fold_at, count = row->steps[first].count;
-	uint8_t tmp = row_tmp(row);
+	uint8_t tmp = plan_row_tmp(row);
 
-	row_local(row, 0); /* two more steps at the end: room for the second fold and its first term */
-	row_local(row, 0);
+	plan_row_local(row, 0); /* two more steps at the end: room for the second fold and its first term */
+	plan_row_local(row, 0);
 	if (row->failed)
 		return;
 	struct plan_step *terms = &row->steps[first + 1];
@@ -88,7 +88,7 @@ static void split_fold(struct route_builder *builder, uint32_t at)
 	terms[at + 1] = (struct plan_step){.verb = PLAN_LOCAL, .place = tmp};
 }
 
-void fold_end(struct route_builder *builder)
+void plan_fold_end(struct route_builder *builder)
 {
 	struct plan_row *row = builder->row;
 
@@ -107,7 +107,7 @@ void fold_end(struct route_builder *builder)
 		uint32_t from = fold[1].node;
 
 		row->count = builder->fold_at;
-		row_recv(row, home, from);
+		plan_row_recv(row, home, from);
 	} else {
 		fold->place = home;
 		fold->count = count;
@@ -118,15 +118,15 @@ void fold_end(struct route_builder *builder)
 	builder->have = home;
 }
 
-void fold_pair(struct route_builder *builder, uint32_t self, uint32_t other)
+void plan_fold_pair(struct route_builder *builder, uint32_t self, uint32_t other)
 {
-	fold_begin(builder);
+	plan_fold_begin(builder);
 	if (other < self)
-		fold_from(builder, other);
-	fold_self(builder);
+		plan_fold_from(builder, other);
+	plan_fold_self(builder);
 	if (other > self)
-		fold_from(builder, other);
-	fold_end(builder);
+		plan_fold_from(builder, other);
+	plan_fold_end(builder);
 }
 
 /* ---- paths ---- */
@@ -165,10 +165,10 @@ static bool holds_already(const struct planner *planner, const struct route *rou
 	       arrives_from(planner, route, node, route->piece.from) != PLAN_NONE;
 }
 
-void fan_to(struct route_builder *builder, uint32_t node)
+void plan_fan_to(struct route_builder *builder, uint32_t node)
 {
 	if (!holds_already(builder->route->plan->planner, builder->route, node))
-		row_send(builder->row, builder->have, node);
+		plan_row_send(builder->row, builder->have, node);
 }
 
 /* ---- the row ---- */
@@ -185,15 +185,15 @@ static void collect(const struct planner *planner, struct route_builder *builder
 		return;
 	if (from != node) {
 		builder->have = builder_home(builder);
-		row_recv(row, builder->have, from);
+		plan_row_recv(row, builder->have, from);
 	} else if (piece_gives(&route->plan->chunks, &route->piece, node)) {
-		row_fetch(row);
+		plan_row_fetch(row);
 		builder->have = PLAN_IN;
 	}
 	if (route->piece.from == PLAN_ALL)
 		planner->gather(route, node, builder);
 	if (node != route->owner && builder->have != PLAN_PLACE_NONE)
-		row_send(row, builder->have, planner->up(route, node));
+		plan_row_send(row, builder->have, planner->up(route, node));
 }
 
 /* The sum is complete here: what is done once is done in memory that may be written. */
@@ -204,10 +204,10 @@ static void complete(struct route_builder *builder)
 		uint8_t home = builder_home(builder);
 
 		if (!plan_aliases(route->plan, &route->piece, builder->node, home, PLAN_IN))
-			row_copy(builder->row, home, PLAN_IN);
+			plan_row_copy(builder->row, home, PLAN_IN);
 		builder->have = home;
 	}
-	row_update(builder->row, builder->have);
+	plan_row_update(builder->row, builder->have);
 }
 
 static void distribute(const struct planner *planner, struct route_builder *builder)
@@ -226,12 +226,12 @@ static void distribute(const struct planner *planner, struct route_builder *buil
 		if (before == PLAN_NONE)
 			return;
 		builder->have = builder_home(builder);
-		row_recv(builder->row, builder->have, before);
+		plan_row_recv(builder->row, builder->have, before);
 	}
 	if (route->piece.to == PLAN_ALL)
 		planner->spread(route, node, builder);
 	else if (to != node)
-		fan_to(builder, to);
+		plan_fan_to(builder, to);
 }
 
 static void deliver(struct route_builder *builder)
@@ -241,12 +241,12 @@ static void deliver(struct route_builder *builder)
 	if (!piece_wants(&route->plan->chunks, &route->piece, builder->node))
 		return;
 	if (!plan_aliases(route->plan, &route->piece, builder->node, builder->have, PLAN_OUT))
-		row_copy(builder->row, PLAN_OUT, builder->have);
-	row_deliver(builder->row);
+		plan_row_copy(builder->row, PLAN_OUT, builder->have);
+	plan_row_deliver(builder->row);
 }
 
-void route_row(const struct planner *planner, const struct plan *plan, uint32_t node, uint64_t chunk,
-               struct plan_row *row)
+void plan_route_row(const struct planner *planner, const struct plan *plan, uint32_t node, uint64_t chunk,
+                    struct plan_row *row)
 {
 	struct route route = {.plan = plan, .chunk = chunk, .piece = plan_seated_piece(plan, chunk)};
 	bool wants = piece_wants(&plan->chunks, &route.piece, node);

@@ -5,7 +5,7 @@
 
 #define SHOWN 24 /* most bytes of the text that a message repeats */
 
-void scan_init(struct scan *scan, const char *text, size_t length, struct error *err)
+void plan_scan_init(struct scan *scan, const char *text, size_t length, struct error *err)
 {
 	if (length == 0)
 		text = ""; /* no arithmetic on NULL */
@@ -21,7 +21,7 @@ static void keep(struct scan *scan, enum esp_status status, const char *format, 
 	scan->status = error_set(scan->err, status, "line %llu: %s", (unsigned long long)scan->line, text);
 }
 
-bool scan_fail(struct scan *scan, const char *format, ...)
+bool plan_scan_fail(struct scan *scan, const char *format, ...)
 {
 	va_list args;
 
@@ -31,7 +31,7 @@ bool scan_fail(struct scan *scan, const char *format, ...)
 	return false;
 }
 
-bool scan_stop(struct scan *scan, enum esp_status status, const char *format, ...)
+bool plan_scan_stop(struct scan *scan, enum esp_status status, const char *format, ...)
 {
 	va_list args;
 
@@ -55,17 +55,17 @@ static void show(const struct scan *scan, char out[SHOWN + 4])
 	snprintf(out + length, 4, "%s", cut ? "..." : "");
 }
 
-bool scan_expected(struct scan *scan, const char *what)
+bool plan_scan_expected(struct scan *scan, const char *what)
 {
 	char shown[SHOWN + 4];
 
 	if (!scan_more(scan))
-		return scan_fail(scan, "expected %s, not the end of the %s", what, scan->at < scan->end ? "line" : "text");
+		return plan_scan_fail(scan, "expected %s, not the end of the %s", what, scan->at < scan->end ? "line" : "text");
 	show(scan, shown);
-	return scan_fail(scan, "expected %s, not '%s'", what, shown);
+	return plan_scan_fail(scan, "expected %s, not '%s'", what, shown);
 }
 
-void scan_number_failed(struct scan *scan, const char *from, const char *what)
+void plan_scan_number_failed(struct scan *scan, const char *from, const char *what)
 {
 	char shown[SHOWN + 4];
 	bool is_number = scan->at == scan->end || !scan_is_word(*scan->at);
@@ -73,29 +73,29 @@ void scan_number_failed(struct scan *scan, const char *from, const char *what)
 	scan->at = from;
 	show(scan, shown);
 	if (is_number)
-		scan_fail(scan, "%s is too large for %s: at most 2^64 - 1", shown, what);
+		plan_scan_fail(scan, "%s is too large for %s: at most 2^64 - 1", shown, what);
 	else
-		scan_expected(scan, what);
+		plan_scan_expected(scan, what);
 }
 
-bool scan_need_sign(struct scan *scan, char sign)
+bool plan_scan_need_sign(struct scan *scan, char sign)
 {
 	char what[] = {'\'', sign, '\'', 0};
 
-	return scan_sign(scan, sign) || scan_expected(scan, what);
+	return scan_sign(scan, sign) || plan_scan_expected(scan, what);
 }
 
-bool scan_need(struct scan *scan, const char *word)
+bool plan_scan_need(struct scan *scan, const char *word)
 {
 	char what[32];
 
 	if (scan_is(scan, word))
 		return true;
 	snprintf(what, sizeof(what), "'%s'", word);
-	return scan_expected(scan, what);
+	return plan_scan_expected(scan, what);
 }
 
-bool scan_line(struct scan *scan)
+bool plan_scan_line(struct scan *scan)
 {
 	while (!scan_more(scan)) {
 		const char *newline = memchr(scan->at, '\n', (size_t)(scan->end - scan->at));
@@ -110,15 +110,15 @@ bool scan_line(struct scan *scan)
 	return true;
 }
 
-bool scan_end_line(struct scan *scan)
+bool plan_scan_end_line(struct scan *scan)
 {
-	return !scan_more(scan) || scan_expected(scan, "the end of the line");
+	return !scan_more(scan) || plan_scan_expected(scan, "the end of the line");
 }
 
-bool scan_word(struct scan *scan, const char *what, const char **out_word, size_t *out_length)
+bool plan_scan_word(struct scan *scan, const char *what, const char **out_word, size_t *out_length)
 {
 	if (!scan_more(scan) || !scan_is_word(*scan->at))
-		return scan_expected(scan, what);
+		return plan_scan_expected(scan, what);
 	const char *from = scan->at;
 	while (scan->at < scan->end && scan_is_word(*scan->at))
 		scan->at++;

@@ -24,24 +24,24 @@ struct scan {
 	struct error *err; /* borrowed; may be NULL */
 };
 
-void scan_init(struct scan *scan, const char *text, size_t length, struct error *err);
+void plan_scan_init(struct scan *scan, const char *text, size_t length, struct error *err);
 
 /* Both keep "line 7: ..." and return false; the first one as ESP_EPARSE. */
-bool scan_fail(struct scan *scan, const char *format, ...) __attribute__((format(printf, 2, 3)));
-bool scan_stop(struct scan *scan, enum esp_status status, const char *format, ...)
+bool plan_scan_fail(struct scan *scan, const char *format, ...) __attribute__((format(printf, 2, 3)));
+bool plan_scan_stop(struct scan *scan, enum esp_status status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /* "expected WHAT, not 'what stands here'" */
-bool scan_expected(struct scan *scan, const char *what);
+bool plan_scan_expected(struct scan *scan, const char *what);
 
 /* To the next line that says something; false at the end of the text, which is no failure. */
-bool scan_line(struct scan *scan);
+bool plan_scan_line(struct scan *scan);
 
 /* Nothing but a comment may follow on this line. */
-bool scan_end_line(struct scan *scan);
+bool plan_scan_end_line(struct scan *scan);
 
 /* A run of characters a to z, digits, - and _; *out_word points into the text. */
-bool scan_word(struct scan *scan, const char *what, const char **out_word, size_t *out_length);
+bool plan_scan_word(struct scan *scan, const char *what, const char **out_word, size_t *out_length);
 
 static inline bool scan_is_digit(char c)
 {
@@ -62,11 +62,11 @@ static inline bool scan_more(struct scan *scan)
 }
 
 /* A number that begins at `from` is too large, or goes over into a word; for scan_number() only. */
-void scan_number_failed(struct scan *scan, const char *from, const char *what);
+void plan_scan_number_failed(struct scan *scan, const char *from, const char *what);
 
 /* Take a sign or a word that has to stand here. */
-bool scan_need_sign(struct scan *scan, char sign);
-bool scan_need(struct scan *scan, const char *word);
+bool plan_scan_need_sign(struct scan *scan, char sign);
+bool plan_scan_need(struct scan *scan, const char *word);
 
 /* Takes the sign if it is what comes next. */
 static inline bool scan_sign(struct scan *scan, char sign)
@@ -96,7 +96,7 @@ static inline bool scan_number(struct scan *scan, const char *what, uint64_t *ou
 	bool over = false;
 
 	if (!scan_more(scan) || !scan_is_digit(*scan->at)) {
-		scan_expected(scan, what);
+		plan_scan_expected(scan, what);
 		return false; /* in so many words: the compiler sees then that success has written *out */
 	}
 	const char *from = scan->at;
@@ -105,7 +105,7 @@ static inline bool scan_number(struct scan *scan, const char *what, uint64_t *ou
 		over |= __builtin_add_overflow(value, (uint64_t)(*scan->at - '0'), &value);
 	}
 	if (over || (scan->at < scan->end && scan_is_word(*scan->at))) {
-		scan_number_failed(scan, from, what);
+		plan_scan_number_failed(scan, from, what);
 		return false;
 	}
 	*out = value;

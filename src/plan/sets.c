@@ -5,19 +5,19 @@
 
 #include "plan/step.h"
 
-void sets_init(struct sets *sets, uint32_t members)
+void plan_sets_init(struct sets *sets, uint32_t members)
 {
 	*sets = (struct sets){.members = members, .word_count = (members + 63) / 64};
 }
 
-void sets_fini(struct sets *sets)
+void plan_sets_fini(struct sets *sets)
 {
 	free(sets->list);
 	free(sets->words);
 	*sets = (struct sets){0};
 }
 
-void sets_clear(struct sets *sets)
+void plan_sets_clear(struct sets *sets)
 {
 	sets->count = 0;
 	sets->words_used = 0;
@@ -65,12 +65,12 @@ static uint64_t mix(uint64_t x)
 	return x ^ x >> 31;
 }
 
-uint32_t sets_make_lone(struct sets *sets, uint32_t member)
+uint32_t plan_sets_make_lone(struct sets *sets, uint32_t member)
 {
 	return push(sets, (struct set){.lone = member, .count = 1, .order = mix(member + UINT64_C(1))});
 }
 
-uint32_t sets_make_empty(struct sets *sets)
+uint32_t plan_sets_make_empty(struct sets *sets)
 {
 	if (!reserve_words(sets))
 		return 0;
@@ -80,7 +80,7 @@ uint32_t sets_make_empty(struct sets *sets)
 	return push(sets, set);
 }
 
-uint32_t sets_make_updated(struct sets *sets, uint32_t of)
+uint32_t plan_sets_make_updated(struct sets *sets, uint32_t of)
 {
 	struct set set = sets->list[of];
 
@@ -99,7 +99,7 @@ static uint32_t add_lone(struct set *to, uint64_t *words, uint32_t member)
 	return PLAN_NONE;
 }
 
-uint32_t sets_add(struct sets *sets, uint32_t to_index, uint32_t from_index)
+uint32_t plan_sets_add(struct sets *sets, uint32_t to_index, uint32_t from_index)
 {
 	if (sets->failed)
 		return PLAN_NONE;
@@ -122,7 +122,7 @@ uint32_t sets_add(struct sets *sets, uint32_t to_index, uint32_t from_index)
 	return PLAN_NONE;
 }
 
-bool sets_has(const struct sets *sets, uint32_t index, uint32_t member)
+bool plan_sets_has(const struct sets *sets, uint32_t index, uint32_t member)
 {
 	const struct set *set = &sets->list[index];
 
@@ -133,10 +133,10 @@ bool sets_has(const struct sets *sets, uint32_t index, uint32_t member)
 	return sets->words[set->words + member / 64] >> member % 64 & 1;
 }
 
-uint32_t sets_lacks(const struct sets *sets, uint32_t index)
+uint32_t plan_sets_lacks(const struct sets *sets, uint32_t index)
 {
 	for (uint32_t member = 0; member < sets->members; member++) {
-		if (!sets_has(sets, index, member))
+		if (!plan_sets_has(sets, index, member))
 			return member;
 	}
 	return PLAN_NONE;

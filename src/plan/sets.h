@@ -28,21 +28,21 @@ struct sets {
 	bool failed; /* out of memory: what was returned since means nothing */
 };
 
-void sets_init(struct sets *sets, uint32_t members);
-void sets_fini(struct sets *sets);
-void sets_clear(struct sets *sets);
+void plan_sets_init(struct sets *sets, uint32_t members);
+void plan_sets_fini(struct sets *sets);
+void plan_sets_clear(struct sets *sets);
 
-uint32_t sets_make_lone(struct sets *sets, uint32_t member);
-uint32_t sets_make_empty(struct sets *sets);
+uint32_t plan_sets_make_lone(struct sets *sets, uint32_t member);
+uint32_t plan_sets_make_empty(struct sets *sets);
 /* The same members, updated. */
-uint32_t sets_make_updated(struct sets *sets, uint32_t of);
+uint32_t plan_sets_make_updated(struct sets *sets, uint32_t of);
 
 /* Adds all of `from` to `to`; a member that both have is returned, PLAN_NONE if there is none. */
-uint32_t sets_add(struct sets *sets, uint32_t to_index, uint32_t from_index);
+uint32_t plan_sets_add(struct sets *sets, uint32_t to_index, uint32_t from_index);
 
-bool sets_has(const struct sets *sets, uint32_t index, uint32_t member);
+bool plan_sets_has(const struct sets *sets, uint32_t index, uint32_t member);
 /* Some member that the set lacks, PLAN_NONE if it is full. */
-uint32_t sets_lacks(const struct sets *sets, uint32_t index);
+uint32_t plan_sets_lacks(const struct sets *sets, uint32_t index);
 
 static inline uint32_t sets_count(const struct sets *sets, uint32_t set)
 {

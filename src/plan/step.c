@@ -29,7 +29,7 @@ static bool row_grow(struct plan_row *row)
 	return true;
 }
 
-void row_step(struct plan_row *row, struct plan_step step)
+void plan_row_step(struct plan_row *row, struct plan_step step)
 {
 	if (row->count == row->capacity && !row_grow(row))
 		return;
@@ -38,55 +38,55 @@ void row_step(struct plan_row *row, struct plan_step step)
 
 static void row_push(struct plan_row *row, enum plan_verb verb, uint8_t place, uint32_t argument)
 {
-	row_step(row, (struct plan_step){.verb = (uint8_t)verb, .place = place, .node = argument});
+	plan_row_step(row, (struct plan_step){.verb = (uint8_t)verb, .place = place, .node = argument});
 }
 
-void row_fetch(struct plan_row *row)
+void plan_row_fetch(struct plan_row *row)
 {
 	row_push(row, PLAN_FETCH, PLAN_IN, 0);
 }
 
-void row_send(struct plan_row *row, uint8_t place, uint32_t to)
+void plan_row_send(struct plan_row *row, uint8_t place, uint32_t to)
 {
 	row_push(row, PLAN_SEND, place, to);
 }
 
-void row_recv(struct plan_row *row, uint8_t place, uint32_t from)
+void plan_row_recv(struct plan_row *row, uint8_t place, uint32_t from)
 {
 	row_push(row, PLAN_RECV, place, from);
 }
 
-void row_copy(struct plan_row *row, uint8_t place, uint8_t source)
+void plan_row_copy(struct plan_row *row, uint8_t place, uint8_t source)
 {
 	row_push(row, PLAN_COPY, place, source);
 }
 
-void row_update(struct plan_row *row, uint8_t place)
+void plan_row_update(struct plan_row *row, uint8_t place)
 {
 	row_push(row, PLAN_UPDATE, place, 0);
 }
 
-void row_deliver(struct plan_row *row)
+void plan_row_deliver(struct plan_row *row)
 {
 	row_push(row, PLAN_DELIVER, PLAN_OUT, 0);
 }
 
-void row_fold(struct plan_row *row, uint8_t place, uint32_t term_count)
+void plan_row_fold(struct plan_row *row, uint8_t place, uint32_t term_count)
 {
 	row_push(row, PLAN_FOLD, place, term_count);
 }
 
-void row_term(struct plan_row *row, uint32_t node)
+void plan_row_term(struct plan_row *row, uint32_t node)
 {
 	row_push(row, PLAN_TERM, 0, node);
 }
 
-void row_local(struct plan_row *row, uint8_t place)
+void plan_row_local(struct plan_row *row, uint8_t place)
 {
 	row_push(row, PLAN_LOCAL, place, 0);
 }
 
-uint8_t row_tmp(struct plan_row *row)
+uint8_t plan_row_tmp(struct plan_row *row)
 {
 	if (row->tmp_count == PLAN_TMP_MAX) {
 		row->failed = true;

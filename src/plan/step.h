@@ -76,19 +76,19 @@ struct plan_row {
 void plan_row_fini(struct plan_row *row);
 void plan_row_clear(struct plan_row *row);
 
-/* Each appends one step; row_step() any. */
-void row_step(struct plan_row *row, struct plan_step step);
-void row_fetch(struct plan_row *row);
-void row_send(struct plan_row *row, uint8_t place, uint32_t to);
-void row_recv(struct plan_row *row, uint8_t place, uint32_t from);
-void row_copy(struct plan_row *row, uint8_t place, uint8_t source);
-void row_update(struct plan_row *row, uint8_t place);
-void row_deliver(struct plan_row *row);
-void row_fold(struct plan_row *row, uint8_t place, uint32_t term_count);
-void row_term(struct plan_row *row, uint32_t node);
-void row_local(struct plan_row *row, uint8_t place);
+/* Each appends one step; plan_row_step() any. */
+void plan_row_step(struct plan_row *row, struct plan_step step);
+void plan_row_fetch(struct plan_row *row);
+void plan_row_send(struct plan_row *row, uint8_t place, uint32_t to);
+void plan_row_recv(struct plan_row *row, uint8_t place, uint32_t from);
+void plan_row_copy(struct plan_row *row, uint8_t place, uint8_t source);
+void plan_row_update(struct plan_row *row, uint8_t place);
+void plan_row_deliver(struct plan_row *row);
+void plan_row_fold(struct plan_row *row, uint8_t place, uint32_t term_count);
+void plan_row_term(struct plan_row *row, uint32_t node);
+void plan_row_local(struct plan_row *row, uint8_t place);
 
 /* The next unused scratch slot. */
-uint8_t row_tmp(struct plan_row *row);
+uint8_t plan_row_tmp(struct plan_row *row);
 
 #endif

@@ -66,7 +66,7 @@ static void same_reports(const struct plan_report *a, const struct plan_report *
 
 static void same_heads(const struct plan *a, const struct plan *b)
 {
-	CHECK_STR(planner_name(a->planner), planner_name(b->planner));
+	CHECK_STR(plan_planner_name(a->planner), plan_planner_name(b->planner));
 	CHECK_U64(a->chunks.collective, b->chunks.collective);
 	CHECK_U64(a->chunks.root, b->chunks.root);
 	CHECK_U64(a->chunks.workers, b->chunks.workers);
@@ -81,8 +81,8 @@ static void same_heads(const struct plan *a, const struct plan *b)
 	for (uint32_t i = 0; a->group_of && i < a->nodes; i++)
 		CHECK_U64(a->group_of[i], b->group_of[i]);
 	for (uint32_t i = 0; i < a->workers; i++) {
-		CHECK_U64(chunks_input_bytes(&a->chunks, i), chunks_input_bytes(&b->chunks, i));
-		CHECK_U64(chunks_output_bytes(&a->chunks, i), chunks_output_bytes(&b->chunks, i));
+		CHECK_U64(plan_chunks_input_bytes(&a->chunks, i), plan_chunks_input_bytes(&b->chunks, i));
+		CHECK_U64(plan_chunks_output_bytes(&a->chunks, i), plan_chunks_output_bytes(&b->chunks, i));
 	}
 }
 
@@ -107,7 +107,7 @@ static void same_chunks(const struct plan *a, const struct plan *b)
 	struct plan_row x = {0}, y = {0};
 
 	for (uint64_t c = 0; c < a->chunks.chunk_count; c++) {
-		struct plan_piece p = chunks_piece(&a->chunks, c), q = chunks_piece(&b->chunks, c);
+		struct plan_piece p = plan_chunks_piece(&a->chunks, c), q = plan_chunks_piece(&b->chunks, c);
 
 		CHECK_U64(p.bytes, q.bytes);
 		CHECK_U64(p.in_at, q.in_at);
@@ -193,7 +193,7 @@ static void draw_spec(struct draw *draw, struct rng *rng, const struct planner *
 		},
 	};
 	draw->spec.fanout = (uint32_t)rng_below(rng, 4) + (draw->spec.leaves ? 2 : 1);
-	if (planner_needs_groups(planner) || rng_chance(rng, 1, 2))
+	if (plan_planner_needs_groups(planner) || rng_chance(rng, 1, 2))
 		draw_groups(draw, rng, workers);
 	draw_sizes(draw, rng);
 }
@@ -226,7 +226,7 @@ static void test_all_round_trips(uint64_t seed)
 static void test_laps(uint64_t seed, const char *name)
 {
 	const struct planner *planner = plan_planner_find(name);
-	bool takes_order = !planner_needs_groups(planner) && !planner_has_extra(planner);
+	bool takes_order = !plan_planner_needs_groups(planner) && !plan_planner_has_extra(planner);
 	unsigned laps = 0;
 
 	for (uint32_t workers = 1; workers <= NODES_MAX; workers++) {
@@ -399,9 +399,9 @@ static void test_extra_groups(void)
 	CHECK_U64(plan->group_of[3], 2);
 	CHECK_U64(plan->chunks.root, 1);
 	CHECK(plan->in_place);
-	CHECK_STR(planner_name(plan->planner), "two-level");
-	CHECK_U64(chunks_input_bytes(&plan->chunks, 0), 100);
-	CHECK_U64(chunks_output_bytes(&plan->chunks, 1), UINT64_MAX);
+	CHECK_STR(plan_planner_name(plan->planner), "two-level");
+	CHECK_U64(plan_chunks_input_bytes(&plan->chunks, 0), 100);
+	CHECK_U64(plan_chunks_output_bytes(&plan->chunks, 1), UINT64_MAX);
 	plan_close(plan);
 }
 

@@ -4,7 +4,7 @@
 
 #include "base/clip.h"
 
-enum esp_status failure_set(struct failure *failure, enum esp_status status, int32_t rank, const char *format, ...)
+enum esp_status rank_failure_set(struct failure *failure, enum esp_status status, int32_t rank, const char *format, ...)
 {
 	va_list arguments;
 

@@ -21,7 +21,7 @@ struct failure {
 #define FAILURE_NONE ((struct failure){.rank = -1, .operation = "", .waits_for = -1, .chunk = -1, .step = -1})
 
 /* One that has only a status and a sentence. */
-enum esp_status failure_set(struct failure *failure, enum esp_status status, int32_t rank, const char *format, ...)
+enum esp_status rank_failure_set(struct failure *failure, enum esp_status status, int32_t rank, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 
 #endif

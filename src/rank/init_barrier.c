@@ -8,7 +8,7 @@
 #include "rank/placement.h"
 #include "rank/rail/bandwidth.h"
 
-bool init_barrier_has_been(struct rank *context)
+bool rank_init_barrier_has_been(struct rank *context)
 {
 	struct comm *world = context->world;
 	enum esp_status failed = (enum esp_status)atomic_load(&world->fail.status);
@@ -19,7 +19,7 @@ bool init_barrier_has_been(struct rank *context)
 	return is_by_another;
 }
 
-uint64_t init_barrier_patience_ns(const struct rank *context)
+uint64_t rank_init_barrier_patience_ns(const struct rank *context)
 {
 	uint64_t now = clock_now_ns(), until = context->join.deadline_ns;
 
@@ -45,13 +45,13 @@ static enum esp_status meet(struct rank *context, uint64_t own_says, uint64_t *o
 		bandwidth_measure(context);
 		memcpy(least + 1, context->mod.bandwidth->rates, context->rails.count * sizeof(*least));
 	}
-	options.deadline_ns = (int64_t)init_barrier_patience_ns(context); /* of what measuring has left */
+	options.deadline_ns = (int64_t)rank_init_barrier_patience_ns(context); /* of what measuring has left */
 	enum esp_status status = call_check(&meet, context->rank, context->size, failure);
 	if (status == ESP_OK)
 		status = comm_run(context->world, &meet, &options, failure);
 	*out_says = status == ESP_OK ? ~least[0] : 0;
 	/* A joiner of a job that grows has another barrier to come. */
-	if (status != ESP_OK && !measures && !context->entry && init_barrier_has_been(context))
+	if (status != ESP_OK && !measures && !context->entry && rank_init_barrier_has_been(context))
 		status = ESP_OK;
 	if (status == ESP_OK && measures)
 		status = bandwidth_settle(context, rates, failure);
@@ -62,10 +62,10 @@ static enum esp_status meet(struct rank *context, uint64_t own_says, uint64_t *o
 	return status;
 }
 
-enum esp_status init_barrier_run(struct rank *context, struct failure *failure)
+enum esp_status rank_init_barrier_run(struct rank *context, struct failure *failure)
 {
 	char *text = NULL;
-	uint64_t own = placement_ask(context, &text), all = 0;
+	uint64_t own = rank_placement_ask(context, &text), all = 0;
 
 	comm_begin_aside(context->world);
 	enum esp_status status = meet(context, own, &all, failure);
@@ -76,7 +76,7 @@ enum esp_status init_barrier_run(struct rank *context, struct failure *failure)
 		log_write(&context->log, LOG_LEVEL_WARN, LOG_CONF,
 		          "topology is set here and not on rank 0, which would read it: it is not used");
 	if (status == ESP_OK && all != 0)
-		status = placement_tell(context, all, text, failure);
+		status = rank_placement_tell(context, all, text, failure);
 	comm_end_aside(context->world);
 	free(text);
 	return status;

@@ -100,8 +100,9 @@ static enum esp_status place_ranks(const struct rank *context, const struct topo
 		if (out_place[rank] != TOPOLOGY_NONE)
 			continue;
 		list_hosts(topology, names, sizeof(names));
-		return failure_set(failure, ESP_EINVAL, -1, "topology %s has no host %.64s, where rank %u is; its hosts are %s",
-		                   text->source, roster->nodes[rank].host_name, rank, names);
+		return rank_failure_set(failure, ESP_EINVAL, -1,
+		                        "topology %s has no host %.64s, where rank %u is; its hosts are %s", text->source,
+		                        roster->nodes[rank].host_name, rank, names);
 	}
 	return ESP_OK;
 }
@@ -151,7 +152,7 @@ static void forget(struct rank *context)
 {
 	bool wants_probe = context->mod.placement->wants_probe;
 
-	placement_fini(context->mod.placement);
+	rank_placement_fini(context->mod.placement);
 	context->mod.placement->wants_probe = wants_probe;
 }
 
@@ -173,15 +174,15 @@ static enum esp_status install(struct rank *context, const struct placement_text
 	struct error err;
 
 	if (topology_parse(text->text, text->length, &placement.topology, &err) != ESP_OK)
-		return failure_set(failure, err.status, -1, "topology %s: %s", text->source, err.text);
+		return rank_failure_set(failure, err.status, -1, "topology %s: %s", text->source, err.text);
 	placement.place = calloc(context->size, sizeof(*placement.place));
 	if (!placement.place) {
-		placement_fini(&placement);
-		return failure_set(failure, ESP_ENOMEM, -1, "no memory for the hosts of %u ranks", context->size);
+		rank_placement_fini(&placement);
+		return rank_failure_set(failure, ESP_ENOMEM, -1, "no memory for the hosts of %u ranks", context->size);
 	}
 	enum esp_status status = place_ranks(context, placement.topology, text, placement.place, failure);
 	if (status != ESP_OK) {
-		placement_fini(&placement);
+		rank_placement_fini(&placement);
 		return status;
 	}
 	tell_shared(context, &placement, text->source);
@@ -198,7 +199,7 @@ enum esp_status rank_use_topology(struct rank *context, const struct placement_t
 		return status;
 	if (!comm_use_site(context->world)) {
 		forget(context);
-		return failure_set(failure, ESP_ENOMEM, -1, "no memory for the hosts of %u ranks", context->size);
+		return rank_failure_set(failure, ESP_ENOMEM, -1, "no memory for the hosts of %u ranks", context->size);
 	}
 	tell(context, text->source);
 	return ESP_OK;
@@ -206,12 +207,12 @@ enum esp_status rank_use_topology(struct rank *context, const struct placement_t
 
 /* ---- whether all have it ---- */
 
-struct placement_word placement_word(const struct placement *placement)
+struct placement_word rank_placement_word(const struct placement *placement)
 {
 	return (struct placement_word){placement->digest, ~placement->digest};
 }
 
-bool placement_settle(struct comm *group, struct placement_word least)
+bool rank_placement_settle(struct comm *group, struct placement_word least)
 {
 	struct rank *context = group->context;
 
@@ -235,7 +236,7 @@ enum esp_status rank_agree_on_topology(struct rank *context, const struct placem
 	/* one rank says it, as all would say the same */
 	if (text && install(context, text, &why) != ESP_OK && (context->rank == 0 || why.status == ESP_ENOMEM))
 		log_write(&context->log, LOG_LEVEL_WARN, LOG_PLAN, "%s", why.text);
-	struct placement_word word = placement_word(context->mod.placement), least = {0};
+	struct placement_word word = rank_placement_word(context->mod.placement), least = {0};
 	struct call call = {
 		.collective = PLAN_ALLREDUCE, .type = ESP_U64, .op = ESP_MIN, .count = 2, .in = &word, .out = &least};
 	enum esp_status status = call_check(&call, context->rank, context->size, failure);
@@ -246,10 +247,10 @@ enum esp_status rank_agree_on_topology(struct rank *context, const struct placem
 	comm_end_aside(world);
 	if (status != ESP_OK) /* the remaining ranks of the world will compare their topologies */
 		return status;
-	if (!placement_settle(world, least)) { /* the others use it already */
+	if (!rank_placement_settle(world, least)) { /* the others use it already */
 		snprintf(reason, sizeof(reason), "rank %u has no memory for the topology", context->rank);
 		comm_fail(world, ESP_ENOMEM, (int32_t)context->rank, reason, true);
-		return failure_set(failure, ESP_ENOMEM, (int32_t)context->rank, "%s", reason);
+		return rank_failure_set(failure, ESP_ENOMEM, (int32_t)context->rank, "%s", reason);
 	}
 	*out_used = text && world->net.layout.topology;
 	if (*out_used)
@@ -266,17 +267,17 @@ bool rank_wants_probe(const struct rank *context)
 	return context->mod.placement->wants_probe;
 }
 
-enum esp_status rank_make_circle(struct rank *context, struct comm **out, struct failure *failure)
+enum esp_status rank_make_internal_comm(struct rank *context, struct comm **out, struct failure *failure)
 {
 	comm_begin_aside(context->world);
 	enum esp_status status = comm_split(context->world, 0, 0, out, failure);
 	comm_end_aside(context->world);
 	if (status == ESP_OK)
-		(*out)->is_circle = true;
+		(*out)->is_internal = true;
 	return status;
 }
 
-void placement_fini(struct placement *placement)
+void rank_placement_fini(struct placement *placement)
 {
 	topology_close(placement->topology);
 	free(placement->place);
@@ -311,7 +312,7 @@ static char *join_texts(const char *name, const char *text, size_t length, uint6
 	return both;
 }
 
-uint64_t placement_ask(struct rank *context, char **out_text)
+uint64_t rank_placement_ask(struct rank *context, char **out_text)
 {
 	const char *name = context->conf.topology, *sent = sent_along(name);
 	struct infile file = {0};
@@ -341,7 +342,7 @@ uint64_t placement_ask(struct rank *context, char **out_text)
 static enum esp_status hand_out(struct rank *context, char *text, uint64_t length, struct failure *failure)
 {
 	struct call call = {.collective = PLAN_BROADCAST, .type = ESP_BYTES, .count = length, .in = text, .out = text};
-	struct work_options options = {.deadline_ns = (int64_t)init_barrier_patience_ns(context)};
+	struct work_options options = {.deadline_ns = (int64_t)rank_init_barrier_patience_ns(context)};
 	enum esp_status status = call_check(&call, context->rank, context->size, failure);
 
 	return status == ESP_OK ? comm_run(context->world, &call, &options, failure) : status;
@@ -350,28 +351,28 @@ static enum esp_status hand_out(struct rank *context, char *text, uint64_t lengt
 /* A rank died before all was received; that is no reason for this rank not to join. */
 static bool has_only_missed_it(struct rank *context, enum esp_status status)
 {
-	if (status == ESP_OK || context->entry || !init_barrier_has_been(context))
+	if (status == ESP_OK || context->entry || !rank_init_barrier_has_been(context))
 		return false;
 	log_write(&context->log, LOG_LEVEL_INFO, LOG_PLAN, "a rank died before this rank knew the topology");
 	return true;
 }
 
-enum esp_status placement_tell(struct rank *context, uint64_t all, char *text, struct failure *failure)
+enum esp_status rank_placement_tell(struct rank *context, uint64_t all, char *text, struct failure *failure)
 {
 	uint64_t length = all & SAYS_BYTES;
 
 	if (all == SAYS_REASON)
-		return failure_set(failure, ESP_ENOMEM, -1, "topology: rank 0 has no memory for it");
+		return rank_failure_set(failure, ESP_ENOMEM, -1, "topology: rank 0 has no memory for it");
 	if (all == SAYS_PROBE) {
 		context->mod.placement->wants_probe = true;
 		return ESP_OK;
 	}
 	if (length == 0 || length > TEXT_MOST + CONF_TEXT_MAX || all >= SAYS_TEXT + SAYS_REASON)
-		return failure_set(failure, ESP_ECORRUPT, 0, "rank 0 has a topology that cannot be");
+		return rank_failure_set(failure, ESP_ECORRUPT, 0, "rank 0 has a topology that cannot be");
 	char *copy = context->rank == 0 ? text : malloc(length);
 	if (!copy)
-		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a topology of %llu bytes",
-		                   (unsigned long long)length);
+		return rank_failure_set(failure, ESP_ENOMEM, -1, "no memory for a topology of %llu bytes",
+		                        (unsigned long long)length);
 	enum esp_status status = context->size > 1 ? hand_out(context, copy, length, failure) : ESP_OK;
 	if (has_only_missed_it(context, status)) {
 		if (copy != text)
@@ -379,11 +380,11 @@ enum esp_status placement_tell(struct rank *context, uint64_t all, char *text, s
 		return ESP_OK;
 	}
 	if (status == ESP_OK && !memchr(copy, '\0', length))
-		status = failure_set(failure, ESP_ECORRUPT, 0, "the topology of rank 0 has no name");
+		status = rank_failure_set(failure, ESP_ECORRUPT, 0, "the topology of rank 0 has no name");
 	size_t head = status == ESP_OK ? strlen(copy) + 1 : 0; /* its name */
 	if (status == ESP_OK && all < SAYS_TEXT)
-		status = failure_set(failure, ESP_EIO, -1, "topology: rank 0 on %.64s %.*s", context->roster.nodes[0].host_name,
-		                     (int)(length - head), copy + head);
+		status = rank_failure_set(failure, ESP_EIO, -1, "topology: rank 0 on %.64s %.*s",
+		                          context->roster.nodes[0].host_name, (int)(length - head), copy + head);
 	else if (status == ESP_OK)
 		status = rank_use_topology(context, &(struct placement_text){copy + head, length - head, copy, NULL}, failure);
 	if (copy != text)

@@ -57,15 +57,16 @@ ESP_CHECKED enum esp_status rank_agree_on_topology(struct rank *context, const s
  * the caller, which may want to do that itself. A call of all ranks that is not counted, before the caller's first one.
  * As comm_split().
  */
-ESP_CHECKED enum esp_status rank_make_circle(struct rank *context, struct comm **out, struct failure *failure);
+ESP_CHECKED enum esp_status rank_make_internal_comm(struct rank *context, struct comm **out, struct failure *failure);
 
 /*
- * For joining. Returns rank 0's value: 0: nothing; placement_tell() is then not called. Others say 0. *out_text: the
- * name of the file and, behind a NUL, its content or why it cannot be read; to be freed.
+ * For joining. Returns rank 0's value: 0: nothing; rank_placement_tell() is then not called. Others say 0. *out_text:
+ * the name of the file and, behind a NUL, its content or why it cannot be read; to be freed.
  */
-uint64_t placement_ask(struct rank *context, char **out_text);
+uint64_t rank_placement_ask(struct rank *context, char **out_text);
 /* all: the most that a rank has said. Hands out the text and uses it. */
-ESP_CHECKED enum esp_status placement_tell(struct rank *context, uint64_t all, char *text, struct failure *failure);
+ESP_CHECKED enum esp_status rank_placement_tell(struct rank *context, uint64_t all, char *text,
+                                                struct failure *failure);
 
 /*
  * The message of a member about the topology; the least of all their digests and of all their inverses says whether
@@ -75,10 +76,10 @@ struct placement_word {
 	uint64_t digest, inverse;
 };
 
-struct placement_word placement_word(const struct placement *placement);
+struct placement_word rank_placement_word(const struct placement *placement);
 /* least: of all members. Plans of the group follow the topology if all have it, or none. False: no memory. */
-ESP_CHECKED bool placement_settle(struct comm *group, struct placement_word least);
+ESP_CHECKED bool rank_placement_settle(struct comm *group, struct placement_word least);
 
-void placement_fini(struct placement *placement);
+void rank_placement_fini(struct placement *placement);
 
 #endif

@@ -38,7 +38,7 @@
 
 static enum esp_status pass(struct failure *failure, const struct error *err)
 {
-	return failure_set(failure, err->status, -1, "%s", err->text);
+	return rank_failure_set(failure, err->status, -1, "%s", err->text);
 }
 
 /* ---- settings ---- */
@@ -78,7 +78,7 @@ static enum esp_status read_settings(struct rank *context, const struct rank_opt
 		const char *equals = strchr(*at, '=');
 
 		if (!equals)
-			return failure_set(failure, ESP_EINVAL, -1, "settings are NAME=VALUE, not \"%.100s\"", *at);
+			return rank_failure_set(failure, ESP_EINVAL, -1, "settings are NAME=VALUE, not \"%.100s\"", *at);
 		if (conf_is_renamed(*at, (size_t)(equals - *at), &err))
 			complain(&context->log, &err);
 		if (conf_set(&context->conf, *at, (size_t)(equals - *at), equals + 1, strlen(equals + 1), CONF_COMMAND_LINE,
@@ -158,10 +158,10 @@ static enum esp_status find_launch(struct rank *context, const struct rank_optio
 		return ESP_OK;
 	}
 	if (options->gather && (arguments.size < 1 || arguments.size > LAUNCH_SIZE_MAX || arguments.rank < 0))
-		return failure_set(failure, ESP_EINVAL, -1, "an allgather to join by needs rank and size");
+		return rank_failure_set(failure, ESP_EINVAL, -1, "an allgather to join by needs rank and size");
 	if (options->gather && arguments.rank >= arguments.size)
-		return failure_set(failure, ESP_EINVAL, -1, "there is no rank %lld of %lld: they are counted from 0",
-		                   (long long)arguments.rank, (long long)arguments.size);
+		return rank_failure_set(failure, ESP_EINVAL, -1, "there is no rank %lld of %lld: they are counted from 0",
+		                        (long long)arguments.rank, (long long)arguments.size);
 	if (arguments.size < 0 && find_join_addresses() && !launch_is_told(conf_environment, NULL))
 		return wait_as_joiner(context, options, failure);
 	if (arguments.size < 0 && !launch_is_told(conf_environment, NULL)) {
@@ -201,13 +201,13 @@ static enum esp_status share_key(struct rank *context, const struct rank_options
 	struct key *all = calloc(context->size, sizeof(*all));
 
 	if (!all)
-		return failure_set(failure, ESP_ENOMEM, -1, "no memory for %u ranks", context->size);
+		return rank_failure_set(failure, ESP_ENOMEM, -1, "no memory for %u ranks", context->size);
 	key_generate(key);
 	enum esp_status status = options->gather(options->gather_context, key, all, sizeof(*key));
 	if (status == ESP_OK)
 		*key = all[0];
 	else
-		failure_set(failure, status, -1, "the caller's all-gather failed");
+		rank_failure_set(failure, status, -1, "the caller's all-gather failed");
 	for (uint32_t i = 0; i < context->size; i++)
 		key_wipe(&all[i]);
 	free(all);
@@ -276,7 +276,7 @@ static enum esp_status find_neighbours(struct rank *context, struct failure *fai
 	if (!context->near.is_local || !context->near.local_of || !context->near.rank_of || !context->near.views ||
 	    !context->fates.of || !context->fates.of_ns || !context->opening.has_met || !context->opening.has_reached ||
 	    !context->opening.has_exchanged || !context->fates.is_clueless || !context->member.connect_heard)
-		return failure_set(failure, ESP_ENOMEM, -1, "no memory for %u ranks", size);
+		return rank_failure_set(failure, ESP_ENOMEM, -1, "no memory for %u ranks", size);
 	for (uint32_t i = 0; i < size; i++) {
 		context->near.local_of[i] = NO_RANK;
 		if (!is_reached_by_memory(context, i))
@@ -289,9 +289,9 @@ static enum esp_status find_neighbours(struct rank *context, struct failure *fai
 	}
 	context->host.crowded = context->roster.core_ranks[context->rank] > context->roster.nodes[context->rank].cores;
 	if (context->conf.transport == CONF_TRANSPORT_SHM && context->near.local_count < size)
-		return failure_set(failure, ESP_EINVAL, -1,
-		                   "transport is shm, and %u of %u ranks are on other hosts than rank %u",
-		                   size - context->near.local_count, size, context->rank);
+		return rank_failure_set(failure, ESP_EINVAL, -1,
+		                        "transport is shm, and %u of %u ranks are on other hosts than rank %u",
+		                        size - context->near.local_count, size, context->rank);
 	return ESP_OK;
 }
 
@@ -299,7 +299,7 @@ static enum esp_status find_neighbours(struct rank *context, struct failure *fai
 static enum esp_status open_rails(struct rank *context, struct failure *failure)
 {
 	if (rails_find(&context->roster, context->conf.rails, &context->rails) != ESP_OK)
-		return failure_set(failure, ESP_ENOMEM, -1, "no memory for %u ranks", context->size);
+		return rank_failure_set(failure, ESP_ENOMEM, -1, "no memory for %u ranks", context->size);
 	context->lanes = context->conf.lanes ? context->conf.lanes : rank_lanes_choose(&context->roster);
 	if (context->conf.lanes == 0 && context->lanes < context->rails.count)
 		context->lanes = context->rails.count;
@@ -332,7 +332,7 @@ static enum esp_status open_segment(struct rank *context, struct failure *failur
 	uint64_t memory = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : UINT64_C(1) << 36;
 	uint64_t most = (UINT64_C(1) << 45) / context->near.local_count; /* all ranks of the host map all of these */
 	uint32_t slot_bytes = rank_slot_bytes(context);
-	uint64_t slots = context->conf.buffer_bytes / segment_slot_cost(slot_bytes) / context->lanes;
+	uint64_t slots = context->conf.buffer_bytes / shm_segment_slot_cost(slot_bytes) / context->lanes;
 	struct segment_config config = {
 		.lanes = context->lanes,
 		.peers = context->near.local_count,
@@ -344,7 +344,7 @@ static enum esp_status open_segment(struct rank *context, struct failure *failur
 		.is_open = context->conf.peer_stores,
 	};
 
-	if (segment_open(&config, &context->near.segment, &err) != ESP_OK)
+	if (shm_segment_open(&config, &context->near.segment, &err) != ESP_OK)
 		return pass(failure, &err);
 	return ESP_OK;
 }
@@ -354,7 +354,7 @@ static enum esp_status open_world(struct rank *context, struct failure *failure)
 	uint32_t *ranks = calloc(context->size, sizeof(*ranks));
 
 	if (!ranks)
-		return failure_set(failure, ESP_ENOMEM, -1, "no memory for %u ranks", context->size);
+		return rank_failure_set(failure, ESP_ENOMEM, -1, "no memory for %u ranks", context->size);
 	for (uint32_t i = 0; i < context->size; i++)
 		ranks[i] = i;
 	context->comms.next_channel = COMM_CHANNELS;
@@ -373,7 +373,7 @@ static enum esp_status open_fork_mark(struct rank *context, struct failure *fail
 	void *mark = mmap(NULL, (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (mark == MAP_FAILED)
-		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a context");
+		return rank_failure_set(failure, ESP_ENOMEM, -1, "no memory for a context");
 	(void)madvise(mark, (size_t)page, MADV_WIPEONFORK); /* a child finds a zero there */
 	atomic_store((_Atomic uint32_t *)mark, 1);
 	context->host.alive = mark;
@@ -442,7 +442,7 @@ static enum esp_status join(struct rank *context, const struct rank_options *opt
 	join->called_off_context = NULL;
 	if (status == ESP_OK && !loopback)
 		status = roster_check_reach(&context->roster, &culprit, &err);
-	return status == ESP_OK ? ESP_OK : failure_set(failure, err.status, culprit, "%s", err.text);
+	return status == ESP_OK ? ESP_OK : rank_failure_set(failure, err.status, culprit, "%s", err.text);
 }
 
 static void open_status_server(void *argument)
@@ -465,7 +465,7 @@ static enum esp_status open_control(struct rank *context, const struct rank *hei
 {
 	struct error err;
 
-	context->near.own_fds[0] = segment_descriptor(context->near.segment);
+	context->near.own_fds[0] = shm_segment_descriptor(context->near.segment);
 	for (uint32_t i = 0; i < context->lanes; i++)
 		context->near.own_fds[1 + i] = rank_lanes_shm_fd(context, i);
 	int join_free_fd = -1;
@@ -534,7 +534,7 @@ static enum esp_status open_all(struct rank *context, const struct rank_options 
 	if (status == ESP_OK)
 		status = rank_lanes_open(context, failure);
 	if (status == ESP_OK && recorder_open(context->mod.recorder, context->conf.trace[0]) != ESP_OK)
-		status = failure_set(failure, ESP_ENOMEM, -1, "no memory for the flight recorder");
+		status = rank_failure_set(failure, ESP_ENOMEM, -1, "no memory for the flight recorder");
 	if (status == ESP_OK) /* before a caller can send on it */
 		status = open_world(context, failure);
 	if (status == ESP_OK)
@@ -550,13 +550,13 @@ static enum esp_status open_all(struct rank *context, const struct rank_options 
 	if (status == ESP_OK)
 		status = rank_meet(context, failure);
 	if (status == ESP_OK && comm_open_small(context->world) != ESP_OK)
-		status = failure_set(failure, ESP_ENOMEM, -1, "no memory for the small path");
+		status = rank_failure_set(failure, ESP_ENOMEM, -1, "no memory for the small path");
 	if (status == ESP_OK) /* from here on silence is noticed */
 		status = membership_begin(context, failure);
 	if (status == ESP_OK) /* no rank leaves before all are here */
-		status = init_barrier_run(context, failure);
+		status = rank_init_barrier_run(context, failure);
 	if (status == ESP_OK)
-		status = switched_begin(context, failure);
+		status = comm_switched_begin(context, failure);
 	if (status == ESP_OK && context->joining.is_joiner)
 		status = rank_enter(context, context->conf.join_seconds * NS_PER_S, failure);
 	return status;
@@ -583,17 +583,17 @@ static void rank_free(struct rank *context)
 		work_free(context->comms.works);
 	while (context->comms.list)
 		comm_destroy(context->comms.list);
-	switched_close_link(context);
+	comm_switched_close_link(context);
 	for (uint32_t i = 0; context->near.views && i < context->near.local_count; i++)
-		segment_view_close(context->near.views[i]);
-	segment_close(context->near.segment);
+		shm_segment_view_close(context->near.views[i]);
+	shm_segment_close(context->near.segment);
 	presence_fini(&context->member.presence);
 	past_verdict_forget_all(context);
 	recorder_close(context->mod.recorder);
 	roster_fini(&context->roster);
 	failover_close(context);
 	rails_fini(&context->rails);
-	placement_fini(context->mod.placement);
+	rank_placement_fini(context->mod.placement);
 	free(context->near.is_local);
 	free(context->near.local_of);
 	free(context->near.rank_of);
@@ -605,7 +605,7 @@ static void rank_free(struct rank *context)
 	free(context->opening.has_exchanged);
 	free(context->fates.is_clueless);
 	free(context->member.connect_heard);
-	flood_filter_free(&context->member.flood_filter);
+	control_flood_filter_free(&context->member.flood_filter);
 	rank_log_close(context);
 	if (context->host.alive)
 		munmap((void *)(uintptr_t)context->host.alive, (size_t)sysconf(_SC_PAGESIZE));
@@ -645,7 +645,7 @@ enum esp_status rank_open(const struct rank_options *options, struct rank **out,
 	int local_fd = -1;
 
 	if (!context)
-		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a context");
+		return rank_failure_set(failure, ESP_ENOMEM, -1, "no memory for a context");
 	pthread_mutex_init(&context->lock, NULL);
 	rank_cond_init(&context->changed);
 	context->comms.most = COMMS_MOST;
@@ -679,9 +679,9 @@ enum esp_status rank_close(struct rank *context, struct failure *failure)
 	bool has_failed = !rank_is_needed(context);
 	uint64_t linger = context->conf.linger_seconds * NS_PER_S, patience = rank_patience_ns(context);
 
-	retune_settle_all(context);
+	comm_retune_settle_all(context);
 	rank_end_work(context);
-	switched_linger(context, clock_now_ns() + linger);
+	comm_switched_linger(context, clock_now_ns() + linger);
 	if (context->size > 1)
 		rank_leave(context, has_failed && linger > patience ? patience : linger);
 	enum esp_status status = rank_tell_last_calls(context, failure);

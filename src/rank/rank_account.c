@@ -253,8 +253,8 @@ static struct record *find_oldest(struct account *account, const struct comm *gr
 
 	for (uint32_t i = 0; i < account->call_count; i++) {
 		struct record *record = &account->calls[i].record;
-		bool is_letter = record->kind == RECORD_SEND || record->kind == RECORD_RECEIVE;
-		unsigned its_stream = is_letter                         ? STREAM_LETTERS
+		bool is_message = record->kind == RECORD_SEND || record->kind == RECORD_RECEIVE;
+		unsigned its_stream = is_message                         ? STREAM_MESSAGES
 		                      : record->note.flags & CALL_KEYED ? STREAM_KEYED
 		                                                        : STREAM_CALLS;
 

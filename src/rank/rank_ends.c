@@ -48,11 +48,11 @@ static enum esp_status name_first_gone(const struct rank *context, struct failur
 	uint32_t rank = dead != NO_RANK ? dead : silent != NO_RANK ? silent : left;
 
 	if (rank == left)
-		return failure_set(failure, ESP_EPEER, (int32_t)rank, "%s gave up while the ranks connected to each other",
-		                   rank_text(context, rank, who));
-	return failure_set(failure, ESP_EPEER, (int32_t)rank,
-	                   "%s died, or cannot be reached, while the ranks connected to each other",
-	                   rank_text(context, rank, who));
+		return rank_failure_set(failure, ESP_EPEER, (int32_t)rank, "%s gave up while the ranks connected to each other",
+		                        rank_text(context, rank, who));
+	return rank_failure_set(failure, ESP_EPEER, (int32_t)rank,
+	                        "%s died, or cannot be reached, while the ranks connected to each other",
+	                        rank_text(context, rank, who));
 }
 
 /*
@@ -108,19 +108,19 @@ static enum esp_status name_first_missing(const struct rank *context, struct fai
 	uint32_t missing, first = find_first_missing(context, &missing);
 
 	if (unreached && !unreached->by_kernel)
-		return failure_set(failure, ESP_ETIMEOUT, (int32_t)unreached->rank, "%s",
-		                   rank_unreached_text(context, unreached, text));
+		return rank_failure_set(failure, ESP_ETIMEOUT, (int32_t)unreached->rank, "%s",
+		                        rank_unreached_text(context, unreached, text));
 	/* The first rank of a host, from which the others get all descriptors, would have said which rank it waits for. */
 	if (first == NO_RANK && context->opening.neighbours_missing > 0 && context->near.local_self > 0 &&
 	    context->fates.of[context->near.rank_of[0]] == FATE_HERE)
 		first = context->near.rank_of[0];
 	if (first == NO_RANK)
-		return failure_set(failure, ESP_ETIMEOUT, -1, "the ranks did not all connect to each other in time");
+		return rank_failure_set(failure, ESP_ETIMEOUT, -1, "the ranks did not all connect to each other in time");
 	if (missing > 1)
 		snprintf(others, sizeof(others), " and %u more", missing - 1);
-	return failure_set(failure, ESP_ETIMEOUT, (int32_t)first,
-	                   "%s%s joined, but did not connect in time: stopped, or cut off", rank_text(context, first, who),
-	                   others);
+	return rank_failure_set(failure, ESP_ETIMEOUT, (int32_t)first,
+	                        "%s%s joined, but did not connect in time: stopped, or cut off",
+	                        rank_text(context, first, who), others);
 }
 
 /* With the lock held: one does not answer, and not as it is busy or stopped. */
@@ -332,7 +332,7 @@ enum esp_status rank_tell_last_calls(struct rank *context, struct failure *failu
 	pthread_mutex_lock(&context->lock);
 	bool is_unheard = atomic_load(&world->fail.status) == ESP_EMISMATCH && !world->fail.is_told;
 	if (is_unheard)
-		failure_set(failure, ESP_EMISMATCH, comm_culprit(world, &none), "%s", world->fail.reason.failed.text);
+		rank_failure_set(failure, ESP_EMISMATCH, comm_culprit(world, &none), "%s", world->fail.reason.failed.text);
 	pthread_mutex_unlock(&context->lock);
 	return is_unheard ? ESP_EMISMATCH : ESP_OK;
 }

@@ -115,11 +115,11 @@ static void opening_failed(struct rank *context, uint32_t peer, const struct err
 	const struct unreachable *unreached = unreachable_find(&context->opening.unreached, peer);
 	bool is_first = context->opening.failure.status == ESP_OK;
 	if (is_first && unreached && why->status == ESP_ETIMEOUT)
-		failure_set(&context->opening.failure, why->status, (int32_t)peer, "%s",
-		            rank_unreached_text(context, unreached, text));
+		rank_failure_set(&context->opening.failure, why->status, (int32_t)peer, "%s",
+		                 rank_unreached_text(context, unreached, text));
 	else if (is_first || (peer == 0 && why->status == ESP_ELINK && rank_doubts_culprit(context)))
-		failure_set(&context->opening.failure, why->status, (int32_t)peer, "%s: %s", rank_text(context, peer, who),
-		            why->text);
+		rank_failure_set(&context->opening.failure, why->status, (int32_t)peer, "%s: %s", rank_text(context, peer, who),
+		                 why->text);
 	if (is_first)
 		context->opening.found_ended = why->status == ESP_ELINK;
 	bool looks = is_first && rank_doubts_culprit(context);
@@ -141,7 +141,7 @@ static void on_neighbour(void *argument, uint32_t peer, const int *fds, uint32_t
 			close(fds[i]);
 		return;
 	}
-	enum esp_status status = segment_view_open(context->near.segment, local, fds[0], &view, &err);
+	enum esp_status status = shm_segment_view_open(context->near.segment, local, fds[0], &view, &err);
 	if (status != ESP_OK) {
 		for (uint32_t i = 1; i < count; i++)
 			close(fds[i]);
@@ -242,9 +242,9 @@ static void about_group(void *argument, uint32_t peer, const struct control_msg 
 	if (!group)
 		return;
 	if (msg->type == CONTROL_READY)
-		keyed_ready(group, peer, &msg->call.note);
+		comm_keyed_ready(group, peer, &msg->call.note);
 	else if (msg->type == CONTROL_GO)
-		keyed_go(group, msg->call.note.key);
+		comm_keyed_go(group, msg->call.note.key);
 	else if (msg->type == CONTROL_LETTER)
 		p2p_announced(group, &msg->call.note);
 	else

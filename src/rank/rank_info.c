@@ -44,6 +44,6 @@ void rank_poke(struct rank *context)
 {
 	pthread_mutex_lock(&context->lock);
 	if (context->comms.has_queues)
-		callbacks_look_after_queues(context);
+		comm_callbacks_look_after_queues(context);
 	pthread_mutex_unlock(&context->lock);
 }

@@ -67,8 +67,8 @@ static const struct progress_events events = {
 	.connect = on_connect,
 	.sleeps = on_sleeps,
 	.waited = on_waited,
-	.background = background_run,
-	.pending = callbacks_pending,
+	.background = comm_background_run,
+	.pending = comm_callbacks_pending,
 };
 
 /* ---- opening ---- */
@@ -135,7 +135,7 @@ enum esp_status rank_lanes_open(struct rank *rank, struct failure *failure)
 	}
 	free(options);
 	free(port_of);
-	return status == ESP_OK ? ESP_OK : failure_set(failure, status, -1, "%s", err.text);
+	return status == ESP_OK ? ESP_OK : rank_failure_set(failure, status, -1, "%s", err.text);
 }
 
 int rank_lanes_shm_fd(const struct rank *rank, uint32_t lane)

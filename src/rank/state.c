@@ -93,7 +93,7 @@ bool rank_is_news(struct rank *context, const struct control_msg *msg)
 	bytes_put64(name + 20, is_absence ? msg->absent.second : 0);
 	bytes_put64(name + 28, is_absence ? msg->absent.key : 0);
 	bytes_put32(name + 36, msg->type);
-	return flood_filter_hear(&context->member.flood_filter, name, clock_now_ns());
+	return control_flood_filter_hear(&context->member.flood_filter, name, clock_now_ns());
 }
 
 void rank_watch(struct rank *context)

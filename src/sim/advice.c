@@ -190,8 +190,8 @@ static void sort_ties(struct scored *list, size_t count)
 	}
 }
 
-enum esp_status advice_rank(struct advice_entry *entries, size_t count, const struct advice_case *about,
-                            struct error *err)
+enum esp_status sim_advice_rank(struct advice_entry *entries, size_t count, const struct advice_case *about,
+                                struct error *err)
 {
 	struct scored *list = calloc(count + 1, sizeof(*list));
 	if (!list)
@@ -230,7 +230,7 @@ static void add(char text[ADVICE_SUMMARY], const char *format, ...)
 	va_end(args);
 }
 
-const char *advice_summary(const struct advice_entry *entries, size_t count, char text[ADVICE_SUMMARY])
+const char *sim_advice_summary(const struct advice_entry *entries, size_t count, char text[ADVICE_SUMMARY])
 {
 	const struct advice_entry *best = &entries[0], *next = NULL, *other = NULL;
 	text[0] = '\0';

@@ -21,7 +21,7 @@ struct advice_entry {
 	const struct mechanism *mechanism;
 	double iteration_s;
 	struct train_link busiest;
-	/* Written by advice_rank(). */
+	/* Written by sim_advice_rank(). */
 	double extra_cost;   /* beyond workers and their network */
 	double cost;         /* of the cluster */
 	double per_1000;     /* samples per second for 1000 of the currency */
@@ -42,11 +42,11 @@ struct advice_case {
 };
 
 /* Sorts the entries, the best one first, and fills them in. ESP_EINVAL: with these prices nothing can be compared. */
-ESP_CHECKED enum esp_status advice_rank(struct advice_entry *entries, size_t count, const struct advice_case *about,
-                                        struct error *err);
+ESP_CHECKED enum esp_status sim_advice_rank(struct advice_entry *entries, size_t count, const struct advice_case *about,
+                                            struct error *err);
 
 /* The whole in a few sentences; count > 0. */
 #define ADVICE_SUMMARY 1536
-const char *advice_summary(const struct advice_entry *entries, size_t count, char text[ADVICE_SUMMARY]);
+const char *sim_advice_summary(const struct advice_entry *entries, size_t count, char text[ADVICE_SUMMARY]);
 
 #endif

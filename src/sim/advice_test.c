@@ -6,7 +6,7 @@
 /* A run whose busiest link, of that kind, is busy sending for so long. */
 static struct advice_entry entry(const char *name, double seconds, enum train_kind kind, double busy_s)
 {
-	const struct mechanism *mechanism = mechanism_find(name);
+	const struct mechanism *mechanism = workload_mechanism_find(name);
 	struct advice_entry entry = {
 		.mechanism = mechanism,
 		.iteration_s = seconds,
@@ -29,7 +29,7 @@ static void test_order(void)
 	static const char *const wanted[] = {"ring", "ring+multicast", "multicast+aggregation", "butterfly", "server"};
 	struct error err = {0};
 	char text[ADVICE_SUMMARY];
-	CHECK(advice_rank(entries, 5, &about, &err) == ESP_OK);
+	CHECK(sim_advice_rank(entries, 5, &about, &err) == ESP_OK);
 	for (size_t i = 0; i < 5; i++) {
 		CHECK_STR(entries[i].mechanism->name, wanted[i]);
 		CHECK(entries[i].is_tie == (i == 1 || i == 2));
@@ -43,7 +43,7 @@ static void test_order(void)
 	CHECK_STR(entries[3].reason, "the link of worker 0 (node07) sends 1.8 GB: 1.44 s; computing takes 0.5 s; with ring "
 	                             "no link is busy for longer than "
 	                             "0.4 s (the link of worker 0 (node07))");
-	advice_summary(entries, 5, text);
+	sim_advice_summary(entries, 5, text);
 	CHECK_MSG(strncmp(text, "Use ring: 1 s an iteration. It needs nothing but software", 57) == 0, "%s", text);
 	CHECK_MSG(strstr(text, "The next best, butterfly, takes 2 s: the link of worker 0 (node07) sends 1.8 GB"), "%s",
 	          text);
@@ -62,7 +62,7 @@ static void test_reasons(void)
 	entries[3].busiest.in_turn = true;
 	entries[3].busiest.in_s = 6;
 	entries[3].busiest.in_bytes = UINT64_C(7500000000);
-	CHECK(advice_rank(entries, 4, &about, &err) == ESP_OK);
+	CHECK(sim_advice_rank(entries, 4, &about, &err) == ESP_OK);
 	CHECK_STR(entries[0].reason, "computing takes 1 s of it; the network hides behind that");
 	CHECK_STR(entries[1].reason,
 	          "each of 2 uplinks sends 5 GB: 4 s; computing takes 1 s; with ring the network hides behind computing");
@@ -79,7 +79,7 @@ static void test_reasons(void)
 static void test_money(void)
 {
 	struct money_prices prices;
-	money_paper_prices(&prices);
+	sim_money_paper_prices(&prices);
 	const struct advice_case about = {.workers = 4,
 	                                  .servers = 2,
 	                                  .racks = 1,
@@ -92,7 +92,7 @@ static void test_money(void)
 	struct advice_entry entries[] = {entry("multicast+aggregation", 0.9, TRAIN_WORKER, 0.1),
 	                                 entry("ring", 1.0, TRAIN_WORKER, 0.1)};
 	struct error err = {0};
-	CHECK(advice_rank(entries, 2, &about, &err) == ESP_OK);
+	CHECK(sim_advice_rank(entries, 2, &about, &err) == ESP_OK);
 	CHECK_STR(entries[0].mechanism->name, "ring");
 	CHECK(entries[0].extra_cost == 0 && entries[0].cost > 4 * (4117 + 4 * 699));
 	/* Two servers with their network, and a switch that aggregates. */
@@ -101,7 +101,7 @@ static void test_money(void)
 	/* A hub has a price of its own. */
 	prices.hub_node = 50000;
 	struct advice_entry hub = entry("hub", 1.0, TRAIN_HUB, 0.1);
-	CHECK(advice_rank(&hub, 1, &about, &err) == ESP_OK);
+	CHECK(sim_advice_rank(&hub, 1, &about, &err) == ESP_OK);
 	CHECK(hub.extra_cost > 50000 && hub.extra_cost < 52000);
 }
 
@@ -116,9 +116,10 @@ static void test_any(uint64_t seed)
 		const struct advice_case about = {
 			.workers = 8, .servers = 2, .racks = 1, .compute_s = 0.1, .gbps = 25, .oversubscribe = 1, .batch = 1};
 		struct error err = {0};
-		for (; mechanism_at(count); count++)
-			entries[count] = entry(mechanism_at(count)->name, 0.1 + rng_unit(&rng), TRAIN_WORKER, rng_unit(&rng));
-		CHECK(advice_rank(entries, count, &about, &err) == ESP_OK);
+		for (; workload_mechanism_at(count); count++)
+			entries[count] =
+				entry(workload_mechanism_at(count)->name, 0.1 + rng_unit(&rng), TRAIN_WORKER, rng_unit(&rng));
+		CHECK(sim_advice_rank(entries, count, &about, &err) == ESP_OK);
 		for (size_t i = 0; i < count; i++)
 			for (size_t j = i + 1; j < count; j++) {
 				CHECK(entries[i].mechanism != entries[j].mechanism);

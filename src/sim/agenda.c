@@ -13,7 +13,7 @@ struct agenda_slab {
 	struct agenda_entry entries[SLAB_ENTRIES];
 };
 
-void agenda_fini(struct agenda *agenda)
+void sim_agenda_fini(struct agenda *agenda)
 {
 	while (agenda->slabs) {
 		struct agenda_slab *slab = agenda->slabs;
@@ -168,7 +168,7 @@ static void begin_moment(struct agenda *agenda, struct agenda_queue *queue, doub
 	push(agenda, (struct agenda_moment){key, entry, queue});
 }
 
-void agenda_at_queue(struct agenda *agenda, struct agenda_queue *queue, double at, agenda_fn *call, void *user)
+void sim_agenda_at_queue(struct agenda *agenda, struct agenda_queue *queue, double at, agenda_fn *call, void *user)
 {
 	struct agenda_entry *entry = entry_get(agenda, call, user);
 
@@ -184,12 +184,12 @@ void agenda_at_queue(struct agenda *agenda, struct agenda_queue *queue, double a
 	agenda->newest_at = at;
 }
 
-void agenda_at(struct agenda *agenda, double at, agenda_fn *call, void *user)
+void sim_agenda_at(struct agenda *agenda, double at, agenda_fn *call, void *user)
 {
-	agenda_at_queue(agenda, NULL, at, call, user);
+	sim_agenda_at_queue(agenda, NULL, at, call, user);
 }
 
-void agenda_at_last(struct agenda *agenda, agenda_fn *call, void *user)
+void sim_agenda_at_last(struct agenda *agenda, agenda_fn *call, void *user)
 {
 	struct agenda_entry *entry = entry_get(agenda, call, user);
 
@@ -242,7 +242,7 @@ static struct agenda_entry *take_last(struct agenda *agenda)
 	return entry;
 }
 
-enum esp_status agenda_run(struct agenda *agenda, double until, struct error *err)
+enum esp_status sim_agenda_run(struct agenda *agenda, double until, struct error *err)
 {
 	while (!agenda->failed) {
 		double next = agenda->count > 0 ? time_of(agenda->moments[0].key) : INFINITY;

@@ -70,26 +70,26 @@ struct agenda {
 };
 
 /* Zeroed is an empty agenda at time 0. */
-void agenda_fini(struct agenda *agenda);
+void sim_agenda_fini(struct agenda *agenda);
 
 /* Calls at that time, which is not before now. */
-void agenda_at(struct agenda *agenda, double at, agenda_fn *call, void *user);
+void sim_agenda_at(struct agenda *agenda, double at, agenda_fn *call, void *user);
 /*
  * The same, in the same order among all others; cheaper where times in the queue do not fall. The queue stays where it
  * is.
  */
-void agenda_at_queue(struct agenda *agenda, struct agenda_queue *queue, double at, agenda_fn *call, void *user);
+void sim_agenda_at_queue(struct agenda *agenda, struct agenda_queue *queue, double at, agenda_fn *call, void *user);
 
 /*
  * Calls when everything else that is due now has happened, but before time goes on: for work that is done once for many
  * changes. Events that it puts down for now happen before the next of these.
  */
-void agenda_at_last(struct agenda *agenda, agenda_fn *call, void *user);
+void sim_agenda_at_last(struct agenda *agenda, agenda_fn *call, void *user);
 
 /*
  * Lets everything happen that is due up to that time (INFINITY: all), and sets now to it unless it is INFINITY.
  * ESP_ENOMEM.
  */
-ESP_CHECKED enum esp_status agenda_run(struct agenda *agenda, double until, struct error *err);
+ESP_CHECKED enum esp_status sim_agenda_run(struct agenda *agenda, double until, struct error *err);
 
 #endif

@@ -35,16 +35,16 @@ static void test_order(uint64_t seed)
 	seen_count = 0;
 	for (uint32_t i = 0; i < MOST; i++) {
 		notes[i] = (struct note){&agenda, (double)rng_below(&rng, 300) / 7, i};
-		agenda_at(&agenda, notes[i].at, see, &notes[i]);
+		sim_agenda_at(&agenda, notes[i].at, see, &notes[i]);
 	}
-	CHECK(agenda_run(&agenda, 20, NULL) == ESP_OK);
+	CHECK(sim_agenda_run(&agenda, 20, NULL) == ESP_OK);
 	CHECK(agenda.now == 20 && seen_count > 0 && seen[seen_count - 1]->at <= 20);
-	CHECK(agenda_run(&agenda, INFINITY, NULL) == ESP_OK);
+	CHECK(sim_agenda_run(&agenda, INFINITY, NULL) == ESP_OK);
 	CHECK(seen_count == MOST);
 	for (uint32_t i = 1; i < MOST; i++)
 		CHECK(seen[i - 1]->at < seen[i]->at ||
 		      (seen[i - 1]->at == seen[i]->at && seen[i - 1]->number < seen[i]->number));
-	agenda_fini(&agenda);
+	sim_agenda_fini(&agenda);
 }
 
 static struct agenda shared;
@@ -66,7 +66,7 @@ static void say_last(void *user)
 {
 	(void)user;
 	say('l');
-	agenda_at(&shared, shared.now, say_c, NULL);
+	sim_agenda_at(&shared, shared.now, say_c, NULL);
 }
 
 static void say_last_too(void *user)
@@ -79,8 +79,8 @@ static void say_a(void *user)
 {
 	(void)user;
 	say('a');
-	agenda_at_last(&shared, say_last, NULL);
-	agenda_at_last(&shared, say_last_too, NULL);
+	sim_agenda_at_last(&shared, say_last, NULL);
+	sim_agenda_at_last(&shared, say_last_too, NULL);
 }
 
 static void say_b(void *user)
@@ -94,13 +94,13 @@ static void say_b(void *user)
  */
 static void test_last(void)
 {
-	agenda_at(&shared, 1, say_a, NULL);
-	agenda_at(&shared, 1, say_b, NULL);
-	agenda_at(&shared, 2, say_b, NULL);
-	CHECK(agenda_run(&shared, INFINITY, NULL) == ESP_OK);
+	sim_agenda_at(&shared, 1, say_a, NULL);
+	sim_agenda_at(&shared, 1, say_b, NULL);
+	sim_agenda_at(&shared, 2, say_b, NULL);
+	CHECK(sim_agenda_run(&shared, INFINITY, NULL) == ESP_OK);
 	CHECK_STR(story, "ablcmb");
 	CHECK(shared.now == 2 && shared.happened == 6);
-	agenda_fini(&shared);
+	sim_agenda_fini(&shared);
 }
 
 int main(void)

@@ -12,7 +12,7 @@
 
 /* ---- executors ---- */
 
-void cluster_fail(struct cluster *cluster, enum esp_status status, const char *what, const struct seat *seat)
+void sim_cluster_fail(struct cluster *cluster, enum esp_status status, const char *what, const struct seat *seat)
 {
 	if (cluster->has_failed)
 		return;
@@ -33,7 +33,7 @@ static void fail_by_size(struct cluster *cluster)
 	                SLOT_BYTES);
 }
 
-struct exec *seat_exec(struct cluster *cluster, struct seat *seat)
+struct exec *sim_seat_exec(struct cluster *cluster, struct seat *seat)
 {
 	const struct cluster_config *config = &cluster->config;
 
@@ -58,19 +58,19 @@ static void settle(struct cluster *cluster, struct seat *seat)
 {
 	struct exec_done done;
 
-	post_collect(cluster, seat);
+	sim_post_collect(cluster, seat);
 	while (exec_take_done(seat->exec, &done)) {
 		if (done.status == ESP_ELIMIT)
 			fail_by_size(cluster);
 		else if (done.status != ESP_OK)
-			cluster_fail(cluster, done.status, "a call", seat);
+			sim_cluster_fail(cluster, done.status, "a call", seat);
 		else if (cluster->config.done)
 			cluster->config.done(cluster->config.user, seat->stream, seat->member, done.cookie);
 	}
 }
 
 /* One after the other, whichever stirs another meanwhile: the functions that are called may start calls. */
-void cluster_stir(struct cluster *cluster, struct seat *seat)
+void sim_cluster_stir(struct cluster *cluster, struct seat *seat)
 {
 	if (!cluster->is_settling && !exec_has_news(seat->exec))
 		return;
@@ -126,7 +126,7 @@ static bool make_tables(struct cluster *cluster)
 	return true;
 }
 
-enum esp_status cluster_open(const struct cluster_config *config, struct cluster **out, struct error *err)
+enum esp_status sim_cluster_open(const struct cluster_config *config, struct cluster **out, struct error *err)
 {
 	enum esp_status status = config_check(config, err);
 
@@ -141,19 +141,26 @@ enum esp_status cluster_open(const struct cluster_config *config, struct cluster
 	if (!make_tables(cluster))
 		status = error_set(err, ESP_ENOMEM, "no memory for a cluster of %u nodes", config->nodes);
 	if (status == ESP_OK)
-		status = network_open(&(struct network_config){
-			.topology = config->topology, .agenda = config->agenda, .model = config->model,
-			.cut_through = config->cut_through, .grain = config->grain, .mtu = config->mtu, .user = cluster,
-			.headed = post_headed, .left = post_left, .arrived = post_arrived}, &cluster->network, err);
+		status = sim_network_open(&(struct network_config){.topology = config->topology,
+		                                                   .agenda = config->agenda,
+		                                                   .model = config->model,
+		                                                   .cut_through = config->cut_through,
+		                                                   .grain = config->grain,
+		                                                   .mtu = config->mtu,
+		                                                   .user = cluster,
+		                                                   .headed = sim_post_headed,
+		                                                   .left = sim_post_left,
+		                                                   .arrived = sim_post_arrived},
+		                          &cluster->network, err);
 	if (status != ESP_OK) {
-		cluster_close(cluster);
+		sim_cluster_close(cluster);
 		return status;
 	}
 	*out = cluster;
 	return ESP_OK;
 }
 
-void cluster_close(struct cluster *cluster)
+void sim_cluster_close(struct cluster *cluster)
 {
 	if (!cluster)
 		return;
@@ -162,17 +169,17 @@ void cluster_close(struct cluster *cluster)
 			exec_close(cluster->streams[s].seats[i].exec);
 		free(cluster->streams[s].seats);
 	}
-	network_close(cluster->network);
-	outboxes_close(cluster);
-	joints_close(cluster);
-	post_close(cluster);
+	sim_network_close(cluster->network);
+	sim_outboxes_close(cluster);
+	sim_joints_close(cluster);
+	sim_post_close(cluster);
 	free(cluster->streams);
 	free(cluster->place);
 	free(cluster->order);
 	free(cluster);
 }
 
-void cluster_set_order(struct cluster *cluster, uint32_t vertex, enum cluster_order order)
+void sim_cluster_set_order(struct cluster *cluster, uint32_t vertex, enum cluster_order order)
 {
 	bool cannot_share = cluster->config.model == NETWORK_FIFO && order == CLUSTER_SHARED;
 
@@ -194,7 +201,7 @@ static bool stream_room(struct cluster *cluster)
 	return true;
 }
 
-uint32_t cluster_stream(struct cluster *cluster, const uint32_t *members, uint32_t count, struct error *err)
+uint32_t sim_cluster_stream(struct cluster *cluster, const uint32_t *members, uint32_t count, struct error *err)
 {
 	uint32_t number = cluster->stream_count;
 	struct seat *seats = stream_room(cluster) ? calloc(count, sizeof(*seats)) : NULL;
@@ -220,8 +227,8 @@ uint32_t cluster_stream(struct cluster *cluster, const uint32_t *members, uint32
 	return number;
 }
 
-enum esp_status cluster_start(struct cluster *cluster, uint32_t stream, uint32_t member, const struct plan *plan,
-                              void *cookie, struct error *err)
+enum esp_status sim_cluster_start(struct cluster *cluster, uint32_t stream, uint32_t member, const struct plan *plan,
+                                  void *cookie, struct error *err)
 {
 	if (stream >= cluster->stream_count || member >= cluster->streams[stream].count)
 		return error_set(err, ESP_EINVAL, "there is no member %u of a stream %u", member, stream);
@@ -231,27 +238,27 @@ enum esp_status cluster_start(struct cluster *cluster, uint32_t stream, uint32_t
 	if (cluster->has_failed)
 		return error_set(err, cluster->failure.status, "%s", cluster->failure.text);
 	struct seat *seat = &cluster->streams[stream].seats[member];
-	struct exec *exec = seat_exec(cluster, seat);
+	struct exec *exec = sim_seat_exec(cluster, seat);
 	if (!exec)
 		return error_set(err, ESP_ENOMEM, "no memory for an executor");
 	struct exec_call call = {.plan = plan, .type = ESP_U8, .op = ESP_SUM, .cookie = cookie};
 	enum esp_status status = exec_start(exec, &call, err);
 	if (status == ESP_OK)
-		cluster_stir(cluster, seat);
+		sim_cluster_stir(cluster, seat);
 	return status;
 }
 
-enum esp_status cluster_start_all(struct cluster *cluster, uint32_t stream, const struct plan *plan, void *cookie,
-                                  struct error *err)
+enum esp_status sim_cluster_start_all(struct cluster *cluster, uint32_t stream, const struct plan *plan, void *cookie,
+                                      struct error *err)
 {
 	enum esp_status status = ESP_OK;
 
 	for (uint32_t i = 0; status == ESP_OK && i < plan->nodes; i++)
-		status = cluster_start(cluster, stream, i, plan, cookie, err);
+		status = sim_cluster_start(cluster, stream, i, plan, cookie, err);
 	return status;
 }
 
-enum esp_status cluster_quiet(const struct cluster *cluster, struct error *err)
+enum esp_status sim_cluster_quiet(const struct cluster *cluster, struct error *err)
 {
 	if (cluster->has_failed)
 		return error_set(err, cluster->failure.status, "%s", cluster->failure.text);
@@ -275,12 +282,12 @@ enum esp_status cluster_quiet(const struct cluster *cluster, struct error *err)
 	return ESP_OK;
 }
 
-struct network *cluster_network(struct cluster *cluster)
+struct network *sim_cluster_network(struct cluster *cluster)
 {
 	return cluster->network;
 }
 
-struct cluster_stats cluster_stats(const struct cluster *cluster)
+struct cluster_stats sim_cluster_stats(const struct cluster *cluster)
 {
 	return cluster->stats;
 }

@@ -8,10 +8,10 @@
  *
  *     struct agenda agenda = {0};
  *     struct cluster_config config = {.agenda = &agenda, .topology = topology, .place = place, .nodes = n};
- *     cluster_open(&config, &cluster, err);
- *     stream = cluster_stream(cluster, NULL, n, err);
- *     cluster_start_all(cluster, stream, plan, cookie, err);
- *     agenda_run(&agenda, INFINITY, err);     done() is called for each member
+ *     sim_cluster_open(&config, &cluster, err);
+ *     stream = sim_cluster_stream(cluster, NULL, n, err);
+ *     sim_cluster_start_all(cluster, stream, plan, cookie, err);
+ *     sim_agenda_run(&agenda, INFINITY, err);     done() is called for each member
  *
  * Acknowledgements (credits) take the delay of the path and no bandwidth: in a job they ride on messages or are frames
  * of 32 bytes, one for half a window of messages.
@@ -84,41 +84,42 @@ struct cluster_config {
 
 struct cluster;
 
-ESP_CHECKED enum esp_status cluster_open(const struct cluster_config *config, struct cluster **out, struct error *err);
-void cluster_close(struct cluster *cluster); /* NULL is fine */
+ESP_CHECKED enum esp_status sim_cluster_open(const struct cluster_config *config, struct cluster **out,
+                                             struct error *err);
+void sim_cluster_close(struct cluster *cluster); /* NULL is fine */
 
 /* The order of one host's NICs, before it sends anything. */
-void cluster_set_order(struct cluster *cluster, uint32_t vertex, enum cluster_order order);
+void sim_cluster_set_order(struct cluster *cluster, uint32_t vertex, enum cluster_order order);
 
 /*
  * A new stream; its plans' node i is node members[i] (copied; NULL: node i). Returns its number, counted from 0, or
  * UINT32_MAX with err set.
  */
-uint32_t cluster_stream(struct cluster *cluster, const uint32_t *members, uint32_t count, struct error *err);
+uint32_t sim_cluster_stream(struct cluster *cluster, const uint32_t *members, uint32_t count, struct error *err);
 
 /*
  * Starts a call on one member, now. The plan is borrowed until all members are done. A member that never starts it
- * leaves the others waiting: the agenda then runs dry without done() for them, and cluster_quiet() says which node
+ * leaves the others waiting: the agenda then runs dry without done() for them, and sim_cluster_quiet() says which node
  * waits for which.
  */
-ESP_CHECKED enum esp_status cluster_start(struct cluster *cluster, uint32_t stream, uint32_t member,
-                                          const struct plan *plan, void *cookie, struct error *err);
+ESP_CHECKED enum esp_status sim_cluster_start(struct cluster *cluster, uint32_t stream, uint32_t member,
+                                              const struct plan *plan, void *cookie, struct error *err);
 /* On every member, the plan's extra nodes included. */
-ESP_CHECKED enum esp_status cluster_start_all(struct cluster *cluster, uint32_t stream, const struct plan *plan,
-                                              void *cookie, struct error *err);
+ESP_CHECKED enum esp_status sim_cluster_start_all(struct cluster *cluster, uint32_t stream, const struct plan *plan,
+                                                  void *cookie, struct error *err);
 
 /*
  * ESP_OK: every call that was started is done. Otherwise what the first unfinished one waits for, in err (ESP_ESTATE,
  * or the executor's failure).
  */
-ESP_CHECKED enum esp_status cluster_quiet(const struct cluster *cluster, struct error *err);
+ESP_CHECKED enum esp_status sim_cluster_quiet(const struct cluster *cluster, struct error *err);
 
-struct network *cluster_network(struct cluster *cluster);
+struct network *sim_cluster_network(struct cluster *cluster);
 
 struct cluster_stats {
 	uint64_t messages, credits;
 	uint64_t bytes; /* of messages, however many links they took */
 };
-struct cluster_stats cluster_stats(const struct cluster *cluster);
+struct cluster_stats sim_cluster_stats(const struct cluster *cluster);
 
 #endif

@@ -49,10 +49,10 @@ static struct joint *joint_get(struct cluster *cluster, const void *chunk_id)
 	return joint;
 }
 
-bool joint_show(struct message *message)
+bool sim_joint_show(struct message *message)
 {
 	struct cluster *cluster = message->cluster;
-	struct exec *exec = seat_exec(cluster, message->to);
+	struct exec *exec = sim_seat_exec(cluster, message->to);
 	struct exec_chunk chunk;
 
 	/* A chunk that it does not know yet, or a sum unless sums are cut through, is shown to it when all is there. */
@@ -70,7 +70,7 @@ bool joint_show(struct message *message)
 	return true;
 }
 
-void joint_complete(struct message *message)
+void sim_joint_complete(struct message *message)
 {
 	struct cluster *cluster = message->cluster;
 	struct joint **slot = joint_slot(cluster, message->shown_id), *joint = *slot;
@@ -84,12 +84,12 @@ void joint_complete(struct message *message)
 	while (held) {
 		struct message *next = held->sibling;
 
-		post_release(held);
+		sim_post_release(held);
 		held = next;
 	}
 }
 
-bool joint_hold(struct message *message)
+bool sim_joint_hold(struct message *message)
 {
 	struct joint *joint = message->has_chunk ? joint_find(message->cluster, message->chunk_id) : NULL;
 
@@ -102,7 +102,7 @@ bool joint_hold(struct message *message)
 	return true;
 }
 
-void joints_close(struct cluster *cluster)
+void sim_joints_close(struct cluster *cluster)
 {
 	for (uint32_t i = 0; cluster->joints && i < JOINT_BUCKETS; i++) {
 		while (cluster->joints[i]) {

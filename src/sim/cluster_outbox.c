@@ -59,7 +59,7 @@ static struct message *heap_pop(struct outbox *outbox)
 
 /* ---- the line, and both ---- */
 
-void outbox_push(struct outbox *outbox, struct message *message)
+void sim_outbox_push(struct outbox *outbox, struct message *message)
 {
 	message->child = NULL;
 	message->sibling = NULL;
@@ -74,7 +74,7 @@ void outbox_push(struct outbox *outbox, struct message *message)
 	outbox->last = message;
 }
 
-struct message *outbox_pop(struct outbox *outbox)
+struct message *sim_outbox_pop(struct outbox *outbox)
 {
 	struct message *first = outbox->first;
 
@@ -87,7 +87,7 @@ struct message *outbox_pop(struct outbox *outbox)
 
 /* ---- finding it ---- */
 
-struct outbox *outbox_of_nic(struct cluster *cluster, uint32_t vertex, uint32_t nic)
+struct outbox *sim_outbox_of_nic(struct cluster *cluster, uint32_t vertex, uint32_t nic)
 {
 	uint32_t nics = cluster->config.topology->vertices[vertex].nics;
 
@@ -128,7 +128,7 @@ static bool pairs_grow(struct cluster *cluster)
 }
 
 /* Most messages go to the node to which the one before went. */
-struct outbox *outbox_of_pair(struct cluster *cluster, struct seat *from, uint32_t to, uint32_t nic)
+struct outbox *sim_outbox_of_pair(struct cluster *cluster, struct seat *from, uint32_t to, uint32_t nic)
 {
 	if (from->recent && from->recent->to == to && from->recent->nic == nic)
 		return from->recent;
@@ -146,7 +146,7 @@ struct outbox *outbox_of_pair(struct cluster *cluster, struct seat *from, uint32
 	return *slot;
 }
 
-void outboxes_close(struct cluster *cluster)
+void sim_outboxes_close(struct cluster *cluster)
 {
 	for (uint32_t i = 0; cluster->nics && i < cluster->config.topology->vertex_count; i++)
 		free(cluster->nics[i]);

@@ -43,7 +43,7 @@ static void message_drop(struct message *message)
 	cluster->free = message;
 }
 
-void post_close(struct cluster *cluster)
+void sim_post_close(struct cluster *cluster)
 {
 	while (cluster->slabs) {
 		struct message_slab *slab = cluster->slabs;
@@ -62,12 +62,13 @@ static void depart(struct message *message)
 
 	if (cluster->config.message)
 		message->begun = cluster->config.agenda->now;
-	network_send(cluster->network, message->from->vertex, message->to->vertex, message->nic, message->bytes, message);
+	sim_network_send(cluster->network, message->from->vertex, message->to->vertex, message->nic, message->bytes,
+	                 message);
 }
 
 static void outbox_next(struct outbox *outbox)
 {
-	struct message *message = outbox_pop(outbox);
+	struct message *message = sim_outbox_pop(outbox);
 
 	outbox->is_busy = message != NULL;
 	if (message)
@@ -89,8 +90,8 @@ static bool choose_outbox(struct cluster *cluster, struct message *message, stru
 		order = CLUSTER_SHARED;
 	message->major = order == CLUSTER_SHARED ? message->index : order == CLUSTER_BLOCK ? message->to->node : 0;
 	*out = order == CLUSTER_SHARED || order == CLUSTER_SHARED_READY
-	               ? outbox_of_pair(cluster, message->from, message->to->node, message->nic)
-	               : outbox_of_nic(cluster, vertex, message->nic);
+	           ? sim_outbox_of_pair(cluster, message->from, message->to->node, message->nic)
+	           : sim_outbox_of_nic(cluster, vertex, message->nic);
 	return *out != NULL;
 }
 
@@ -126,7 +127,7 @@ static void post(struct cluster *cluster, struct seat *from, struct seat *to, co
 	if (!choose_outbox(cluster, message, &message->outbox)) {
 		cluster->config.agenda->failed = true;
 	} else if (message->outbox) {
-		outbox_push(message->outbox, message);
+		sim_outbox_push(message->outbox, message);
 		if (!message->outbox->is_busy)
 			outbox_next(message->outbox);
 	} else {
@@ -142,7 +143,7 @@ static void ack_arrived(void *user)
 	struct message *ack = user;
 	struct cluster *cluster = ack->cluster;
 	struct seat *from = ack->from, *to = ack->to;
-	struct exec *exec = seat_exec(cluster, to);
+	struct exec *exec = sim_seat_exec(cluster, to);
 
 	message_drop(ack);
 	if (!exec)
@@ -150,8 +151,8 @@ static void ack_arrived(void *user)
 	struct transport_message message = {.is_credit = true, .ack = exec_consumed(from->exec, to->member)};
 	enum esp_status status = exec_credit(exec, from->member, &message);
 	if (status != ESP_OK)
-		cluster_fail(cluster, status, "an acknowledgement", to);
-	cluster_stir(cluster, to);
+		sim_cluster_fail(cluster, status, "an acknowledgement", to);
+	sim_cluster_stir(cluster, to);
 }
 
 static void post_ack(struct cluster *cluster, struct seat *from, struct seat *to)
@@ -169,7 +170,7 @@ static void post_ack(struct cluster *cluster, struct seat *from, struct seat *to
 	ack->to = to;
 	ack->holders = 1;
 	cluster->stats.credits++;
-	agenda_at(agenda, agenda->now + topology_delay(topology, links, hops), ack_arrived, ack);
+	sim_agenda_at(agenda, agenda->now + topology_delay(topology, links, hops), ack_arrived, ack);
 }
 
 /* ---- an executor's messages ---- */
@@ -192,7 +193,7 @@ static bool note_peer(struct cluster *cluster, uint32_t count, uint32_t peer)
 }
 
 /* One message of each peer, then the next of each: what became ready together leaves in the order of its rows. */
-void post_collect(struct cluster *cluster, struct seat *seat)
+void sim_post_collect(struct cluster *cluster, struct seat *seat)
 {
 	struct seat *seats = cluster->streams[seat->stream].seats;
 	uint32_t count = 0, peer;
@@ -241,10 +242,10 @@ static void tell(const struct message *message)
 		                                                        .arrived = config->agenda->now});
 }
 
-void post_deliver(struct message *message)
+void sim_post_deliver(struct message *message)
 {
 	struct cluster *cluster = message->cluster;
-	struct exec *exec = seat_exec(cluster, message->to);
+	struct exec *exec = sim_seat_exec(cluster, message->to);
 	uint32_t from = message->from->member;
 
 	if (!exec)
@@ -257,36 +258,36 @@ void post_deliver(struct message *message)
 	/* All of it at once, as through shared memory: dry executors look at no data. */
 	enum esp_status status = exec_offer(exec, from, &given);
 	if (status != ESP_OK) {
-		cluster_fail(cluster, status, "a message", message->to);
+		sim_cluster_fail(cluster, status, "a message", message->to);
 		return;
 	}
-	cluster_stir(cluster, message->to);
+	sim_cluster_stir(cluster, message->to);
 }
 
-void post_sent(struct message *message)
+void sim_post_sent(struct message *message)
 {
 	if (message->cluster->config.message)
 		message->left = message->cluster->config.agenda->now;
 	exec_sent(message->from->exec, message->cookie);
-	cluster_stir(message->cluster, message->from);
+	sim_cluster_stir(message->cluster, message->from);
 }
 
-void post_headed(void *user, void *cookie)
+void sim_post_headed(void *user, void *cookie)
 {
 	struct message *message = cookie;
 	(void)user;
 
-	if (joint_show(message))
-		post_deliver(message);
+	if (sim_joint_show(message))
+		sim_post_deliver(message);
 }
 
-void post_left(void *user, void *cookie)
+void sim_post_left(void *user, void *cookie)
 {
 	struct message *message = cookie;
 	(void)user;
 
-	if (!joint_hold(message))
-		post_sent(message);
+	if (!sim_joint_hold(message))
+		sim_post_sent(message);
 	if (message->outbox)
 		outbox_next(message->outbox);
 }
@@ -296,13 +297,13 @@ static void complete(struct message *message)
 {
 	tell(message);
 	if (message->is_shown)
-		joint_complete(message);
+		sim_joint_complete(message);
 	else
-		post_deliver(message);
+		sim_post_deliver(message);
 	message_drop(message);
 }
 
-void post_arrived(void *user, void *cookie)
+void sim_post_arrived(void *user, void *cookie)
 {
 	struct message *message = cookie;
 	(void)user;
@@ -319,14 +320,14 @@ static void arrive_late(void *user)
 }
 
 /* The messages that it is made from have come: its last byte leaves now. */
-void post_release(struct message *message)
+void sim_post_release(struct message *message)
 {
 	struct cluster *cluster = message->cluster;
 	const struct topology *topology = cluster->config.topology;
 	uint32_t links[TOPOLOGY_HOPS_MAX];
 	uint32_t hops = topology_path(topology, message->from->vertex, message->to->vertex, message->nic, links);
 
-	post_sent(message);
-	agenda_at(cluster->config.agenda, cluster->config.agenda->now + topology_delay(topology, links, hops), arrive_late,
-	          message);
+	sim_post_sent(message);
+	sim_agenda_at(cluster->config.agenda, cluster->config.agenda->now + topology_delay(topology, links, hops),
+	              arrive_late, message);
 }

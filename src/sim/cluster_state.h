@@ -104,34 +104,34 @@ struct cluster {
 };
 
 /* The executor of a member, opened if it is not; NULL: it failed. cluster.c */
-struct exec *seat_exec(struct cluster *cluster, struct seat *seat);
-void cluster_fail(struct cluster *cluster, enum esp_status status, const char *what, const struct seat *seat);
+struct exec *sim_seat_exec(struct cluster *cluster, struct seat *seat);
+void sim_cluster_fail(struct cluster *cluster, enum esp_status status, const char *what, const struct seat *seat);
 
 /* Something has happened to the executor: it is asked for messages and results. cluster.c */
-void cluster_stir(struct cluster *cluster, struct seat *seat);
+void sim_cluster_stir(struct cluster *cluster, struct seat *seat);
 
 /* Takes all messages that the executor has. cluster_post.c */
-void post_collect(struct cluster *cluster, struct seat *seat);
+void sim_post_collect(struct cluster *cluster, struct seat *seat);
 /* Events of the network; the cookie is the message. */
-void post_headed(void *user, void *cookie);
-void post_left(void *user, void *cookie);
-void post_arrived(void *user, void *cookie);
-void post_deliver(struct message *message);
-void post_sent(struct message *message);
-void post_release(struct message *message);
-void post_close(struct cluster *cluster);
+void sim_post_headed(void *user, void *cookie);
+void sim_post_left(void *user, void *cookie);
+void sim_post_arrived(void *user, void *cookie);
+void sim_post_deliver(struct message *message);
+void sim_post_sent(struct message *message);
+void sim_post_release(struct message *message);
+void sim_post_close(struct cluster *cluster);
 
 /* The outbox through which a message from one node to another leaves. cluster_outbox.c; NULL: no memory. */
-struct outbox *outbox_of_nic(struct cluster *cluster, uint32_t vertex, uint32_t nic);
-struct outbox *outbox_of_pair(struct cluster *cluster, struct seat *from, uint32_t to, uint32_t nic);
-void outbox_push(struct outbox *outbox, struct message *message);
-struct message *outbox_pop(struct outbox *outbox);
-void outboxes_close(struct cluster *cluster);
+struct outbox *sim_outbox_of_nic(struct cluster *cluster, uint32_t vertex, uint32_t nic);
+struct outbox *sim_outbox_of_pair(struct cluster *cluster, struct seat *from, uint32_t to, uint32_t nic);
+void sim_outbox_push(struct outbox *outbox, struct message *message);
+struct message *sim_outbox_pop(struct outbox *outbox);
+void sim_outboxes_close(struct cluster *cluster);
 
 /* cluster_joint.c: a message to a switch begins, and ends; may one from it end? */
-bool joint_show(struct message *message);
-void joint_complete(struct message *message);
-bool joint_hold(struct message *message);
-void joints_close(struct cluster *cluster);
+bool sim_joint_show(struct message *message);
+void sim_joint_complete(struct message *message);
+bool sim_joint_hold(struct message *message);
+void sim_joints_close(struct cluster *cluster);
 
 #endif

@@ -121,23 +121,23 @@ static void run(struct trial *trial)
 		.active_chunks = trial->active_chunks, .credits = trial->credits, .user = trial, .done = on_done,
 		.message = on_message,
 	};
-	CHECK_MSG(cluster_open(&config, &cluster, &err) == ESP_OK, "%s", err.text);
+	CHECK_MSG(sim_cluster_open(&config, &cluster, &err) == ESP_OK, "%s", err.text);
 	trial->done = 0;
 	trial->digest = 1;
-	CHECK(cluster_stream(cluster, NULL, plan->nodes, &err) == 0);
-	CHECK_MSG(cluster_start_all(cluster, 0, plan, trial, &err) == ESP_OK, "%s", err.text);
-	CHECK(agenda_run(&now, INFINITY, &err) == ESP_OK);
-	CHECK_MSG(cluster_quiet(cluster, &err) == ESP_OK, "%s: %s", trial->planner, err.text);
+	CHECK(sim_cluster_stream(cluster, NULL, plan->nodes, &err) == 0);
+	CHECK_MSG(sim_cluster_start_all(cluster, 0, plan, trial, &err) == ESP_OK, "%s", err.text);
+	CHECK(sim_agenda_run(&now, INFINITY, &err) == ESP_OK);
+	CHECK_MSG(sim_cluster_quiet(cluster, &err) == ESP_OK, "%s: %s", trial->planner, err.text);
 	CHECK_U64(trial->done, plan->nodes);
-	trial->stats = cluster_stats(cluster);
-	trial->host_out = network_class_bytes(cluster_network(cluster), TOPOLOGY_HOST_OUT);
-	trial->host_in = network_class_bytes(cluster_network(cluster), TOPOLOGY_HOST_IN);
-	trial->rack_out = network_class_bytes(cluster_network(cluster), TOPOLOGY_RACK_OUT);
-	trial->rack_in = network_class_bytes(cluster_network(cluster), TOPOLOGY_RACK_IN);
-	cluster_close(cluster);
+	trial->stats = sim_cluster_stats(cluster);
+	trial->host_out = sim_network_class_bytes(sim_cluster_network(cluster), TOPOLOGY_HOST_OUT);
+	trial->host_in = sim_network_class_bytes(sim_cluster_network(cluster), TOPOLOGY_HOST_IN);
+	trial->rack_out = sim_network_class_bytes(sim_cluster_network(cluster), TOPOLOGY_RACK_OUT);
+	trial->rack_in = sim_network_class_bytes(sim_cluster_network(cluster), TOPOLOGY_RACK_IN);
+	sim_cluster_close(cluster);
 	plan_close(plan);
 	topology_close(topology);
-	agenda_fini(&now);
+	sim_agenda_fini(&now);
 }
 
 static struct trial allreduce(const char *planner, uint32_t workers, uint64_t bytes, uint64_t chunk_bytes)
@@ -214,7 +214,7 @@ static void test_bytes(struct rng *rng)
 
 		while (plan_planner(planners))
 			planners++;
-		struct trial trial = allreduce(planner_name(plan_planner((unsigned)rng_below(rng, planners))), w,
+		struct trial trial = allreduce(plan_planner_name(plan_planner((unsigned)rng_below(rng, planners))), w,
 		                               1 + rng_below(rng, 1u << 20), 1 + rng_below(rng, 1u << 17));
 		trial.racks = racks;
 		trial.spec.chunks.collective = (enum plan_collective)rng_below(rng, PLAN_BARRIER);
@@ -230,7 +230,7 @@ static void test_bytes(struct rng *rng)
 		CHECK_U64(trial.stats.messages, trial.report.messages);
 		CHECK_U64(trial.stats.bytes, trial.report.wire_bytes);
 		CHECK(trial.host_out <= trial.stats.bytes && trial.host_in <= trial.stats.bytes);
-		if (!planner_has_extra(plan_planner_find(trial.planner))) {
+		if (!plan_planner_has_extra(plan_planner_find(trial.planner))) {
 			CHECK_U64(trial.host_out, trial.stats.bytes);
 			CHECK_U64(trial.host_in, trial.stats.bytes);
 			CHECK_U64(trial.rack_out, trial.rack_in);
@@ -251,7 +251,7 @@ static void test_rounds(struct rng *rng)
 		while (plan_planner(planners))
 			planners++;
 		const struct planner *planner = plan_planner((unsigned)rng_below(rng, planners));
-		struct trial trial = allreduce(planner_name(planner), w, w, 1);
+		struct trial trial = allreduce(plan_planner_name(planner), w, w, 1);
 		trial.racks = 1; /* one group */
 		trial.delay_ns = 500000000;
 		trial.rate_bits = UINT64_C(1000000000000000);
@@ -259,7 +259,7 @@ static void test_rounds(struct rng *rng)
 		trial.model = i % 2 ? NETWORK_FIFO : NETWORK_FLUID;
 		run(&trial);
 		/* Between hosts it is two links; to and from a switch one. */
-		double most = trial.report.rounds, least = planner_has_extra(planner) ? most / 2 : most;
+		double most = trial.report.rounds, least = plan_planner_has_extra(planner) ? most / 2 : most;
 		CHECK_MSG(trial.time >= least - 1e-6 && trial.time <= most + 1e-6, "%s of %u: %g s for %u rounds",
 		          trial.planner, w, trial.time, trial.report.rounds);
 	}
@@ -323,17 +323,17 @@ static void test_nics(void)
 			                                .model = (enum network_model)model,
 			                                .cut_through = true,
 			                                .order = CLUSTER_READY};
-			CHECK(cluster_open(&config, &cluster, NULL) == ESP_OK);
-			CHECK(cluster_stream(cluster, NULL, 4, NULL) == 0);
-			CHECK(cluster_start_all(cluster, 0, plan, NULL, NULL) == ESP_OK);
-			CHECK(agenda_run(&agenda, INFINITY, NULL) == ESP_OK && cluster_quiet(cluster, NULL) == ESP_OK);
+			CHECK(sim_cluster_open(&config, &cluster, NULL) == ESP_OK);
+			CHECK(sim_cluster_stream(cluster, NULL, 4, NULL) == 0);
+			CHECK(sim_cluster_start_all(cluster, 0, plan, NULL, NULL) == ESP_OK);
+			CHECK(sim_agenda_run(&agenda, INFINITY, NULL) == ESP_OK && sim_cluster_quiet(cluster, NULL) == ESP_OK);
 			seconds[nics - 1] = agenda.now;
 			if (nics == 2)
 				CHECK(seconds[1] < 0.6 * seconds[0]);
-			cluster_close(cluster);
+			sim_cluster_close(cluster);
 			plan_close(plan);
 			topology_close(topology);
-			agenda_fini(&agenda);
+			sim_agenda_fini(&agenda);
 		}
 	}
 }
@@ -367,7 +367,7 @@ static void toy_start(void *user)
 	struct gradient *gradient = user;
 	struct toy *toy = gradient->toy;
 
-	CHECK(cluster_start(toy->cluster, toy->streams[gradient->layer], gradient->worker, toy->plan, NULL, NULL) ==
+	CHECK(sim_cluster_start(toy->cluster, toy->streams[gradient->layer], gradient->worker, toy->plan, NULL, NULL) ==
 	      ESP_OK);
 }
 
@@ -394,23 +394,23 @@ static double toy_seconds(bool aggregates, double stagger, bool cut_through_sums
 		.agenda = &agenda, .topology = topology, .place = place, .nodes = plan->nodes, .model = NETWORK_FIFO,
 		.cut_through = true, .cut_through_sums = cut_through_sums, .user = &toy, .done = toy_done,
 	};
-	CHECK(cluster_open(&config, &toy.cluster, NULL) == ESP_OK);
+	CHECK(sim_cluster_open(&config, &toy.cluster, NULL) == ESP_OK);
 	toy.plan = plan;
 	for (uint32_t layer = 0; layer < 3; layer++) {
-		toy.streams[layer] = cluster_stream(toy.cluster, NULL, plan->nodes, NULL);
+		toy.streams[layer] = sim_cluster_stream(toy.cluster, NULL, plan->nodes, NULL);
 		for (uint32_t node = 2; node < plan->nodes; node++)
-			CHECK(cluster_start(toy.cluster, toy.streams[layer], node, plan, NULL, NULL) == ESP_OK);
+			CHECK(sim_cluster_start(toy.cluster, toy.streams[layer], node, plan, NULL, NULL) == ESP_OK);
 		for (uint32_t worker = 0; worker < 2; worker++) {
 			gradients[layer * 2 + worker] = (struct gradient){&toy, worker, layer};
-			agenda_at(&agenda, 3 * (layer + 1) + worker * stagger, toy_start, &gradients[layer * 2 + worker]);
+			sim_agenda_at(&agenda, 3 * (layer + 1) + worker * stagger, toy_start, &gradients[layer * 2 + worker]);
 		}
 	}
-	CHECK(agenda_run(&agenda, INFINITY, NULL) == ESP_OK);
-	CHECK(cluster_quiet(toy.cluster, NULL) == ESP_OK);
-	cluster_close(toy.cluster);
+	CHECK(sim_agenda_run(&agenda, INFINITY, NULL) == ESP_OK);
+	CHECK(sim_cluster_quiet(toy.cluster, NULL) == ESP_OK);
+	sim_cluster_close(toy.cluster);
 	plan_close(plan);
 	topology_close(topology);
-	agenda_fini(&agenda);
+	sim_agenda_fini(&agenda);
 	return toy.last;
 }
 
@@ -438,23 +438,23 @@ static void test_waiting(void)
 	CHECK(topology_make(&network, &topology, NULL) == ESP_OK);
 	CHECK(topology_place(topology, 3, false, place, NULL) == ESP_OK);
 	struct cluster_config config = {.agenda = &agenda, .topology = topology, .place = place, .nodes = 3};
-	CHECK(cluster_open(&config, &cluster, NULL) == ESP_OK);
+	CHECK(sim_cluster_open(&config, &cluster, NULL) == ESP_OK);
 	uint32_t members[] = {2, 0, 1}, wrong[] = {0, 3};
-	CHECK(cluster_stream(cluster, wrong, 2, &err) == UINT32_MAX && strstr(err.text, "node 3"));
-	CHECK(cluster_stream(cluster, members, 3, NULL) == 0);
-	CHECK(cluster_start(cluster, 0, 0, plan, NULL, NULL) == ESP_OK);
-	CHECK(cluster_start(cluster, 0, 1, plan, NULL, NULL) == ESP_OK);
-	CHECK(cluster_start(cluster, 0, 3, plan, NULL, &err) == ESP_EINVAL);
-	CHECK(agenda_run(&agenda, INFINITY, NULL) == ESP_OK);
-	CHECK(cluster_quiet(cluster, &err) == ESP_ESTATE);
+	CHECK(sim_cluster_stream(cluster, wrong, 2, &err) == UINT32_MAX && strstr(err.text, "node 3"));
+	CHECK(sim_cluster_stream(cluster, members, 3, NULL) == 0);
+	CHECK(sim_cluster_start(cluster, 0, 0, plan, NULL, NULL) == ESP_OK);
+	CHECK(sim_cluster_start(cluster, 0, 1, plan, NULL, NULL) == ESP_OK);
+	CHECK(sim_cluster_start(cluster, 0, 3, plan, NULL, &err) == ESP_EINVAL);
+	CHECK(sim_agenda_run(&agenda, INFINITY, NULL) == ESP_OK);
+	CHECK(sim_cluster_quiet(cluster, &err) == ESP_ESTATE);
 	CHECK_MSG(strstr(err.text, "waits for node 1"), "%s", err.text);
-	CHECK(cluster_start(cluster, 0, 2, plan, NULL, NULL) == ESP_OK);
-	CHECK(agenda_run(&agenda, INFINITY, NULL) == ESP_OK);
-	CHECK(cluster_quiet(cluster, &err) == ESP_OK);
-	cluster_close(cluster);
+	CHECK(sim_cluster_start(cluster, 0, 2, plan, NULL, NULL) == ESP_OK);
+	CHECK(sim_agenda_run(&agenda, INFINITY, NULL) == ESP_OK);
+	CHECK(sim_cluster_quiet(cluster, &err) == ESP_OK);
+	sim_cluster_close(cluster);
 	plan_close(plan);
 	topology_close(topology);
-	agenda_fini(&agenda);
+	sim_agenda_fini(&agenda);
 }
 
 /* A plan that was read sends the same messages at the same times as the planner's own, whichever planner that is. */
@@ -496,6 +496,6 @@ int main(int argc, char **argv)
 	test_bytes(&rng);
 	test_rounds(&rng);
 	for (unsigned i = 0; plan_planner(i); i++)
-		test_read_plans(&rng, planner_name(plan_planner(i)));
+		test_read_plans(&rng, plan_planner_name(plan_planner(i)));
 	return 0;
 }

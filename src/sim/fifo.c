@@ -33,7 +33,7 @@ static void when_past(struct transfer *transfer, uint32_t hop, double at, agenda
 {
 	struct network *network = transfer->network;
 
-	agenda_at_queue(network->config.agenda, &network->links[transfer->flow.link[hop]].queue, at, call, transfer);
+	sim_agenda_at_queue(network->config.agenda, &network->links[transfer->flow.link[hop]].queue, at, call, transfer);
 }
 
 static void head_at_link(void *user);
@@ -45,13 +45,13 @@ static bool advance(struct transfer *transfer, double *head)
 
 	while (transfer->hop < transfer->flow.hops) {
 		if (*head > agenda->now) {
-			agenda_at(agenda, *head, head_at_link, transfer);
+			sim_agenda_at(agenda, *head, head_at_link, transfer);
 			return false;
 		}
 		*head = reserve(transfer);
 	}
 	if (transfer->tells_head)
-		agenda_at(agenda, *head, network_headed, transfer);
+		sim_agenda_at(agenda, *head, sim_network_headed, transfer);
 	return true;
 }
 
@@ -62,19 +62,19 @@ static void head_at_link(void *user)
 	double head = agenda->now;
 
 	if (advance(transfer, &head))
-		when_past(transfer, transfer->flow.hops - 1, transfer->tail, network_arrived);
+		when_past(transfer, transfer->flow.hops - 1, transfer->tail, sim_network_arrived);
 }
 
-void fifo_start(struct transfer *transfer)
+void sim_fifo_start(struct transfer *transfer)
 {
 	double head = reserve(transfer), left = transfer->network->links[transfer->flow.link[0]].free_at;
 	bool is_through = advance(transfer, &head);
 
 	if (is_through && transfer->tail == left) {
-		when_past(transfer, transfer->flow.hops - 1, left, network_passed);
+		when_past(transfer, transfer->flow.hops - 1, left, sim_network_passed);
 		return;
 	}
-	when_past(transfer, 0, left, network_left);
+	when_past(transfer, 0, left, sim_network_left);
 	if (is_through)
-		when_past(transfer, transfer->flow.hops - 1, transfer->tail, network_arrived);
+		when_past(transfer, transfer->flow.hops - 1, transfer->tail, sim_network_arrived);
 }

@@ -87,7 +87,7 @@ static void tick_at_first_end(struct network *network)
 	if (network->heap_count == 0 || !(network->heap[0]->ends < network->next_tick))
 		return;
 	network->next_tick = network->heap[0]->ends > agenda->now ? network->heap[0]->ends : agenda->now;
-	agenda_at(agenda, network->next_tick, tick, network);
+	sim_agenda_at(agenda, network->next_tick, tick, network);
 }
 
 /* A new rate: so much is left at this moment, and it ends then. */
@@ -114,7 +114,7 @@ static void solve(void *user)
 	network->solve_due = false;
 	network->unseen = 0;
 	network->solved++;
-	share_solve(&network->share, rate_changed, network);
+	sim_share_solve(&network->share, rate_changed, network);
 	if (network->share.failed)
 		network->config.agenda->failed = true;
 	tick_at_first_end(network);
@@ -138,12 +138,12 @@ static void solve_at_last(struct network *network)
 		return;
 	if (network->config.grain > 0 && network->unseen < network->heap_count / NETWORK_FEW) {
 		if (!network->solve_late)
-			agenda_at(agenda, agenda->now + network->config.grain, solve_late, network);
+			sim_agenda_at(agenda, agenda->now + network->config.grain, solve_late, network);
 		network->solve_late = true;
 		return;
 	}
 	network->solve_due = true;
-	agenda_at_last(agenda, solve, network);
+	sim_agenda_at_last(agenda, solve, network);
 }
 
 static void end(struct transfer *transfer)
@@ -152,13 +152,13 @@ static void end(struct transfer *transfer)
 	struct agenda *agenda = network->config.agenda;
 
 	heap_remove(network, transfer);
-	share_remove(&network->share, &transfer->flow);
+	sim_share_remove(&network->share, &transfer->flow);
 	network->unseen++;
-	network_left(transfer);
+	sim_network_left(transfer);
 	if (transfer->delay > 0)
-		agenda_at(agenda, agenda->now + transfer->delay, network_arrived, transfer);
+		sim_agenda_at(agenda, agenda->now + transfer->delay, sim_network_arrived, transfer);
 	else
-		network_arrived(transfer);
+		sim_network_arrived(transfer);
 }
 
 static void tick(void *user)
@@ -179,7 +179,7 @@ static void tick(void *user)
 		tick_at_first_end(network);
 }
 
-void fluid_start(struct transfer *transfer)
+void sim_fluid_start(struct transfer *transfer)
 {
 	struct network *network = transfer->network;
 
@@ -190,22 +190,22 @@ void fluid_start(struct transfer *transfer)
 		network->config.agenda->failed = true;
 		return;
 	}
-	share_add(&network->share, &transfer->flow);
+	sim_share_add(&network->share, &transfer->flow);
 	network->unseen++;
 	solve_at_last(network);
 }
 
-void fluid_stop(struct transfer *transfer)
+void sim_fluid_stop(struct transfer *transfer)
 {
-	share_remove(&transfer->network->share, &transfer->flow);
+	sim_share_remove(&transfer->network->share, &transfer->flow);
 	transfer->network->unseen++;
 	solve_at_last(transfer->network);
-	network_put(transfer);
+	sim_network_put(transfer);
 }
 
-void fluid_changed(struct network *network, uint32_t link)
+void sim_fluid_changed(struct network *network, uint32_t link)
 {
-	share_set_capacity(&network->share, link, network_rate(network, link));
+	sim_share_set_capacity(&network->share, link, network_rate(network, link));
 	network->unseen++;
 	solve_at_last(network);
 }

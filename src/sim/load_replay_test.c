@@ -12,11 +12,11 @@ static double seconds(const struct load *load, const char *mechanism, uint32_t s
 {
 	struct trial trial = {
 		.gbps = 25,
-		.train = {.load = load, .mechanism = mechanism_find(mechanism), .servers = servers, .iterations = 2}};
+		.train = {.load = load, .mechanism = workload_mechanism_find(mechanism), .servers = servers, .iterations = 2}};
 	struct train_result result;
 	struct error err = {0};
 
-	CHECK_MSG(trial_run(&trial, &result, &err) == ESP_OK, "%s: %s", mechanism, err.text);
+	CHECK_MSG(sim_trial_run(&trial, &result, &err) == ESP_OK, "%s: %s", mechanism, err.text);
 	return result.iteration_s;
 }
 
@@ -31,13 +31,14 @@ static void test_same(const char *name, uint32_t workers, uint32_t servers)
 	struct error err = {0};
 
 	snprintf(path, sizeof(path), "%s/%s.json", MODELS_FOLDER, name);
-	CHECK_MSG(model_load(&model, path, &(struct model_options){.set = MODEL_CALIBRATED}, &err) == ESP_OK, "%s",
+	CHECK_MSG(workload_model_load(&model, path, &(struct model_options){.set = MODEL_CALIBRATED}, &err) == ESP_OK, "%s",
 	          err.text);
-	CHECK(traces_make(&traces, &model, &(struct traces_make){.workers = workers, .iterations = 2, .servers = servers},
-	                  &err) == ESP_OK);
-	CHECK_MSG(replay_init(&replay, &traces, &err) == ESP_OK, "%s", err.text);
-	CHECK(load_init(&direct, &model, workers, 0, &err) == ESP_OK);
-	CHECK_MSG(load_init_replay(&replayed, &replay, workers, 7, &err) == ESP_OK, "%s", err.text);
+	CHECK(workload_traces_make(&traces, &model,
+	                           &(struct traces_make){.workers = workers, .iterations = 2, .servers = servers},
+	                           &err) == ESP_OK);
+	CHECK_MSG(workload_replay_init(&replay, &traces, &err) == ESP_OK, "%s", err.text);
+	CHECK(workload_load_init(&direct, &model, workers, 0, &err) == ESP_OK);
+	CHECK_MSG(workload_load_init_replay(&replayed, &replay, workers, 7, &err) == ESP_OK, "%s", err.text);
 	CHECK(replayed.iterations == 2 && replayed.gradient_count == direct.gradient_count);
 	for (size_t i = 0; i < 3; i++) {
 		double a = seconds(&direct, mechanisms[i], servers), b = seconds(&replayed, mechanisms[i], servers);
@@ -45,19 +46,19 @@ static void test_same(const char *name, uint32_t workers, uint32_t servers)
 		CHECK_MSG(fabs(a / b - 1) < 1e-3, "%s %s: %.9g from the model, %.9g from its traces", name, mechanisms[i], a,
 		          b);
 	}
-	load_fini(&direct);
-	load_fini(&replayed);
+	workload_load_fini(&direct);
+	workload_load_fini(&replayed);
 	/* More workers than were seen. */
-	CHECK(load_init_replay(&replayed, &replay, workers * 2, 7, &err) == ESP_OK);
+	CHECK(workload_load_init_replay(&replayed, &replay, workers * 2, 7, &err) == ESP_OK);
 	for (uint32_t w = 0; w < workers * 2; w++) {
 		for (uint32_t i = 1; i < replayed.gradient_count; i++)
 			CHECK(load_ready_s(&replayed, w, 3, i) >= load_ready_s(&replayed, w, 3, i - 1));
 	}
 	CHECK(seconds(&replayed, "ring", servers) > 0);
-	load_fini(&replayed);
-	replay_fini(&replay);
-	traces_fini(&traces);
-	model_fini(&model);
+	workload_load_fini(&replayed);
+	workload_replay_fini(&replay);
+	workload_traces_fini(&traces);
+	workload_model_fini(&model);
 }
 
 /* A worker that has its gradients in another order than the others: what is early waits for its turn. */
@@ -94,11 +95,11 @@ static void test_other_order(void)
 	                        .server_count = 1};
 	struct load load;
 
-	CHECK(load_init_replay(&load, &replay, 2, 0, NULL) == ESP_OK);
+	CHECK(workload_load_init_replay(&load, &replay, 2, 0, NULL) == ESP_OK);
 	CHECK(load.gradients[0].source == 0 && load.gradients[1].source == 1);
 	CHECK(load_ready_s(&load, 0, 0, 0) == 1 && load_ready_s(&load, 0, 0, 1) == 2);
 	CHECK(load_ready_s(&load, 1, 0, 0) == 3 && load_ready_s(&load, 1, 0, 1) == 3);
-	load_fini(&load);
+	workload_load_fini(&load);
 }
 
 int main(void)

@@ -6,7 +6,7 @@
 
 /* ---- what the paper says ---- */
 
-void money_paper_prices(struct money_prices *out)
+void sim_money_paper_prices(struct money_prices *out)
 {
 	*out = (struct money_prices){
 		.gpus = 4,
@@ -39,7 +39,7 @@ static const double table5[TABLE5_ROWS][TABLE5_COLUMNS] = {
 	{59.03, 15.58, 84.95},
 };
 
-double money_table5(uint32_t row, uint32_t scenario)
+double sim_money_table5(uint32_t row, uint32_t scenario)
 {
 	return row < TABLE5_ROWS && scenario < TABLE5_COLUMNS ? table5[row][scenario] : 0;
 }
@@ -53,7 +53,7 @@ static double implied_throughput(uint32_t row)
 	return (1 / table5[0][SPENDY] - 1 / table5[0][FUTURE]) / (1 / table5[row][SPENDY] - 1 / table5[row][FUTURE]);
 }
 
-double money_implied(uint32_t row)
+double sim_money_implied(uint32_t row)
 {
 	return row < TABLE5_ROWS ? implied_throughput(row) * table5[0][FUTURE] / table5[row][FUTURE] : 0;
 }
@@ -113,7 +113,7 @@ static void fill_in(struct money *money, double baseline_share, enum money_readi
 		struct money_scenario *scenario = &prices->scenarios[s];
 		money->assumed.gpu[s] = scenario->gpu == 0;
 		money->assumed.worker[s] = scenario->worker == 0;
-		double wanted = prices->from_paper ? prices->throughput * 1000 / money_table5(0, s) : first;
+		double wanted = prices->from_paper ? prices->throughput * 1000 / sim_money_table5(0, s) : first;
 		if (money->assumed.gpu[s])
 			scenario->gpu =
 				prices->from_paper
@@ -144,8 +144,8 @@ static void fill_row(const struct money *money, struct money_row *row, const str
 	}
 }
 
-enum esp_status money_compute(struct money *out, const struct money_prices *prices, enum money_reading reading,
-                              struct error *err)
+enum esp_status sim_money_compute(struct money *out, const struct money_prices *prices, enum money_reading reading,
+                                  struct error *err)
 {
 	*out = (struct money){.prices = *prices, .row_count = 1 + prices->ratio_count};
 	struct money_row *baseline = &out->rows[0];
@@ -181,7 +181,7 @@ enum esp_status money_compute(struct money *out, const struct money_prices *pric
 const char *const money_placement_names[] = {"CC", "CS", "NCC", "NCS", NULL};
 
 /* In multiples of the model's size per iteration, in and out added. */
-double money_bound(enum money_placement placement, double bytes, double seconds, uint32_t workers)
+double sim_money_bound(enum money_placement placement, double bytes, double seconds, uint32_t workers)
 {
 	double n = workers, times = 0;
 	switch (placement) {
@@ -210,7 +210,7 @@ static const struct money_bound_row bounds[] = {
 	{"AlexNet", 194e6, 0.016, {1232, 308, 1408, 176}},
 };
 
-const struct money_bound_row *money_table2(size_t index)
+const struct money_bound_row *sim_money_table2(size_t index)
 {
 	return index < sizeof bounds / sizeof bounds[0] ? &bounds[index] : NULL;
 }

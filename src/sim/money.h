@@ -86,23 +86,23 @@ struct money {
 };
 
 /* The paper's. */
-void money_paper_prices(struct money_prices *out);
+void sim_money_paper_prices(struct money_prices *out);
 
 /*
  * A JSON object; whatever it leaves out is the paper's. Scenarios that it names replace the paper's. file names it in
  * messages. ESP_EPARSE.
  */
-ESP_CHECKED enum esp_status money_parse(struct money_prices *out, const char *file, const char *text, size_t size,
-                                        struct error *err);
+ESP_CHECKED enum esp_status sim_money_parse(struct money_prices *out, const char *file, const char *text, size_t size,
+                                            struct error *err);
 
 /* ESP_EINVAL: a hub does not fit into a rack, or something costs nothing at all. */
-ESP_CHECKED enum esp_status money_compute(struct money *out, const struct money_prices *prices,
-                                          enum money_reading reading, struct error *err);
+ESP_CHECKED enum esp_status sim_money_compute(struct money *out, const struct money_prices *prices,
+                                              enum money_reading reading, struct error *err);
 
 /* Table 5: throughput per $1000 in row and scenario of the paper's prices; 0: there is none. */
-double money_table5(uint32_t row, uint32_t scenario);
+double sim_money_table5(uint32_t row, uint32_t scenario);
 /* The cost of a worker that table 5 implies, relative to the baseline's, in the first scenario. */
-double money_implied(uint32_t row);
+double sim_money_implied(uint32_t row);
 
 /* ---- table 2: bandwidth that a parameter server needs so that communication hides behind computing ---- */
 
@@ -119,7 +119,7 @@ extern const char *const money_placement_names[];
  * Bits per second through the busiest server's interfaces, both directions added, for a model of so many bytes that
  * computes so long.
  */
-double money_bound(enum money_placement placement, double bytes, double seconds, uint32_t workers);
+double sim_money_bound(enum money_placement placement, double bytes, double seconds, uint32_t workers);
 
 /* Rows of table 2 with the model of table 3 behind each. NULL: no more. */
 struct money_bound_row {
@@ -127,6 +127,6 @@ struct money_bound_row {
 	double bytes, seconds;
 	double paper[MONEY_PLACEMENTS]; /* Gbit/s */
 };
-const struct money_bound_row *money_table2(size_t index);
+const struct money_bound_row *sim_money_table2(size_t index);
 
 #endif

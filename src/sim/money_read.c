@@ -163,12 +163,12 @@ static void read_root(struct reader *reader, const json_t *root, struct money_pr
 	read_scenarios(reader, root, out);
 }
 
-enum esp_status money_parse(struct money_prices *out, const char *file, const char *text, size_t size,
-                            struct error *err)
+enum esp_status sim_money_parse(struct money_prices *out, const char *file, const char *text, size_t size,
+                                struct error *err)
 {
 	struct reader reader = {.file = file, .err = err};
 	json_error_t where;
-	money_paper_prices(out);
+	sim_money_paper_prices(out);
 	out->from_paper = false;
 	json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &where);
 	if (!root)

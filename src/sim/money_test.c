@@ -14,8 +14,8 @@ static void test_implied(void)
 {
 	static const double wanted[] = {1, 0.830, 0.794, 0.776};
 	for (uint32_t i = 0; i < 4; i++)
-		CHECK_MSG(near(money_implied(i), wanted[i], 0.0006), "row %u: %g", i, money_implied(i));
-	CHECK(money_implied(4) == 0 && money_table5(0, 3) == 0 && money_table5(4, 0) == 0);
+		CHECK_MSG(near(sim_money_implied(i), wanted[i], 0.0006), "row %u: %g", i, sim_money_implied(i));
+	CHECK(sim_money_implied(4) == 0 && sim_money_table5(0, 3) == 0 && sim_money_table5(4, 0) == 0);
 }
 
 /* The formulas, done by hand with the paper's prices. */
@@ -25,9 +25,9 @@ static void test_formulas(void)
 	struct money corrected, printed;
 	struct error err = {0};
 	const double s = 21077 / 32.0, fast = (795 + s + 94) + (4 * s + 2 * 94), q = s / 4;
-	money_paper_prices(&prices);
-	CHECK(money_compute(&corrected, &prices, MONEY_CORRECTED, &err) == ESP_OK);
-	CHECK(money_compute(&printed, &prices, MONEY_PRINTED, &err) == ESP_OK);
+	sim_money_paper_prices(&prices);
+	CHECK(sim_money_compute(&corrected, &prices, MONEY_CORRECTED, &err) == ESP_OK);
+	CHECK(sim_money_compute(&printed, &prices, MONEY_PRINTED, &err) == ESP_OK);
 	CHECK_U64(corrected.row_count, 4);
 	CHECK_U64(corrected.rows[0].rack_workers, 16);
 	CHECK_U64(corrected.rows[1].rack_workers, 44);
@@ -40,8 +40,8 @@ static void test_formulas(void)
 	CHECK(near(printed.rows[2].worker[0], 4117 + 260 + 4 * 699 + slow + (4117 + 20 * 162.5 + 20 * hub) / 65, 1e-6));
 	/* Values that are read back give the first row as it stands. */
 	for (uint32_t scenario = 0; scenario < 3; scenario++) {
-		CHECK(near(corrected.rows[0].per_1000[scenario], money_table5(0, scenario), 1e-9));
-		CHECK(near(printed.rows[0].per_1000[scenario], money_table5(0, scenario), 1e-9));
+		CHECK(near(corrected.rows[0].per_1000[scenario], sim_money_table5(0, scenario), 1e-9));
+		CHECK(near(printed.rows[0].per_1000[scenario], sim_money_table5(0, scenario), 1e-9));
 	}
 	CHECK(corrected.assumed.throughput && corrected.assumed.hub_throughput && corrected.assumed.gpu[1] &&
 	      corrected.assumed.worker[2]);
@@ -55,10 +55,10 @@ static void test_formulas(void)
 static void test_bounds(void)
 {
 	size_t count = 0;
-	for (; money_table2(count); count++)
+	for (; sim_money_table2(count); count++)
 		for (int p = 0; p < MONEY_PLACEMENTS; p++) {
-			const struct money_bound_row *row = money_table2(count);
-			double is = money_bound((enum money_placement)p, row->bytes, row->seconds, 8) / 1e9;
+			const struct money_bound_row *row = sim_money_table2(count);
+			double is = sim_money_bound((enum money_placement)p, row->bytes, row->seconds, 8) / 1e9;
 			CHECK_MSG(near(row->paper[p] / is, 1, 0.10), "%s %s: %g, paper %g", row->name, money_placement_names[p], is,
 			          row->paper[p]);
 		}
@@ -91,7 +91,7 @@ static void test_texts(void)
 	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
 		struct money_prices prices;
 		struct error err = {0};
-		enum esp_status status = money_parse(&prices, "p.json", texts[i].text, strlen(texts[i].text), &err);
+		enum esp_status status = sim_money_parse(&prices, "p.json", texts[i].text, strlen(texts[i].text), &err);
 		CHECK_MSG(status == (texts[i].says[0] ? ESP_EPARSE : ESP_OK) && strstr(err.text, texts[i].says),
 		          "text %zu: %d \"%s\"", i, status, err.text);
 	}
@@ -102,8 +102,8 @@ static void test_given(void)
 	struct money_prices prices;
 	struct money money;
 	struct error err = {0};
-	CHECK(money_parse(&prices, "p.json", texts[1].text, strlen(texts[1].text), &err) == ESP_OK);
-	CHECK(money_compute(&money, &prices, MONEY_CORRECTED, &err) == ESP_OK);
+	CHECK(sim_money_parse(&prices, "p.json", texts[1].text, strlen(texts[1].text), &err) == ESP_OK);
+	CHECK(sim_money_compute(&money, &prices, MONEY_CORRECTED, &err) == ESP_OK);
 	CHECK_U64(money.row_count, 3);
 	CHECK_U64(money.rows[2].rack_workers, 64 * 4 * 4 / 5 - 20);
 	CHECK(near(money.rows[0].per_1000[0], 100 * 1000 / money.rows[0].worker[0], 1e-9));
@@ -111,7 +111,7 @@ static void test_given(void)
 	CHECK(near(money.rows[0].worker[1] - money.rows[0].worker[0], 8 * 7000, 1e-6));
 	CHECK(!money.assumed.throughput && !money.assumed.hub_throughput);
 	prices.hub_ports = 1000;
-	CHECK(money_compute(&money, &prices, MONEY_CORRECTED, &err) == ESP_EINVAL);
+	CHECK(sim_money_compute(&money, &prices, MONEY_CORRECTED, &err) == ESP_EINVAL);
 	CHECK_MSG(strstr(err.text, "leaves no worker room"), "%s", err.text);
 }
 

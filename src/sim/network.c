@@ -17,7 +17,7 @@ static bool add_slab(struct network *network)
 	network->slabs = slab;
 	for (uint32_t i = SLAB_TRANSFERS; i-- > 0;) {
 		slab->transfers[i].network = network;
-		network_put(&slab->transfers[i]);
+		sim_network_put(&slab->transfers[i]);
 	}
 	return true;
 }
@@ -30,14 +30,14 @@ static struct transfer *transfer_get(struct network *network)
 	}
 	struct transfer *transfer = network->free;
 	network->free = transfer->next_free;
-	/* The other fields are set by fluid_start() and fifo_start(). */
+	/* The other fields are set by sim_fluid_start() and sim_fifo_start(). */
 	transfer->wire = transfer->delay = transfer->tail = 0;
 	transfer->is_background = transfer->tells_head = false;
 	transfer->hop = 0;
 	return transfer;
 }
 
-void network_put(struct transfer *transfer)
+void sim_network_put(struct transfer *transfer)
 {
 	transfer->next_free = transfer->network->free;
 	transfer->network->free = transfer;
@@ -60,25 +60,25 @@ static void count_bytes(struct network *network, const struct share_flow *flow, 
 	}
 }
 
-void network_headed(void *user)
+void sim_network_headed(void *user)
 {
 	struct transfer *transfer = user;
 
 	transfer->network->config.headed(transfer->network->config.user, transfer->cookie);
 }
 
-void network_arrived(void *user)
+void sim_network_arrived(void *user)
 {
 	struct transfer *transfer = user;
 	const struct network_config *config = &transfer->network->config;
 	void *cookie = transfer->cookie;
 
-	network_put(transfer);
+	sim_network_put(transfer);
 	if (config->arrived)
 		config->arrived(config->user, cookie);
 }
 
-void network_left(void *user)
+void sim_network_left(void *user)
 {
 	struct transfer *transfer = user;
 	const struct network_config *config = &transfer->network->config;
@@ -88,13 +88,13 @@ void network_left(void *user)
 }
 
 /* It has left, and is there at once. */
-void network_passed(void *user)
+void sim_network_passed(void *user)
 {
-	network_left(user);
-	network_arrived(user);
+	sim_network_left(user);
+	sim_network_arrived(user);
 }
 
-void network_send(struct network *network, uint32_t from, uint32_t to, uint32_t nic, uint64_t bytes, void *cookie)
+void sim_network_send(struct network *network, uint32_t from, uint32_t to, uint32_t nic, uint64_t bytes, void *cookie)
 {
 	const struct topology *topology = network->config.topology;
 	struct agenda *agenda = network->config.agenda;
@@ -111,13 +111,13 @@ void network_send(struct network *network, uint32_t from, uint32_t to, uint32_t 
 	count_bytes(network, &transfer->flow, bytes);
 	/* FIFO: the head may have to queue on its way. */
 	if (transfer->tells_head && (network->config.model == NETWORK_FLUID || transfer->flow.hops == 0))
-		agenda_at(agenda, agenda->now + transfer->delay, network_headed, transfer);
+		sim_agenda_at(agenda, agenda->now + transfer->delay, sim_network_headed, transfer);
 	if (transfer->flow.hops == 0)
-		agenda_at(agenda, agenda->now, network_passed, transfer);
+		sim_agenda_at(agenda, agenda->now, sim_network_passed, transfer);
 	else if (network->config.model == NETWORK_FLUID)
-		fluid_start(transfer);
+		sim_fluid_start(transfer);
 	else
-		fifo_start(transfer);
+		sim_fifo_start(transfer);
 }
 
 /* ---- rates ---- */
@@ -125,10 +125,10 @@ void network_send(struct network *network, uint32_t from, uint32_t to, uint32_t 
 static void rate_changed(struct network *network, uint32_t link)
 {
 	if (network->config.model == NETWORK_FLUID)
-		fluid_changed(network, link);
+		sim_fluid_changed(network, link);
 }
 
-void network_set_rate(struct network *network, uint32_t link, double rate)
+void sim_network_set_rate(struct network *network, uint32_t link, double rate)
 {
 	network->links[link].rate = rate;
 	rate_changed(network, link);
@@ -140,7 +140,7 @@ static void take_change(void *user)
 	const struct topology_vertex *vertex = &change->network->config.topology->vertices[change->what->vertex];
 
 	for (uint32_t i = 0; i < 2u * vertex->nics; i++)
-		network_set_rate(change->network, vertex->first_link + i, change->what->rate);
+		sim_network_set_rate(change->network, vertex->first_link + i, change->what->rate);
 }
 
 /* ---- traffic of others ---- */
@@ -177,7 +177,7 @@ static void background_begin(void *user)
 		transfer->flow.hops =
 			topology_path(network->config.topology, what->source, what->target, i, transfer->flow.link);
 		background->transfers[i] = transfer;
-		fluid_start(transfer);
+		sim_fluid_start(transfer);
 	}
 }
 
@@ -188,7 +188,7 @@ static void background_end(void *user)
 	if (background->what->flows == 0)
 		take_rate(background, -1);
 	for (uint32_t i = 0; i < background->what->flows; i++) {
-		fluid_stop(background->transfers[i]);
+		sim_fluid_stop(background->transfers[i]);
 		background->transfers[i] = NULL;
 	}
 }
@@ -215,7 +215,7 @@ static bool put_down_weather(struct network *network)
 
 	for (uint32_t i = 0; i < topology->change_count; i++) {
 		network->changes[i] = (struct change){network, &topology->changes[i]};
-		agenda_at(agenda, topology->changes[i].at, take_change, &network->changes[i]);
+		sim_agenda_at(agenda, topology->changes[i].at, take_change, &network->changes[i]);
 	}
 	for (uint32_t i = 0; i < topology->background_count; i++) {
 		const struct topology_background *what = &topology->backgrounds[i];
@@ -224,9 +224,9 @@ static bool put_down_weather(struct network *network)
 		*background = (struct background){network, what, calloc(what->flows + 1, sizeof(struct transfer *))};
 		if (!background->transfers)
 			return false;
-		agenda_at(agenda, what->from, background_begin, background);
+		sim_agenda_at(agenda, what->from, background_begin, background);
 		if (what->to < INFINITY)
-			agenda_at(agenda, what->to, background_end, background);
+			sim_agenda_at(agenda, what->to, background_end, background);
 	}
 	return true;
 }
@@ -243,12 +243,12 @@ static bool make_links(struct network *network)
 	for (uint32_t i = 0; i < topology->link_count; i++) {
 		network->links[i].rate = topology->links[i].rate;
 		if (network->config.model == NETWORK_FLUID)
-			share_set_capacity(&network->share, i, topology->links[i].rate);
+			sim_share_set_capacity(&network->share, i, topology->links[i].rate);
 	}
 	return put_down_weather(network);
 }
 
-enum esp_status network_open(const struct network_config *config, struct network **out, struct error *err)
+enum esp_status sim_network_open(const struct network_config *config, struct network **out, struct error *err)
 {
 	enum esp_status status = config_check(config, err);
 
@@ -260,18 +260,18 @@ enum esp_status network_open(const struct network_config *config, struct network
 	network->config = *config;
 	network->next_tick = INFINITY;
 	if (config->model == NETWORK_FLUID)
-		status = share_init(&network->share, config->topology->link_count, err);
+		status = sim_share_init(&network->share, config->topology->link_count, err);
 	if (status == ESP_OK && !make_links(network))
 		status = error_set(err, ESP_ENOMEM, "no memory for %u links", config->topology->link_count);
 	if (status != ESP_OK) {
-		network_close(network);
+		sim_network_close(network);
 		return status;
 	}
 	*out = network;
 	return ESP_OK;
 }
 
-void network_close(struct network *network)
+void sim_network_close(struct network *network)
 {
 	if (!network)
 		return;
@@ -283,7 +283,7 @@ void network_close(struct network *network)
 		network->slabs = slab->next;
 		free(slab);
 	}
-	share_fini(&network->share);
+	sim_share_fini(&network->share);
 	free(network->heap);
 	free(network->links);
 	free(network->changes);
@@ -293,17 +293,17 @@ void network_close(struct network *network)
 
 /* ---- counts ---- */
 
-uint64_t network_class_bytes(const struct network *network, enum topology_class class)
+uint64_t sim_network_class_bytes(const struct network *network, enum topology_class class)
 {
 	return network->class_bytes[class];
 }
 
-uint64_t network_link_bytes(const struct network *network, uint32_t link)
+uint64_t sim_network_link_bytes(const struct network *network, uint32_t link)
 {
 	return network->links[link].bytes;
 }
 
-struct network_stats network_stats(const struct network *network)
+struct network_stats sim_network_stats(const struct network *network)
 {
 	return (struct network_stats){network->transfers, network->solved, network->share.flows_seen};
 }

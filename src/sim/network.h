@@ -51,28 +51,29 @@ struct network_config {
 struct network;
 
 /* Puts down the topology's changes and background traffic. ESP_EINVAL (background flows need FLUID), ESP_ENOMEM. */
-ESP_CHECKED enum esp_status network_open(const struct network_config *config, struct network **out, struct error *err);
-void network_close(struct network *network); /* NULL is fine */
+ESP_CHECKED enum esp_status sim_network_open(const struct network_config *config, struct network **out,
+                                             struct error *err);
+void sim_network_close(struct network *network); /* NULL is fine */
 
 /*
  * Starts to move bytes between two vertices now; nic: any number, chooses among several. headed, left and arrived are
- * called later, arrived last, never from within this call; also for 0 bytes. Where memory runs out, agenda_run() says
- * so.
+ * called later, arrived last, never from within this call; also for 0 bytes. Where memory runs out, sim_agenda_run()
+ * says so.
  */
-void network_send(struct network *network, uint32_t from, uint32_t to, uint32_t nic, uint64_t bytes, void *cookie);
+void sim_network_send(struct network *network, uint32_t from, uint32_t to, uint32_t nic, uint64_t bytes, void *cookie);
 
 /* A link's rate from now on, in bytes per second. FIFO: for the transfers that come to the link from now on. */
-void network_set_rate(struct network *network, uint32_t link, double rate);
+void sim_network_set_rate(struct network *network, uint32_t link, double rate);
 
 /* Bytes that were sent over links of that class so far, without headers and background. */
-uint64_t network_class_bytes(const struct network *network, enum topology_class class);
-uint64_t network_link_bytes(const struct network *network, uint32_t link);
+uint64_t sim_network_class_bytes(const struct network *network, enum topology_class class);
+uint64_t sim_network_link_bytes(const struct network *network, uint32_t link);
 
 struct network_stats {
 	uint64_t transfers;
 	uint64_t solved;     /* FLUID: times that rates were computed           */
 	uint64_t flows_seen; /* flows looked at for that, each time             */
 };
-struct network_stats network_stats(const struct network *network);
+struct network_stats sim_network_stats(const struct network *network);
 
 #endif

@@ -84,16 +84,16 @@ static inline double network_rate(const struct network *network, uint32_t link)
 /*
  * Tell the user of a transfer: its first byte is there; its last has left; its last is there, which ends the transfer.
  */
-void network_headed(void *user);
-void network_left(void *user);
-void network_passed(void *user); /* left, and there at once */
-void network_arrived(void *user);
-void network_put(struct transfer *transfer);
+void sim_network_headed(void *user);
+void sim_network_left(void *user);
+void sim_network_passed(void *user); /* left, and there at once */
+void sim_network_arrived(void *user);
+void sim_network_put(struct transfer *transfer);
 
-void fluid_start(struct transfer *transfer);
-void fluid_stop(struct transfer *transfer); /* background that ends */
-void fluid_changed(struct network *network, uint32_t link);
+void sim_fluid_start(struct transfer *transfer);
+void sim_fluid_stop(struct transfer *transfer); /* background that ends */
+void sim_fluid_changed(struct network *network, uint32_t link);
 
-void fifo_start(struct transfer *transfer);
+void sim_fifo_start(struct transfer *transfer);
 
 #endif

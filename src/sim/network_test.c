@@ -45,28 +45,28 @@ static void rig_open(struct rig *rig, const char *text, enum network_model model
 	CHECK_MSG(topology_parse(text, strlen(text), &rig->topology, &err) == ESP_OK, "%s", err.text);
 	struct network_config config = {rig->topology, &rig->agenda, model, cut_through, 0,
 	                                &rig->agenda,  headed,       left,  arrived};
-	CHECK(network_open(&config, &rig->network, &err) == ESP_OK);
+	CHECK(sim_network_open(&config, &rig->network, &err) == ESP_OK);
 }
 
 static void rig_close(struct rig *rig)
 {
-	network_close(rig->network);
+	sim_network_close(rig->network);
 	topology_close(rig->topology);
-	agenda_fini(&rig->agenda);
+	sim_agenda_fini(&rig->agenda);
 }
 
 static struct told *send(struct rig *rig, const char *from, const char *to, uint64_t bytes)
 {
 	struct told *told = &rig->told[rig->count++];
 
-	network_send(rig->network, topology_find(rig->topology, from, strlen(from)),
-	             topology_find(rig->topology, to, strlen(to)), 0, bytes, told);
+	sim_network_send(rig->network, topology_find(rig->topology, from, strlen(from)),
+	                 topology_find(rig->topology, to, strlen(to)), 0, bytes, told);
 	return told;
 }
 
 static void run(struct rig *rig)
 {
-	CHECK(agenda_run(&rig->agenda, INFINITY, NULL) == ESP_OK);
+	CHECK(sim_agenda_run(&rig->agenda, INFINITY, NULL) == ESP_OK);
 }
 
 static bool near(double a, double b)
@@ -92,22 +92,23 @@ static uint64_t run_many(double grain, struct told *told)
 	struct rng rng;
 
 	rig_open(&rig, TEXT, NETWORK_FLUID, false);
-	network_close(rig.network);
+	sim_network_close(rig.network);
 	struct network_config config = {rig.topology, &rig.agenda, NETWORK_FLUID, false,   0,
 	                                &rig.agenda,  headed,      left,          arrived, .grain = grain};
-	CHECK(network_open(&config, &rig.network, NULL) == ESP_OK);
+	CHECK(sim_network_open(&config, &rig.network, NULL) == ESP_OK);
 	rng_init(&rng, 7);
 	for (uint32_t i = 0; i < FLOWS; i++) {
 		uint32_t from = (uint32_t)rng_below(&rng, 4), to = (from + 1 + (uint32_t)rng_below(&rng, 3)) % 4;
 
-		network_send(rig.network, rig.topology->hosts[from], rig.topology->hosts[to], 0,
-		             1000000 + rng_below(&rng, 1000000), &told[i]);
+		sim_network_send(rig.network, rig.topology->hosts[from], rig.topology->hosts[to], 0,
+		                 1000000 + rng_below(&rng, 1000000), &told[i]);
 		if (i % 64 == 0)
-			CHECK(agenda_run(&rig.agenda, 1e-3 * i / 64, NULL) == ESP_OK);
+			CHECK(sim_agenda_run(&rig.agenda, 1e-3 * i / 64, NULL) == ESP_OK);
 	}
 	run(&rig);
-	uint64_t solved = network_stats(rig.network).solved;
-	CHECK(network_class_bytes(rig.network, TOPOLOGY_HOST_OUT) > FLOWS * UINT64_C(1000000)); /* all of it went its way */
+	uint64_t solved = sim_network_stats(rig.network).solved;
+	CHECK(sim_network_class_bytes(rig.network, TOPOLOGY_HOST_OUT) >
+	      FLOWS * UINT64_C(1000000)); /* all of it went its way */
 	rig_close(&rig);
 	return solved;
 }
@@ -140,8 +141,8 @@ static void test_fluid(void)
 	CHECK(near(near_by->left, 1) && near(near_by->arrived, 1.004));
 	CHECK(near(far->left, 2) && near(far->arrived, 2.006) && near(other->left, 2));
 	CHECK(self->arrived == 0 && self->left == 0);
-	CHECK(network_class_bytes(rig.network, TOPOLOGY_RACK_OUT) == 2 * GB);
-	CHECK(network_class_bytes(rig.network, TOPOLOGY_HOST_IN) == 2 * GB + GB / 2);
+	CHECK(sim_network_class_bytes(rig.network, TOPOLOGY_RACK_OUT) == 2 * GB);
+	CHECK(sim_network_class_bytes(rig.network, TOPOLOGY_HOST_IN) == 2 * GB + GB / 2);
 	rig_close(&rig);
 }
 
@@ -185,7 +186,7 @@ static void test_weather(void)
 	rig_close(&rig);
 
 	rig_open(&rig, TEXT "from 0 node02 > node01 rate 6gbit\n", NETWORK_FIFO, true);
-	CHECK(agenda_run(&rig.agenda, 0, NULL) == ESP_OK);
+	CHECK(sim_agenda_run(&rig.agenda, 0, NULL) == ESP_OK);
 	struct told *queued = send(&rig, "node00", "node01", GB);
 	run(&rig);
 	CHECK(near(queued->left, 1) && near(queued->arrived, 4.004));
@@ -196,7 +197,7 @@ static void test_weather(void)
 	const char text[] = TEXT "from 0 node02 > node01 flows 1\n";
 	CHECK(topology_parse(text, strlen(text), &refused.topology, &err) == ESP_OK);
 	struct network_config config = {.topology = refused.topology, .agenda = &refused.agenda, .model = NETWORK_FIFO};
-	CHECK(network_open(&config, &refused.network, &err) == ESP_EINVAL);
+	CHECK(sim_network_open(&config, &refused.network, &err) == ESP_EINVAL);
 	topology_close(refused.topology);
 }
 
@@ -206,13 +207,13 @@ static void test_headers(void)
 	struct rig rig;
 
 	rig_open(&rig, TEXT, NETWORK_FLUID, false);
-	network_close(rig.network);
+	sim_network_close(rig.network);
 	struct network_config config = {rig.topology, &rig.agenda, NETWORK_FLUID, false,  1500,
 	                                &rig.agenda,  headed,      left,          arrived};
-	CHECK(network_open(&config, &rig.network, NULL) == ESP_OK);
+	CHECK(sim_network_open(&config, &rig.network, NULL) == ESP_OK);
 	struct told *told = send(&rig, "node00", "node01", 1448000000);
 	run(&rig);
-	CHECK(near(told->left, 1.538) && network_class_bytes(rig.network, TOPOLOGY_HOST_OUT) == 1448000000);
+	CHECK(near(told->left, 1.538) && sim_network_class_bytes(rig.network, TOPOLOGY_HOST_OUT) == 1448000000);
 	rig_close(&rig);
 }
 
@@ -232,16 +233,16 @@ static void test_random(uint64_t seed, enum network_model model)
 			uint32_t from = (uint32_t)rng_below(&rng, 4), to = (uint32_t)rng_below(&rng, 4);
 			uint64_t bytes = rng_below(&rng, GB);
 
-			CHECK(agenda_run(&rig.agenda, rig.agenda.now + rng_unit(&rng), NULL) == ESP_OK);
-			network_send(rig.network, rig.topology->hosts[from], rig.topology->hosts[to], 0, bytes,
-			             &rig.told[rig.count++]);
+			CHECK(sim_agenda_run(&rig.agenda, rig.agenda.now + rng_unit(&rng), NULL) == ESP_OK);
+			sim_network_send(rig.network, rig.topology->hosts[from], rig.topology->hosts[to], 0, bytes,
+			                 &rig.told[rig.count++]);
 			total += from == to ? 0 : (double)bytes;
 		}
 		run(&rig);
 		for (uint32_t l = 0; l < rig.topology->link_count; l++)
-			CHECK((double)network_link_bytes(rig.network, l) <= rig.agenda.now * 1e9 * (1 + 1e-9));
-		CHECK((double)network_class_bytes(rig.network, TOPOLOGY_HOST_IN) == total);
-		CHECK((double)network_class_bytes(rig.network, TOPOLOGY_HOST_OUT) == total);
+			CHECK((double)sim_network_link_bytes(rig.network, l) <= rig.agenda.now * 1e9 * (1 + 1e-9));
+		CHECK((double)sim_network_class_bytes(rig.network, TOPOLOGY_HOST_IN) == total);
+		CHECK((double)sim_network_class_bytes(rig.network, TOPOLOGY_HOST_OUT) == total);
 		ended[again] = rig.agenda.now;
 		rig_close(&rig);
 	}

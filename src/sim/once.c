@@ -31,20 +31,20 @@ static void on_message(void *user, const struct cluster_message *message)
 
 static enum esp_status play(struct once *once, struct cluster *cluster, struct error *err)
 {
-	uint32_t stream = cluster_stream(cluster, NULL, once->plan->nodes, err);
+	uint32_t stream = sim_cluster_stream(cluster, NULL, once->plan->nodes, err);
 	enum esp_status status = ESP_ENOMEM;
 
 	if (stream != UINT32_MAX)
-		status = cluster_start_all(cluster, stream, once->plan, NULL, err);
+		status = sim_cluster_start_all(cluster, stream, once->plan, NULL, err);
 	if (status == ESP_OK)
-		status = agenda_run(&once->agenda, INFINITY, err);
+		status = sim_agenda_run(&once->agenda, INFINITY, err);
 	if (status == ESP_OK)
-		status = cluster_quiet(cluster, err);
+		status = sim_cluster_quiet(cluster, err);
 	return status == ESP_ESTATE ? ESP_EPLAN : status;
 }
 
-enum esp_status once_run(const struct plan *plan, const struct once_config *config, struct once_result *out,
-                         struct error *err)
+enum esp_status sim_once_run(const struct plan *plan, const struct once_config *config, struct once_result *out,
+                             struct error *err)
 {
 	struct once once = {.config = config, .plan = plan};
 	struct cluster_config made = {
@@ -65,12 +65,12 @@ enum esp_status once_run(const struct plan *plan, const struct once_config *conf
 		.message = config->message ? on_message : NULL,
 	};
 	struct cluster *cluster = NULL;
-	enum esp_status status = cluster_open(&made, &cluster, err);
+	enum esp_status status = sim_cluster_open(&made, &cluster, err);
 
 	if (status == ESP_OK)
 		status = play(&once, cluster, err);
 	if (status == ESP_OK) {
-		struct cluster_stats stats = cluster_stats(cluster);
+		struct cluster_stats stats = sim_cluster_stats(cluster);
 
 		*out = (struct once_result){
 			.seconds = once.last,
@@ -81,9 +81,9 @@ enum esp_status once_run(const struct plan *plan, const struct once_config *conf
 			.events = once.agenda.happened,
 		};
 		for (unsigned i = 0; i < TOPOLOGY_CLASSES; i++)
-			out->class_bytes[i] = network_class_bytes(cluster_network(cluster), (enum topology_class)i);
+			out->class_bytes[i] = sim_network_class_bytes(sim_cluster_network(cluster), (enum topology_class)i);
 	}
-	cluster_close(cluster);
-	agenda_fini(&once.agenda);
+	sim_cluster_close(cluster);
+	sim_agenda_fini(&once.agenda);
 	return status;
 }

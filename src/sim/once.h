@@ -38,7 +38,7 @@ struct once_result {
 /*
  * ESP_EPLAN: it does not end; err says which node waits for which. ESP_EINVAL, ESP_ENOMEM, and errors of an executor.
  */
-ESP_CHECKED enum esp_status once_run(const struct plan *plan, const struct once_config *config, struct once_result *out,
-                                     struct error *err);
+ESP_CHECKED enum esp_status sim_once_run(const struct plan *plan, const struct once_config *config,
+                                         struct once_result *out, struct error *err);
 
 #endif

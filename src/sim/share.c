@@ -7,7 +7,7 @@
 #define SAME 1e-12     /* rates that differ by less are left as they are */
 #define ROUNDS_MOST 32u /* then everything that is connected is taken in */
 
-enum esp_status share_init(struct share *share, uint32_t links, struct error *err)
+enum esp_status sim_share_init(struct share *share, uint32_t links, struct error *err)
 {
 	*share = (struct share){
 		.links = calloc(links, sizeof(*share->links)),
@@ -17,11 +17,11 @@ enum esp_status share_init(struct share *share, uint32_t links, struct error *er
 	};
 	if (share->links && share->changed && share->touched)
 		return ESP_OK;
-	share_fini(share);
+	sim_share_fini(share);
 	return error_set(err, ESP_ENOMEM, "no memory for %u links", links);
 }
 
-void share_fini(struct share *share)
+void sim_share_fini(struct share *share)
 {
 	for (uint32_t i = 0; share->links && i < share->link_count; i++)
 		free(share->links[i].flows);
@@ -57,7 +57,7 @@ static void note_change(struct share *share, uint32_t link)
 	share->changed[share->changed_count++] = link;
 }
 
-void share_add(struct share *share, struct share_flow *flow)
+void sim_share_add(struct share *share, struct share_flow *flow)
 {
 	flow->rate = 0;
 	flow->bottleneck = TOPOLOGY_NONE;
@@ -73,7 +73,7 @@ void share_add(struct share *share, struct share_flow *flow)
 	}
 }
 
-void share_remove(struct share *share, struct share_flow *flow)
+void sim_share_remove(struct share *share, struct share_flow *flow)
 {
 	for (uint32_t i = 0; i < flow->hops; i++) {
 		struct share_link *link = &share->links[flow->link[i]];
@@ -85,7 +85,7 @@ void share_remove(struct share *share, struct share_flow *flow)
 	}
 }
 
-void share_set_capacity(struct share *share, uint32_t link, double capacity)
+void sim_share_set_capacity(struct share *share, uint32_t link, double capacity)
 {
 	share->links[link].capacity = capacity;
 	note_change(share, link);
@@ -313,7 +313,8 @@ static void take_in_connected(struct share *share)
 		take_in_all(share, &share->links[share->touched[i]]);
 }
 
-void share_solve(struct share *share, void (*changed)(void *user, struct share_flow *flow, double before), void *user)
+void sim_share_solve(struct share *share, void (*changed)(void *user, struct share_flow *flow, double before),
+                     void *user)
 {
 	begin(share);
 	fill(share);

@@ -5,10 +5,10 @@
  * exactly one such set of rates. It is found by progressive filling: the link with the least to give to each of its
  * flows is the bottleneck of all of them; their rates are taken from the other links, and so on.
  *
- * When flows come and go, share_solve() computes anew only rates that may have changed: the new flows, and those whose
- * bottleneck was touched. It fills the links with these, all other rates left as they are, and looks whether all flows
- * on the links touched still have a bottleneck. Flows that do not are taken in, and it begins again. The rates at its
- * end have a bottleneck for every flow, so it is *the* solution, whatever was left alone. Pure; one thread.
+ * When flows come and go, sim_share_solve() computes anew only rates that may have changed: the new flows, and those
+ * whose bottleneck was touched. It fills the links with these, all other rates left as they are, and looks whether all
+ * flows on the links touched still have a bottleneck. Flows that do not are taken in, and it begins again. The rates at
+ * its end have a bottleneck for every flow, so it is *the* solution, whatever was left alone. Pure; one thread.
  */
 #ifndef SIM_SHARE_H
 #define SIM_SHARE_H
@@ -67,16 +67,17 @@ struct share {
 	bool failed; /* out of memory */
 };
 
-/* capacity is set for each link by share_set_capacity(). ESP_ENOMEM. */
-ESP_CHECKED enum esp_status share_init(struct share *share, uint32_t links, struct error *err);
-void share_fini(struct share *share);
+/* capacity is set for each link by sim_share_set_capacity(). ESP_ENOMEM. */
+ESP_CHECKED enum esp_status sim_share_init(struct share *share, uint32_t links, struct error *err);
+void sim_share_fini(struct share *share);
 
 /* flow has its hops (at least one) and links set. It has its rate after the next solve. */
-void share_add(struct share *share, struct share_flow *flow);
-void share_remove(struct share *share, struct share_flow *flow);
-void share_set_capacity(struct share *share, uint32_t link, double capacity);
+void sim_share_add(struct share *share, struct share_flow *flow);
+void sim_share_remove(struct share *share, struct share_flow *flow);
+void sim_share_set_capacity(struct share *share, uint32_t link, double capacity);
 
 /* Calls changed() for each flow that has another rate than before. */
-void share_solve(struct share *share, void (*changed)(void *user, struct share_flow *flow, double before), void *user);
+void sim_share_solve(struct share *share, void (*changed)(void *user, struct share_flow *flow, double before),
+                     void *user);
 
 #endif

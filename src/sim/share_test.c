@@ -87,37 +87,37 @@ static void run_seed(uint64_t seed)
 	struct rng rng;
 
 	rng_init(&rng, seed);
-	CHECK(share_init(&share, LINKS, NULL) == ESP_OK);
+	CHECK(sim_share_init(&share, LINKS, NULL) == ESP_OK);
 	for (uint32_t l = 0; l < LINKS; l++)
-		share_set_capacity(&share, l, (double)(1 + rng_below(&rng, seed % 2 ? 4 : 1000)));
+		sim_share_set_capacity(&share, l, (double)(1 + rng_below(&rng, seed % 2 ? 4 : 1000)));
 	for (uint32_t i = 0; i < FLOWS; i++)
 		live[i] = &flows[i];
 	for (uint32_t turn = 0; turn < 60; turn++) {
 		for (uint64_t changes = 1 + rng_below(&rng, 4); changes > 0; changes--) {
 			if (count < FLOWS && (count == 0 || rng_chance(&rng, 11, 20))) {
 				draw_path(&rng, live[count]);
-				share_add(&share, live[count++]);
+				sim_share_add(&share, live[count++]);
 			} else if (rng_chance(&rng, 3, 4)) {
 				uint32_t gone = (uint32_t)rng_below(&rng, count);
 				struct share_flow *flow = live[gone];
 
-				share_remove(&share, flow);
+				sim_share_remove(&share, flow);
 				live[gone] = live[--count];
 				live[count] = flow;
 			} else {
-				share_set_capacity(&share, (uint32_t)rng_below(&rng, LINKS), (double)(1 + rng_below(&rng, 1000)));
+				sim_share_set_capacity(&share, (uint32_t)rng_below(&rng, LINKS), (double)(1 + rng_below(&rng, 1000)));
 			}
 			if (count == 0)
 				break;
 		}
-		share_solve(&share, count_changes, NULL);
+		sim_share_solve(&share, count_changes, NULL);
 		brute(&share, live, count, expected);
 		for (uint32_t f = 0; f < count; f++)
 			CHECK_MSG(fabs(live[f]->rate - expected[f]) <= 1e-6 * expected[f],
 			          "seed %" PRIu64 ", turn %u: flow %u has %.9g, not %.9g", seed, turn, f, live[f]->rate,
 			          expected[f]);
 	}
-	share_fini(&share);
+	sim_share_fini(&share);
 }
 
 /* Two pairs of hosts that share no link: what happens to one is not looked at for the other. */
@@ -127,20 +127,20 @@ static void test_untouched(void)
 	                  more = {.hops = 2, .link = {0, 4}};
 	struct share share;
 
-	CHECK(share_init(&share, 5, NULL) == ESP_OK);
+	CHECK(sim_share_init(&share, 5, NULL) == ESP_OK);
 	for (uint32_t l = 0; l < 5; l++)
-		share_set_capacity(&share, l, 10);
-	share_add(&share, &here);
-	share_add(&share, &there);
+		sim_share_set_capacity(&share, l, 10);
+	sim_share_add(&share, &here);
+	sim_share_add(&share, &there);
 	told = 0;
-	share_solve(&share, count_changes, NULL);
+	sim_share_solve(&share, count_changes, NULL);
 	CHECK(told == 2 && here.rate == 10 && there.rate == 10);
-	share_add(&share, &more);
+	sim_share_add(&share, &more);
 	told = 0;
 	uint64_t seen = share.flows_seen;
-	share_solve(&share, count_changes, NULL);
+	sim_share_solve(&share, count_changes, NULL);
 	CHECK(told == 2 && here.rate == 5 && more.rate == 5 && share.flows_seen - seen <= 8);
-	share_fini(&share);
+	sim_share_fini(&share);
 }
 
 int main(int argc, char **argv)

@@ -19,8 +19,8 @@ static enum esp_status out_of_memory(const struct plan *plan, struct error *err)
 	return error_set(err, ESP_ENOMEM, "no memory to place %u nodes", plan->nodes);
 }
 
-enum esp_status stand_topology(const struct plan *plan, const struct topology_spec *links, struct topology **out,
-                               struct error *err)
+enum esp_status sim_stand_topology(const struct plan *plan, const struct topology_spec *links, struct topology **out,
+                                   struct error *err)
 {
 	struct topology_spec spec = *links;
 	uint32_t racks = plan->group_of ? plan->group_count : 1;
@@ -88,8 +88,8 @@ static void place_switches(const struct plan *plan, const struct topology *topol
 		out_place[i] = has_top && i + 1 == plan->nodes ? topology_root(topology) : rack[group_of(plan, i)];
 }
 
-enum esp_status stand_nodes(const struct plan *plan, const struct topology *topology, const uint32_t *workers,
-                            uint32_t *out_place, struct error *err)
+enum esp_status sim_stand_nodes(const struct plan *plan, const struct topology *topology, const uint32_t *workers,
+                                uint32_t *out_place, struct error *err)
 {
 	uint32_t room = plan->nodes > topology->vertex_count ? plan->nodes : topology->vertex_count;
 	uint32_t *scratch = calloc(room, sizeof(*scratch));

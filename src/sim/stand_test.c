@@ -40,9 +40,9 @@ static void test_made(uint64_t seed)
 	struct plan *plan = open_plan(planners[rng_below(&rng, 7)], group_of, workers, (uint32_t)rng_below(&rng, 4));
 	uint32_t machines = plan->nodes - plan->switches;
 
-	CHECK(stand_topology(plan, &links, &topology, NULL) == ESP_OK);
+	CHECK(sim_stand_topology(plan, &links, &topology, NULL) == ESP_OK);
 	CHECK(topology->host_count == machines);
-	CHECK(stand_nodes(plan, topology, NULL, place, NULL) == ESP_OK);
+	CHECK(sim_stand_nodes(plan, topology, NULL, place, NULL) == ESP_OK);
 	for (uint32_t i = 0; i < plan->nodes; i++) {
 		const struct topology_vertex *vertex = &topology->vertices[place[i]];
 
@@ -74,7 +74,7 @@ static void test_given(void)
 
 	CHECK(topology_parse(text, strlen(text), &topology, NULL) == ESP_OK);
 	CHECK(topology_place(topology, 4, false, workers, NULL) == ESP_OK);
-	CHECK(stand_nodes(plan, topology, workers, place, NULL) == ESP_OK);
+	CHECK(sim_stand_nodes(plan, topology, workers, place, NULL) == ESP_OK);
 	CHECK(memcmp(place, workers, sizeof(workers)) == 0);
 	CHECK(place[4] == topology->hosts[4] && place[5] == topology->hosts[0] && place[6] == topology->hosts[1]);
 	CHECK(place[7] == topology_root(topology));

@@ -8,23 +8,23 @@
 
 /* ---- calls ---- */
 
-void train_start(struct train *train, struct train_call *call, uint32_t member)
+void sim_train_start(struct train *train, struct train_call *call, uint32_t member)
 {
 	if (train->status == ESP_OK)
-		train->status = cluster_start(train->cluster, call->stream, member, call->plan, call, train->err);
+		train->status = sim_cluster_start(train->cluster, call->stream, member, call->plan, call, train->err);
 }
 
 /* On the nodes that compute nothing: they take part from the start. */
 static void start_passive(struct train *train, struct train_call *call)
 {
 	for (uint32_t member = train->load->workers; member < call->members; member++)
-		train_start(train, call, member);
+		sim_train_start(train, call, member);
 }
 
 static void start_everywhere(struct train *train, struct train_call *call)
 {
 	for (uint32_t member = 0; member < call->members; member++)
-		train_start(train, call, member);
+		sim_train_start(train, call, member);
 }
 
 /* ---- iterations ---- */
@@ -42,7 +42,7 @@ static void begin_iteration(struct train *train)
 	for (uint32_t i = 0; i < train->spreads.count; i++)
 		start_everywhere(train, &train->spreads.calls[i]);
 	for (uint32_t i = 0; !train->servers && i < train->load->workers; i++)
-		worker_begin(&train->workers[i]);
+		sim_worker_begin(&train->workers[i]);
 }
 
 static void on_begin(void *user)
@@ -98,7 +98,7 @@ static void result_came(struct train *train, struct train_call *sum, uint32_t ra
 		uint32_t item = load->gradients[sum->first + i].item;
 
 		if (item != LOAD_NONE)
-			worker_got(&train->workers[rank], load->items[item].layer);
+			sim_worker_got(&train->workers[rank], load->items[item].layer);
 	}
 	if (--sum->waits > 0)
 		return;
@@ -114,7 +114,7 @@ static void on_done(void *user, uint32_t stream, uint32_t member, void *cookie)
 
 	(void)stream;
 	if (!call->is_sum && member < workers)
-		worker_got(&train->workers[member], train->load->items[call->first].layer);
+		sim_worker_got(&train->workers[member], train->load->items[call->first].layer);
 	else if (call->is_sum && train->servers && member == call->owner)
 		sum_complete(train, call);
 	else if (call->is_sum && !train->servers && member < workers)
@@ -124,7 +124,7 @@ static void on_done(void *user, uint32_t stream, uint32_t member, void *cookie)
 static void on_message(void *user, const struct cluster_message *message)
 {
 	const struct train *train = user;
-	struct train_cargo cargo = train_cargo(train, message->stream, message->call);
+	struct train_cargo cargo = sim_train_cargo(train, message->stream, message->call);
 
 	train->config.watch.moved(train->config.watch.user, message, &cargo);
 }
@@ -230,10 +230,10 @@ static enum esp_status open_cluster(struct train *train, struct error *err)
 		.done = on_done,
 		.message = config->watch.moved ? on_message : NULL,
 	};
-	enum esp_status status = cluster_open(&wanted, &train->cluster, err);
+	enum esp_status status = sim_cluster_open(&wanted, &train->cluster, err);
 
 	for (uint32_t i = 0; status == ESP_OK && config->block && i < train->servers; i++)
-		cluster_set_order(train->cluster, train->place[train->load->workers + i], CLUSTER_BLOCK);
+		sim_cluster_set_order(train->cluster, train->place[train->load->workers + i], CLUSTER_BLOCK);
 	return status;
 }
 
@@ -287,14 +287,14 @@ static enum esp_status prepare(struct train *train, struct error *err)
 	enum esp_status status = find_groups(train, err);
 	if (status == ESP_OK) {
 		place_extras(train);
-		status = train_make_calls(train, err);
+		status = sim_train_make_calls(train, err);
 	}
 	if (status == ESP_OK)
-		status = train_make_workers(train, err);
+		status = sim_train_make_workers(train, err);
 	if (status == ESP_OK)
 		status = open_cluster(train, err);
 	if (status == ESP_OK)
-		status = train_make_streams(train, err);
+		status = sim_train_make_streams(train, err);
 	return status;
 }
 
@@ -313,28 +313,28 @@ static enum esp_status check_end(const struct train *train, struct error *err)
 
 static void report(const struct train *train, struct train_result *out)
 {
-	const struct network *network = cluster_network(train->cluster);
+	const struct network *network = sim_cluster_network(train->cluster);
 
-	*out = (struct train_result){.messages = cluster_stats(train->cluster).messages / train->iterations};
+	*out = (struct train_result){.messages = sim_cluster_stats(train->cluster).messages / train->iterations};
 	out->iteration_s = train->config.no_barrier ? (train->last_s - train->first_s) / (train->iterations - 1)
 	                                            : train->last_s / train->iterations;
 	for (unsigned class = 0; class < TOPOLOGY_CLASSES; class++)
-		out->class_bytes[class] = network_class_bytes(network, (enum topology_class)class) / train->iterations;
-	out->busiest = train_busiest(train);
+		out->class_bytes[class] = sim_network_class_bytes(network, (enum topology_class) class) / train->iterations;
+	out->busiest = sim_train_busiest(train);
 }
 
 static void drop(struct train *train)
 {
-	cluster_close(train->cluster);
-	train_drop_calls(train);
-	train_drop_workers(train);
+	sim_cluster_close(train->cluster);
+	sim_train_drop_calls(train);
+	sim_train_drop_workers(train);
 	free(train->place);
 	free(train->group_of);
 	free(train->plan_group_of);
-	agenda_fini(&train->agenda);
+	sim_agenda_fini(&train->agenda);
 }
 
-enum esp_status train_run(const struct train_config *config, struct train_result *out, struct error *err)
+enum esp_status sim_train_run(const struct train_config *config, struct train_result *out, struct error *err)
 {
 	struct train train = {
 		.config = *config,
@@ -350,13 +350,13 @@ enum esp_status train_run(const struct train_config *config, struct train_result
 		status = prepare(&train, err);
 	if (status == ESP_OK) {
 		train.first_layer = find_first_layer(&train);
-		agenda_at(&train.agenda, 0, on_begin, &train);
-		status = agenda_run(&train.agenda, INFINITY, err);
+		sim_agenda_at(&train.agenda, 0, on_begin, &train);
+		status = sim_agenda_run(&train.agenda, INFINITY, err);
 	}
 	if (status == ESP_OK)
 		status = train.status;
 	if (status == ESP_OK)
-		status = cluster_quiet(train.cluster, err);
+		status = sim_cluster_quiet(train.cluster, err);
 	if (status == ESP_OK)
 		status = check_end(&train, err);
 	if (status == ESP_OK)

@@ -95,6 +95,7 @@ static inline double train_link_busy_s(const struct train_link *link)
  * ESP_EINVAL: the error says why it does not fit; ESP_ESTATE: a worker waits for a message that is never sent;
  * ESP_ENOMEM.
  */
-ESP_CHECKED enum esp_status train_run(const struct train_config *config, struct train_result *out, struct error *err);
+ESP_CHECKED enum esp_status sim_train_run(const struct train_config *config, struct train_result *out,
+                                          struct error *err);
 
 #endif

@@ -35,7 +35,7 @@ static enum esp_status plan_make(struct train *train, const struct train_plan *w
 	uint32_t workers = train->load->workers;
 	bool has_root = wanted->collective != PLAN_ALLREDUCE;
 	bool has_groups =
-		planner_needs_groups(wanted->planner) || (train->config.mechanism->uses_switch && train->groups > 1);
+		plan_planner_needs_groups(wanted->planner) || (train->config.mechanism->uses_switch && train->groups > 1);
 
 	train->plan_group_of[workers] = group_in_plan(train, wanted->server_group);
 	const struct plan_spec spec = {
@@ -286,7 +286,7 @@ static enum esp_status bundle_take(struct train *train, struct bundle *bundle, s
 	if (bundle->room < messages) {
 		uint32_t count = call_members(train, call, members);
 
-		bundle->stream = cluster_stream(train->cluster, members, count, err);
+		bundle->stream = sim_cluster_stream(train->cluster, members, count, err);
 		if (bundle->stream == UINT32_MAX)
 			return ESP_ENOMEM;
 		bundle->room = messages < TRAIN_CREDITS ? TRAIN_CREDITS : messages;
@@ -325,7 +325,7 @@ static bool reserve(struct train_calls *list, uint64_t count)
 	return list->calls != NULL;
 }
 
-enum esp_status train_make_calls(struct train *train, struct error *err)
+enum esp_status sim_train_make_calls(struct train *train, struct error *err)
 {
 	const struct load *load = train->load;
 	uint64_t parts = train->config.even_split && train->servers ? train->servers : 1;
@@ -368,7 +368,7 @@ static enum esp_status list_calls(struct train *train, struct error *err)
 	return ESP_OK;
 }
 
-struct train_cargo train_cargo(const struct train *train, uint32_t stream, uint64_t call)
+struct train_cargo sim_train_cargo(const struct train *train, uint32_t stream, uint64_t call)
 {
 	uint32_t first = train->listed_first[stream], count = train->listed_first[stream + 1] - first;
 	const struct train_call *found = train->listed[first + call % count];
@@ -381,7 +381,7 @@ struct train_cargo train_cargo(const struct train *train, uint32_t stream, uint6
 	return cargo;
 }
 
-enum esp_status train_make_streams(struct train *train, struct error *err)
+enum esp_status sim_train_make_streams(struct train *train, struct error *err)
 {
 	enum esp_status status = make_streams(train, &train->spreads, err);
 
@@ -390,7 +390,7 @@ enum esp_status train_make_streams(struct train *train, struct error *err)
 	return status == ESP_OK && train->config.watch.moved ? list_calls(train, err) : status;
 }
 
-void train_drop_calls(struct train *train)
+void sim_train_drop_calls(struct train *train)
 {
 	while (train->plans) {
 		struct train_plan *kept = train->plans;

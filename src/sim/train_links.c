@@ -24,13 +24,13 @@ static struct train_link links_of(const struct train *train, uint32_t number)
 {
 	const struct topology *topology = train->config.topology;
 	const struct topology_vertex *vertex = &topology->vertices[number];
-	const struct network *network = cluster_network(train->cluster);
+	const struct network *network = sim_cluster_network(train->cluster);
 	struct train_link link = {.kind = TRAIN_SWITCH, .in_turn = train->servers && !train->config.no_barrier};
 	double rate[2] = {0};
 	uint64_t bytes[2] = {0};
 
 	for (uint32_t i = 0; i < 2u * vertex->nics; i++) {
-		bytes[i % 2] += network_link_bytes(network, vertex->first_link + i);
+		bytes[i % 2] += sim_network_link_bytes(network, vertex->first_link + i);
 		rate[i % 2] += topology->links[vertex->first_link + i].rate;
 	}
 	link.out_bytes = bytes[0] / train->iterations;
@@ -43,7 +43,7 @@ static struct train_link links_of(const struct train *train, uint32_t number)
 	return link;
 }
 
-struct train_link train_busiest(const struct train *train)
+struct train_link sim_train_busiest(const struct train *train)
 {
 	const struct topology *topology = train->config.topology;
 	struct train_link most = {0};

@@ -90,25 +90,25 @@ static inline uint32_t train_ways(const struct train *train)
 }
 
 /* train_calls.c */
-ESP_CHECKED enum esp_status train_make_calls(struct train *train, struct error *err);
+ESP_CHECKED enum esp_status sim_train_make_calls(struct train *train, struct error *err);
 /* When the cluster is there. */
-ESP_CHECKED enum esp_status train_make_streams(struct train *train, struct error *err);
-void train_drop_calls(struct train *train);
+ESP_CHECKED enum esp_status sim_train_make_streams(struct train *train, struct error *err);
+void sim_train_drop_calls(struct train *train);
 /* The content of a message of that stream and call. */
-struct train_cargo train_cargo(const struct train *train, uint32_t stream, uint64_t call);
+struct train_cargo sim_train_cargo(const struct train *train, uint32_t stream, uint64_t call);
 
 /* train_worker.c */
-ESP_CHECKED enum esp_status train_make_workers(struct train *train, struct error *err);
-void train_drop_workers(struct train *train);
+ESP_CHECKED enum esp_status sim_train_make_workers(struct train *train, struct error *err);
+void sim_train_drop_workers(struct train *train);
 /* Everything is there: the first iteration without servers, or the next one after the barrier. */
-void worker_begin(struct train_worker *worker);
+void sim_worker_begin(struct train_worker *worker);
 /* Something of this layer has come. */
-void worker_got(struct train_worker *worker, uint32_t layer);
+void sim_worker_got(struct train_worker *worker, uint32_t layer);
 
 /* train_links.c: which link was busy for the longest. */
-struct train_link train_busiest(const struct train *train);
+struct train_link sim_train_busiest(const struct train *train);
 
 /* train.c: starts a call on a member; remembers if that fails. */
-void train_start(struct train *train, struct train_call *call, uint32_t member);
+void sim_train_start(struct train *train, struct train_call *call, uint32_t member);
 
 #endif

@@ -59,14 +59,14 @@ static double seconds_of(struct trial trial)
 	struct error err = {0};
 
 	trial.gbps = GBPS;
-	CHECK_MSG(trial_run(&trial, &result, &err) == ESP_OK, "%s: %s", trial.train.mechanism->name, err.text);
+	CHECK_MSG(sim_trial_run(&trial, &result, &err) == ESP_OK, "%s: %s", trial.train.mechanism->name, err.text);
 	return result.iteration_s;
 }
 
 static double seconds(const struct toy *toy, const char *mechanism)
 {
 	return seconds_of(
-		(struct trial){.train = {.load = &toy->load, .mechanism = mechanism_find(mechanism), .servers = 1}});
+		(struct trial){.train = {.load = &toy->load, .mechanism = workload_mechanism_find(mechanism), .servers = 1}});
 }
 
 static bool is_near(double a, double b)
@@ -96,7 +96,7 @@ static void test_figure_2(void)
 	struct trial trial = {.train = {.load = &toy.load, .servers = 1, .cut_through_sums = true}};
 	const double expected[] = {21, 15, 21, 12};
 	for (size_t i = 0; i < 4; i++) {
-		trial.train.mechanism = mechanism_at(i);
+		trial.train.mechanism = workload_mechanism_at(i);
 		CHECK_NEAR(seconds_of(trial) - 3, expected[i]);
 	}
 	/* A switch that waits for whole parameters takes one transfer longer. */
@@ -204,7 +204,7 @@ static void test_block(uint64_t seed)
 		for (uint32_t i = 0; i < workers; i++)
 			spans.first[i] = INFINITY;
 		struct trial trial = {
-			.train = {.load = &toy.load, .mechanism = mechanism_find("server"), .servers = 1, .block = true}};
+			.train = {.load = &toy.load, .mechanism = workload_mechanism_find("server"), .servers = 1, .block = true}};
 		trial.train.watch = (struct train_watch){.user = &spans, .moved = note_span};
 		(void)seconds_of(trial);
 		if (is_near(begin + model, ready))
@@ -256,7 +256,7 @@ static void test_bytes(uint64_t seed)
 		double slowest = 0, forward = 0;
 
 		random_load(&toy, &rng, w);
-		uint64_t s = load_item_bytes(&toy.load);
+		uint64_t s = workload_load_item_bytes(&toy.load);
 		const uint64_t out[] = {2 * w * s,       w * s + w * s, s + w * s,       s + w * s,       2 * (w - 1) * s,
 		                        2 * (w - 1) * s, w * s,         2 * (w - 1) * s, 2 * (w - 1) * s, 2 * (w - 1) * s};
 		const uint64_t in[] = {2 * w * s,       w * s + s,       w * s + w * s,   w * s + s,       2 * (w - 1) * s,
@@ -268,14 +268,14 @@ static void test_bytes(uint64_t seed)
 		for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 			struct trial trial = {.gbps = GBPS,
 			                      .train = {.load = &toy.load,
-			                                .mechanism = mechanism_find(names[i]),
+			                                .mechanism = workload_mechanism_find(names[i]),
 			                                .servers = servers,
 			                                .even_split = rng_chance(&rng, 1, 2),
 			                                .iterations = iterations}};
 			struct train_result result;
 			struct error err = {0};
 
-			CHECK_MSG(trial_run(&trial, &result, &err) == ESP_OK, "%s: %s", names[i], err.text);
+			CHECK_MSG(sim_trial_run(&trial, &result, &err) == ESP_OK, "%s: %s", names[i], err.text);
 			CHECK_U64(result.class_bytes[TOPOLOGY_HOST_OUT], out[i]);
 			CHECK_U64(result.class_bytes[TOPOLOGY_HOST_IN], in[i]);
 			CHECK(result.iteration_s >= (forward + slowest) * (1 - 1e-9));
@@ -294,8 +294,8 @@ static void test_iterations(void)
 	toy_item(&toy, 2, 1);
 	toy_gradient(&toy, 2, 0, 1);
 	toy_gradient(&toy, 1, 1, 0);
-	for (size_t i = 0; mechanism_at(i); i++) {
-		struct trial trial = {.train = {.load = &toy.load, .mechanism = mechanism_at(i), .servers = 1}};
+	for (size_t i = 0; workload_mechanism_at(i); i++) {
+		struct trial trial = {.train = {.load = &toy.load, .mechanism = workload_mechanism_at(i), .servers = 1}};
 		double once = seconds_of(trial);
 
 		trial.train.iterations = 4;
@@ -310,7 +310,7 @@ static void test_iterations(void)
 	 */
 	toy.load.workers = 1;
 	struct trial trial = {
-		.train = {.load = &toy.load, .mechanism = mechanism_find("server"), .servers = 1, .no_barrier = true}};
+		.train = {.load = &toy.load, .mechanism = workload_mechanism_find("server"), .servers = 1, .no_barrier = true}};
 	CHECK_NEAR(seconds_of(trial), 7);
 	trial.train.no_barrier = false;
 	CHECK_NEAR(seconds_of(trial), 7);
@@ -340,7 +340,8 @@ static void test_overlap(void)
 	toy_item(&toy, 1, 5);
 	toy_gradient(&toy, 1, 0, 0); /* the first layer's is ready first */
 	toy_gradient(&toy, 1, 10, 1);
-	struct trial trial = {.train = {.load = &toy.load, .mechanism = mechanism_find("ring"), .no_barrier = true}};
+	struct trial trial = {
+		.train = {.load = &toy.load, .mechanism = workload_mechanism_find("ring"), .no_barrier = true}};
 	CHECK_NEAR(seconds_of(trial), 20);
 	trial.train.no_barrier = false;
 	CHECK_NEAR(seconds_of(trial), 21);
@@ -353,8 +354,10 @@ static void test_overlap(void)
 	toy_item(&toy, 0.001, 0);
 	toy_gradient(&toy, 0.001, 0, 1);
 	toy_gradient(&toy, 3, 0, 0);
-	trial = (struct trial){
-		.train = {.load = &toy.load, .mechanism = mechanism_find("ring-whole"), .no_barrier = true, .iterations = 2}};
+	trial = (struct trial){.train = {.load = &toy.load,
+	                                 .mechanism = workload_mechanism_find("ring-whole"),
+	                                 .no_barrier = true,
+	                                 .iterations = 2}};
 	trial.train.watch = (struct train_watch){.user = begins, .computed = note_forward};
 	(void)seconds_of(trial);
 	CHECK_MSG(fabs(begins[1] - 10) < 0.1 && fabs(begins[0] - 13) < 0.1 && fabs(begins[2] - 13) < 0.1,
@@ -369,18 +372,18 @@ static void test_repeats(uint64_t seed)
 
 	rng_init(&rng, seed);
 	random_load(&toy, &rng, 8);
-	for (size_t i = 0; mechanism_at(i); i++) {
+	for (size_t i = 0; workload_mechanism_at(i); i++) {
 		struct trial trial = {
 			.gbps = 25,
 			.racks = 2,
 			.oversubscribe = 2,
 			.delay_s = 1e-6,
-			.train = {.load = &toy.load, .mechanism = mechanism_at(i), .servers = 2, .fluid = seed % 2}};
+			.train = {.load = &toy.load, .mechanism = workload_mechanism_at(i), .servers = 2, .fluid = seed % 2}};
 		struct train_result once, again;
 		struct error err = {0};
 
-		CHECK_MSG(trial_run(&trial, &once, &err) == ESP_OK, "%s: %s", mechanism_at(i)->name, err.text);
-		CHECK(trial_run(&trial, &again, &err) == ESP_OK);
+		CHECK_MSG(sim_trial_run(&trial, &once, &err) == ESP_OK, "%s: %s", workload_mechanism_at(i)->name, err.text);
+		CHECK(sim_trial_run(&trial, &again, &err) == ESP_OK);
 		CHECK(once.iteration_s == again.iteration_s && once.messages == again.messages);
 		for (int class = 0; class < TOPOLOGY_CLASSES; class++)
 			CHECK_U64(once.class_bytes[class], again.class_bytes[class]);
@@ -396,20 +399,20 @@ static void test_refused(void)
 	toy_init(&toy, 2);
 	toy_item(&toy, 1, 1);
 	toy_gradient(&toy, 1, 0, 0);
-	struct trial trial = {.gbps = 1, .train = {.load = &toy.load, .mechanism = mechanism_find("server")}};
-	CHECK(trial_run(&trial, &result, &err) == ESP_EINVAL && strstr(err.text, "server"));
+	struct trial trial = {.gbps = 1, .train = {.load = &toy.load, .mechanism = workload_mechanism_find("server")}};
+	CHECK(sim_trial_run(&trial, &result, &err) == ESP_EINVAL && strstr(err.text, "server"));
 	trial.train.servers = 1;
 	trial.gbps = 0;
-	CHECK(trial_run(&trial, &result, &err) == ESP_EINVAL && strstr(err.text, "Gbps"));
+	CHECK(sim_trial_run(&trial, &result, &err) == ESP_EINVAL && strstr(err.text, "Gbps"));
 	trial.gbps = 1;
 	trial.train.no_barrier = true;
 	trial.train.iterations = 1;
-	CHECK(trial_run(&trial, &result, &err) == ESP_EINVAL && strstr(err.text, "barrier"));
+	CHECK(sim_trial_run(&trial, &result, &err) == ESP_EINVAL && strstr(err.text, "barrier"));
 	struct topology *small;
 	CHECK(topology_make(&(struct topology_spec){.racks = 1, .hosts = 1, .rate_bits = 1000}, &small, &err) == ESP_OK);
 	trial.train.no_barrier = false;
 	trial.train.topology = small;
-	CHECK(trial_run(&trial, &result, &err) == ESP_EINVAL && strstr(err.text, "hosts"));
+	CHECK(sim_trial_run(&trial, &result, &err) == ESP_EINVAL && strstr(err.text, "hosts"));
 	topology_close(small);
 	/* Without the barrier, a parameter whose gradient is unknown is sent with the first sum, as one that has none. */
 	struct toy lost;
@@ -420,10 +423,11 @@ static void test_refused(void)
 	toy_gradient(&lost, 1, 1, 0);
 	trial = (struct trial){
 		.gbps = GBPS,
-		.train = {.load = &lost.load, .mechanism = mechanism_find("server"), .servers = 1, .no_barrier = true}};
-	CHECK(trial_run(&trial, &result, &err) == ESP_OK);
+		.train = {
+			.load = &lost.load, .mechanism = workload_mechanism_find("server"), .servers = 1, .no_barrier = true}};
+	CHECK(sim_trial_run(&trial, &result, &err) == ESP_OK);
 	lost.gradients[0].item = LOAD_NONE;
-	CHECK(trial_run(&trial, &result, &err) == ESP_OK);
+	CHECK(sim_trial_run(&trial, &result, &err) == ESP_OK);
 }
 
 /*
@@ -443,14 +447,14 @@ static void test_shared_hosts(void)
 	CHECK(topology_make(&(struct topology_spec){.racks = 1, .hosts = 2, .rate_bits = (uint64_t)(8 * RATE)}, &small,
 	                    &err) == ESP_OK);
 	struct trial trial = {
-		.train = {.load = &toy.load, .mechanism = mechanism_find("server"), .topology = small, .servers = 1}};
-	CHECK_MSG(trial_run(&trial, &result, &err) == ESP_OK, "%s", err.text);
+		.train = {.load = &toy.load, .mechanism = workload_mechanism_find("server"), .topology = small, .servers = 1}};
+	CHECK_MSG(sim_trial_run(&trial, &result, &err) == ESP_OK, "%s", err.text);
 	CHECK_NEAR(result.iteration_s, 3);
 	CHECK_U64(result.class_bytes[TOPOLOGY_HOST_OUT], (uint64_t)(2 * RATE));
 	trial.train.servers = 3; /* more than there are hosts */
-	CHECK_MSG(trial_run(&trial, &result, &err) == ESP_OK, "%s", err.text);
-	trial.train.mechanism = mechanism_find("hub");
-	CHECK_MSG(trial_run(&trial, &result, &err) == ESP_OK, "%s", err.text);
+	CHECK_MSG(sim_trial_run(&trial, &result, &err) == ESP_OK, "%s", err.text);
+	trial.train.mechanism = workload_mechanism_find("hub");
+	CHECK_MSG(sim_trial_run(&trial, &result, &err) == ESP_OK, "%s", err.text);
 	CHECK_U64(result.class_bytes[TOPOLOGY_HOST_OUT], (uint64_t)(2 * RATE)); /* up from one worker and down to it */
 	topology_close(small);
 }
@@ -476,7 +480,7 @@ static void test_fluid_servers(void)
 		toy_gradient(&toy, 1, 0, 0);
 		for (uint32_t servers = 1; servers <= 4; servers *= 2) {
 			struct trial trial = {.train = {.load = &toy.load,
-			                                .mechanism = mechanism_find(cases[i].mechanism),
+			                                .mechanism = workload_mechanism_find(cases[i].mechanism),
 			                                .servers = servers,
 			                                .even_split = true,
 			                                .fluid = true}};
@@ -493,7 +497,7 @@ static void test_fluid_servers(void)
 	 * Messages of a connection for a worker leave in the order of sending, on whichever stream: the first of many
 	 * layers is there first.
 	 */
-	struct trial trial = {.train = {.mechanism = mechanism_find("server"), .servers = 1, .fluid = true}};
+	struct trial trial = {.train = {.mechanism = workload_mechanism_find("server"), .servers = 1, .fluid = true}};
 	struct load_item items[200];
 	struct load_gradient gradient = {1, 199, 199, 199, 0};
 	double layer_s[200], factor = 1;

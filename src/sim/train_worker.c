@@ -38,7 +38,7 @@ static void forward(struct train_worker *worker)
 		worker->forward_from = train->agenda.now;
 	worker->layer = layer;
 	worker->computes = true;
-	agenda_at(&train->agenda, until, on_layers, worker);
+	sim_agenda_at(&train->agenda, until, on_layers, worker);
 }
 
 static void backward(struct train_worker *worker)
@@ -54,7 +54,7 @@ static void backward(struct train_worker *worker)
 	worker->backward_from = train->agenda.now;
 	/* Parameters that come from here on belong to the next iteration. */
 	memcpy(worker->needs, train->needs, train->load->layer_count * sizeof(*worker->needs));
-	agenda_at(&train->agenda, gradient_at(worker, 0), on_gradient, worker);
+	sim_agenda_at(&train->agenda, gradient_at(worker, 0), on_gradient, worker);
 }
 
 static void on_layers(void *user)
@@ -100,28 +100,29 @@ static void on_gradient(void *user)
 		if (next > due)
 			break;
 		worker->next_sum++;
-		train_start(train, call, call->rotation ? (worker->rank + workers - call->rotation) % workers : worker->rank);
+		sim_train_start(train, call,
+		                call->rotation ? (worker->rank + workers - call->rotation) % workers : worker->rank);
 	}
 	if (worker->next_sum < sums->count)
-		agenda_at(&train->agenda, next, on_gradient, worker);
+		sim_agenda_at(&train->agenda, next, on_gradient, worker);
 	else
 		finish(worker);
 }
 
-void worker_begin(struct train_worker *worker)
+void sim_worker_begin(struct train_worker *worker)
 {
 	memset(worker->needs, 0, worker->train->load->layer_count * sizeof(*worker->needs));
 	worker->may_forward = true;
 	forward(worker);
 }
 
-void worker_got(struct train_worker *worker, uint32_t layer)
+void sim_worker_got(struct train_worker *worker, uint32_t layer)
 {
 	if (--worker->needs[layer] == 0 && layer == worker->layer)
 		forward(worker);
 }
 
-enum esp_status train_make_workers(struct train *train, struct error *err)
+enum esp_status sim_train_make_workers(struct train *train, struct error *err)
 {
 	const struct load *load = train->load;
 
@@ -145,7 +146,7 @@ enum esp_status train_make_workers(struct train *train, struct error *err)
 	return ESP_OK;
 }
 
-void train_drop_workers(struct train *train)
+void sim_train_drop_workers(struct train *train)
 {
 	free(train->workers);
 	free(train->needs);

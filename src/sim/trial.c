@@ -45,7 +45,7 @@ static enum esp_status make_topology(const struct trial *trial, struct topology 
 	return status;
 }
 
-enum esp_status trial_run(const struct trial *trial, struct train_result *out, struct error *err)
+enum esp_status sim_trial_run(const struct trial *trial, struct train_result *out, struct error *err)
 {
 	struct train_config config = trial->train;
 	struct topology *made = NULL;
@@ -54,7 +54,7 @@ enum esp_status trial_run(const struct trial *trial, struct train_result *out, s
 	if (made)
 		config.topology = made;
 	if (status == ESP_OK)
-		status = train_run(&config, out, err);
+		status = sim_train_run(&config, out, err);
 	topology_close(made);
 	return status;
 }

@@ -19,7 +19,7 @@ struct trial {
 	double delay_s;       /* of a host's link, one way          */
 };
 
-/* ESP_EINVAL: a rate is none, more racks than workers, or what train_run() says; ESP_ENOMEM. */
-ESP_CHECKED enum esp_status trial_run(const struct trial *trial, struct train_result *out, struct error *err);
+/* ESP_EINVAL: a rate is none, more racks than workers, or what sim_train_run() says; ESP_ENOMEM. */
+ESP_CHECKED enum esp_status sim_trial_run(const struct trial *trial, struct train_result *out, struct error *err);
 
 #endif

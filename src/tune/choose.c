@@ -195,7 +195,7 @@ static enum esp_status menu_fill(struct tune_menu *menu, const struct tune_netwo
 	enum esp_status status = ESP_OK;
 
 	for (unsigned i = 0; status == ESP_OK && plan_planner(i); i++) {
-		const char *name = planner_name(plan_planner(i));
+		const char *name = plan_planner_name(plan_planner(i));
 
 		if (suits(name, collective))
 			status = menu_add(

@@ -18,7 +18,7 @@ static uint64_t chunk_of(void *context, const struct tune_way *way)
 	uint64_t share = (*(uint64_t *)context / 8 + 63) / 64 * 64;
 
 	for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++) {
-		if (strcmp(planner_name(way->planner), whole[i]) == 0)
+		if (strcmp(plan_planner_name(way->planner), whole[i]) == 0)
 			return CHUNK;
 	}
 	return share < CHUNK ? share : CHUNK;
@@ -26,7 +26,7 @@ static uint64_t chunk_of(void *context, const struct tune_way *way)
 
 static const char *choose(const struct tune_menu *menu, uint64_t bytes, double *out_seconds)
 {
-	return planner_name(tune_choose(menu, (struct tune_wish){0}, bytes, chunk_of, &bytes, out_seconds)->planner);
+	return plan_planner_name(tune_choose(menu, (struct tune_wish){0}, bytes, chunk_of, &bytes, out_seconds)->planner);
 }
 
 static struct tune_menu *menu_of(const struct topology_spec *spec, uint32_t nodes, bool interleaved,

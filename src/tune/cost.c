@@ -191,7 +191,7 @@ static uint64_t buffer_bytes(const struct chunks *chunks)
 	uint64_t bytes = 0;
 
 	for (uint64_t c = 0; c < chunks->chunk_count; c++)
-		bytes += chunks_piece(chunks, c).bytes;
+		bytes += plan_chunks_piece(chunks, c).bytes;
 	return bytes;
 }
 

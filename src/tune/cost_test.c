@@ -49,7 +49,7 @@ static struct tune_load load_of(const struct stage *stage, const char *planner, 
 	struct plan_spec how = {
 		.chunks = {.collective = PLAN_ALLREDUCE},
 		.order = ordered ? stage->order : NULL,
-		.group_of = planner_needs_groups(found) ? stage->group_of : NULL,
+		.group_of = plan_planner_needs_groups(found) ? stage->group_of : NULL,
 	};
 	CHECK_MSG(tune_load_planner(found, &how, &stage->network, &load, &err) == ESP_OK, "%s", err.text);
 	return load;

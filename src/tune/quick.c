@@ -46,7 +46,7 @@ static enum esp_status deal_global(struct plan_masters *masters, const uint64_t 
 		weights[masters->group_of[i]] += cross[i];
 	for (uint32_t s = 0; s < masters->slots; s++)
 		sizes[s] = 1;
-	return partition_lpt(sizes, masters->slots, weights, masters->groups, masters->global_group);
+	return plan_partition_lpt(sizes, masters->slots, weights, masters->groups, masters->global_group);
 }
 
 /* Which node would have moved (load + more) first? Ties go to the node with fewer bytes, then to the lower number. */

@@ -131,7 +131,7 @@ static struct cluster_call *run_trial(const struct trial *trial, struct cluster 
 	};
 	struct plan_spec plan_spec = trial->spec;
 	struct plan_masters masters = {0};
-	bool has_table = move && strcmp(planner_name(trial->planner), "two-level") == 0 && rng_chance(&rng, 2, 3);
+	bool has_table = move && strcmp(plan_planner_name(trial->planner), "two-level") == 0 && rng_chance(&rng, 2, 3);
 
 	if (has_table) {
 		draw_masters(trial, &rng, &masters);
@@ -144,7 +144,7 @@ static struct cluster_call *run_trial(const struct trial *trial, struct cluster 
 	if (move && rng_chance(&rng, 1, 2))
 		plan = through_text(plan);
 	spec.nodes = plan->nodes; /* with hubs and switches */
-	cluster_open(cluster, &spec);
+	sim_cluster_open(cluster, &spec);
 	struct cluster_call *call =
 		cluster_add(cluster, plan, true, trial->type, trial->op, 1, FILL_WILD, trial->data_seed);
 	cluster_run(cluster);
@@ -178,7 +178,7 @@ struct element {
 static struct element in_order(const struct trial *trial, const struct element *inputs)
 {
 	uint32_t workers = trial->spec.chunks.workers;
-	bool grouped = planner_needs_groups(trial->planner);
+	bool grouped = plan_planner_needs_groups(trial->planner);
 	struct element total = {{0}}, sum = {{0}};
 	bool any = false;
 
@@ -210,7 +210,7 @@ static struct element in_order(const struct trial *trial, const struct element *
 /* An allreduce out of place keeps its inputs: add them up again, in the documented order. */
 static void compare_order(const struct trial *trial, const struct cluster_call *call)
 {
-	const char *name = planner_name(trial->planner);
+	const char *name = plan_planner_name(trial->planner);
 	bool documented = strcmp(name, "flat") == 0 || strcmp(name, "central") == 0 || strcmp(name, "two-level") == 0;
 	size_t bytes = math_type_bytes(trial->type);
 	struct element inputs[16];
@@ -242,8 +242,8 @@ int main(int argc, char **argv)
 		struct cluster_call *again = run_trial(&trial, &b, rng_next(&rng), true);
 		compare(once, again, seed);
 		compare_order(&trial, once);
-		cluster_close(&a);
-		cluster_close(&b);
+		sim_cluster_close(&a);
+		sim_cluster_close(&b);
 	}
 	printf("%" PRIu64 " calls had the same bits twice\n", count);
 	return 0;

@@ -29,7 +29,7 @@ static struct cluster_group *add_group(struct cluster *cluster, uint16_t channel
 	return group;
 }
 
-void cluster_open(struct cluster *cluster, const struct cluster_spec *spec)
+void sim_cluster_open(struct cluster *cluster, const struct cluster_spec *spec)
 {
 	*cluster = (struct cluster){.spec = *spec};
 	rng_init(&cluster->rng, spec->seed);
@@ -88,7 +88,7 @@ static void call_close(struct cluster_call *call)
 		plan_close(call->plan);
 }
 
-void cluster_close(struct cluster *cluster)
+void sim_cluster_close(struct cluster *cluster)
 {
 	inproc_close(cluster->loop);
 	for (uint32_t i = 0; i < cluster->spec.nodes * cluster->spec.lanes; i++)
@@ -151,7 +151,7 @@ static void start_fires(void *context)
 	struct cluster *cluster = start->cluster;
 
 	if (!cluster_is_dead(cluster, start->node) && start->node < cluster->calls[start->call].plan->nodes)
-		cluster_start(cluster, &cluster->calls[start->call], start->node);
+		sim_cluster_start(cluster, &cluster->calls[start->call], start->node);
 	/* The next call is started without waiting for this one. */
 	if (++start->call < cluster->call_count)
 		inproc_after(cluster->loop, rng_below(&cluster->rng, cluster->spec.start_spread_ns + 1), start_fires, start);

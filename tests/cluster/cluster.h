@@ -102,7 +102,7 @@ struct cluster {
 	struct rng rng;
 };
 
-void cluster_open(struct cluster *cluster, const struct cluster_spec *spec);
+void sim_cluster_open(struct cluster *cluster, const struct cluster_spec *spec);
 /* Adds a group that comes and goes; copies ranks. Returns its index. */
 uint32_t cluster_add_group(struct cluster *cluster, uint16_t channel, const uint32_t *ranks, uint32_t count,
                            uint64_t open_after_ns);
@@ -111,7 +111,7 @@ struct cluster_call *cluster_add(struct cluster *cluster, struct plan *plan, boo
                                  enum esp_op op, double factor, enum cluster_fill fill, uint64_t data_seed);
 /* Runs until nothing is under way. */
 void cluster_run(struct cluster *cluster);
-void cluster_close(struct cluster *cluster);
+void sim_cluster_close(struct cluster *cluster);
 
 /* ---- group.c ---- */
 
@@ -124,7 +124,7 @@ bool cluster_member_open(struct cluster *cluster, struct cluster_group *group, u
 void cluster_groups_run(struct cluster *cluster);
 /* What has become of a rank's calls and streams since; after every turn in which something may have. */
 void cluster_collect(struct cluster *cluster, uint32_t rank);
-void cluster_start(struct cluster *cluster, struct cluster_call *call, uint32_t place);
+void sim_cluster_start(struct cluster *cluster, struct cluster_call *call, uint32_t place);
 void cluster_group_close(struct cluster_group *group);
 
 struct lane *cluster_lane(const struct cluster *cluster, uint32_t node, uint32_t lane);

@@ -41,7 +41,7 @@ static void run_seed(uint64_t seed, uint64_t counts[3])
 		if (!cluster_matches(call, why, sizeof(why)))
 			fail(call, seed, why);
 	}
-	cluster_close(&cluster);
+	sim_cluster_close(&cluster);
 }
 
 int main(int argc, char **argv)

@@ -97,7 +97,7 @@ static uint64_t in_place_offset(const struct chunks *chunks, uint32_t node, bool
 {
 	*out_is_shared = false;
 	for (uint64_t c = 0; c < chunks->chunk_count; c++) {
-		struct plan_piece piece = chunks_piece(chunks, c);
+		struct plan_piece piece = plan_chunks_piece(chunks, c);
 
 		if (piece_gives(chunks, &piece, node) && piece_wants(chunks, &piece, node)) {
 			*out_is_shared = true;
@@ -114,8 +114,8 @@ static void buffers_make(struct cluster_call *call, uint32_t node)
 	bool shared = false;
 	uint64_t offset = call->plan->in_place ? in_place_offset(chunks, node, &shared) : 0;
 
-	buffers->in_bytes = buffers->bytes[0] = chunks_input_bytes(chunks, node);
-	buffers->out_bytes = buffers->bytes[1] = chunks_output_bytes(chunks, node);
+	buffers->in_bytes = buffers->bytes[0] = plan_chunks_input_bytes(chunks, node);
+	buffers->out_bytes = buffers->bytes[1] = plan_chunks_output_bytes(chunks, node);
 	bool in_is_longer = buffers->in_bytes >= buffers->out_bytes;
 	if (!shared || in_is_longer)
 		buffers->in = buffers->memory[0] = guarded(buffers->in_bytes, call->data_seed + 2 * node);
@@ -190,7 +190,7 @@ static void expected_chunk(const struct cluster_call *call, const struct plan_pi
 static bool chunk_matches(const struct cluster_call *call, uint64_t chunk, uint8_t *expected, char *why, size_t why_bytes)
 {
 	const struct chunks *chunks = &call->plan->chunks;
-	struct plan_piece piece = chunks_piece(chunks, chunk);
+	struct plan_piece piece = plan_chunks_piece(chunks, chunk);
 	size_t bytes = math_type_bytes(call->type);
 	bool known = call->fill == FILL_SMALL;
 
@@ -250,7 +250,7 @@ bool cluster_matches(const struct cluster_call *call, char *why, size_t why_byte
 	bool fine = true;
 
 	for (uint64_t c = 0; c < call->plan->chunks.chunk_count; c++) {
-		uint64_t bytes = chunks_piece(&call->plan->chunks, c).bytes;
+		uint64_t bytes = plan_chunks_piece(&call->plan->chunks, c).bytes;
 
 		most = bytes > most ? bytes : most;
 	}
@@ -269,7 +269,7 @@ void cluster_describe(const struct cluster_call *call, char *text, size_t bytes)
 	const struct plan *plan = call->plan;
 
 	snprintf(text, bytes, "%s %s of %s, %s, %u workers, %u nodes, %" PRIu64 " chunks%s, root %u, group %u",
-	         planner_name(plan->planner), plan_collective_name(plan->chunks.collective), math_type_name(call->type),
-	         math_op_name(call->op), plan->workers, plan->nodes, plan->chunks.chunk_count,
+	         plan_planner_name(plan->planner), plan_collective_name(plan->chunks.collective),
+	         math_type_name(call->type), math_op_name(call->op), plan->workers, plan->nodes, plan->chunks.chunk_count,
 	         plan->in_place ? ", in place" : "", plan->chunks.root, call->group);
 }

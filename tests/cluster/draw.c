@@ -84,7 +84,7 @@ struct plan *cluster_draw_plan(struct rng *rng, const struct planner *planner, e
 {
 	static const uint32_t fanouts[] = {0, 1, 2, 3, 4, 16};
 	uint32_t *groups = draw_groups(rng, workers), *order = draw_order(rng, workers), *zones = draw_zones(groups, workers);
-	bool takes_order = !planner_needs_groups(planner) && !planner_has_extra(planner);
+	bool takes_order = !plan_planner_needs_groups(planner) && !plan_planner_has_extra(planner);
 	uint64_t *counts = draw_counts(rng, collective, workers, element_bytes);
 	uint64_t most = collective == PLAN_ALLTOALL ? 400 / workers : workers > 20 ? 30 : 300;
 	bool is_large = workers <= 8 && rng_chance(rng, 1, 8); /* messages that are shifted: transport.h */
@@ -92,17 +92,18 @@ struct plan *cluster_draw_plan(struct rng *rng, const struct planner *planner, e
 	uint64_t elements = rng_chance(rng, 1, 10) ? 0 : 1 + rng_below(rng, most);
 	bool leaves = rng_chance(rng, 1, 3);
 	struct plan_spec spec = {
-		.chunks = {
-			.collective = collective,
-			.workers = workers,
-			.root = (uint32_t)rng_below(rng, workers),
-			.bytes = collective == PLAN_BARRIER ? 0 : elements * element_bytes,
-			.counts = counts,
-			.chunk_bytes = rng_chance(rng, 1, 4) ? 0 : element_bytes * (1 + rng_below(rng, is_large ? 4096 : 64)),
-			.align = element_bytes,
-		},
+		.chunks =
+			{
+				.collective = collective,
+				.workers = workers,
+				.root = (uint32_t)rng_below(rng, workers),
+				.bytes = collective == PLAN_BARRIER ? 0 : elements * element_bytes,
+				.counts = counts,
+				.chunk_bytes = rng_chance(rng, 1, 4) ? 0 : element_bytes * (1 + rng_below(rng, is_large ? 4096 : 64)),
+				.align = element_bytes,
+			},
 		.in_place = collective != PLAN_ALLTOALL && rng_chance(rng, 1, 3),
-		.group_of = planner_needs_groups(planner) || rng_chance(rng, 1, 2) ? groups : NULL,
+		.group_of = plan_planner_needs_groups(planner) || rng_chance(rng, 1, 2) ? groups : NULL,
 		.order = takes_order && rng_chance(rng, 1, 2) ? order : NULL,
 		.zone_of = rng_chance(rng, 2, 3) ? zones : NULL,
 		.leaves = leaves,
@@ -114,7 +115,7 @@ struct plan *cluster_draw_plan(struct rng *rng, const struct planner *planner, e
 	struct plan_report report;
 
 	CHECK_MSG(plan_open(planner, &spec, &plan, &err) == ESP_OK, "plan: %s", err.text);
-	CHECK_MSG(plan_check(plan, NULL, &report, NULL, &err) == ESP_OK, "%s %s: %s", planner_name(planner),
+	CHECK_MSG(plan_check(plan, NULL, &report, NULL, &err) == ESP_OK, "%s %s: %s", plan_planner_name(planner),
 	          plan_collective_name(collective), err.text);
 	free(groups);
 	free(order);
@@ -197,7 +198,7 @@ void cluster_draw_with(struct cluster *cluster, uint64_t seed, uint32_t corrupt_
 		.corrupt_one_in = corrupt_one_in,
 		.victim = PLAN_NONE,
 	};
-	cluster_open(cluster, &spec);
+	sim_cluster_open(cluster, &spec);
 	for (uint64_t calls = 1 + rng_below(&rng, CLUSTER_CALLS); calls > 0; calls--)
 		draw_call(cluster, &rng, workers, draw_planner(&rng));
 }

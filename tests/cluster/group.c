@@ -163,7 +163,7 @@ static struct cluster_group *group_of(struct cluster *cluster, uint16_t channel)
 
 /* ---- calls ---- */
 
-void cluster_start(struct cluster *cluster, struct cluster_call *call, uint32_t place)
+void sim_cluster_start(struct cluster *cluster, struct cluster_call *call, uint32_t place)
 {
 	const struct cluster_group *group = &cluster->groups[call->group];
 	const struct cluster_buffers *buffers =
@@ -247,7 +247,7 @@ static void call_fires(void *context)
 		at++;
 	if (at < cluster->call_count && !cluster_is_dead(cluster, cluster_rank(later->group, later->place)) &&
 	    later->group->members[later->place].open) {
-		cluster_start(cluster, &cluster->calls[at], later->place);
+		sim_cluster_start(cluster, &cluster->calls[at], later->place);
 		later->call = at + 1;
 		after(later, cluster->spec.start_spread_ns, call_fires);
 	}

@@ -102,7 +102,7 @@ static void draw(struct cluster *cluster, struct rng *rng, enum mishap mishap)
 		spec.victim = (uint32_t)rng_below(rng, spec.nodes);
 		spec.victim_after_ns = rng_below(rng, span);
 	}
-	cluster_open(cluster, &spec);
+	sim_cluster_open(cluster, &spec);
 	for (uint32_t groups = 1 + (uint32_t)rng_below(rng, CLUSTER_GROUPS_MOST), i = 0; i < groups; i++)
 		draw_group(cluster, rng, i);
 	for (uint32_t i = 0; i < cluster->group_count; i++) {
@@ -220,7 +220,7 @@ static void run_seed(uint64_t seed, uint64_t counts[MISHAPS][2])
 	}
 	for (uint32_t i = 0; i < cluster.spec.nodes * cluster.spec.lanes; i++)
 		CHECK(i / cluster.spec.lanes == cluster.spec.victim || lane_unfinished(cluster.lanes[i]) == 0);
-	cluster_close(&cluster);
+	sim_cluster_close(&cluster);
 }
 
 int main(int argc, char **argv)

@@ -48,14 +48,14 @@ static struct plan *stored_copy(const struct plan *from)
 	CHECK(plan->row_at);
 	append_row(plan, NULL, 0);
 	for (uint64_t c = 0; c < chunks; c++) {
-		pieces[c] = chunks_piece(&from->chunks, c);
+		pieces[c] = plan_chunks_piece(&from->chunks, c);
 		for (uint32_t node = 0; node < from->nodes; node++) {
 			CHECK(plan_row(from, node, c, &row) == ESP_OK);
 			if (row.count > 0)
 				plan->row_at[c * from->nodes + node] = append_row(plan, row.steps, row.count);
 		}
 	}
-	chunks_init_list(&plan->chunks, &spec, pieces, chunks);
+	plan_chunks_init_list(&plan->chunks, &spec, pieces, chunks);
 	plan_row_fini(&row);
 	return plan;
 }
@@ -166,7 +166,7 @@ static void run_mutant(struct plan *plan, uint64_t seed, uint64_t schedule)
 	struct cluster cluster;
 	char why[160] = "it hangs", text[256];
 
-	cluster_open(&cluster, &spec);
+	sim_cluster_open(&cluster, &spec);
 	struct cluster_call *call = cluster_add(&cluster, plan, false, ESP_I32, ESP_SUM, 1, FILL_SMALL, seed);
 	cluster_run(&cluster);
 	bool fine = true;
@@ -176,7 +176,7 @@ static void run_mutant(struct plan *plan, uint64_t seed, uint64_t schedule)
 	cluster_describe(call, text, sizeof(text));
 	CHECK_MSG(fine, "the checker passes a plan that is wrong: %s\n  %s\n  replay: %s --seed %" PRIu64 " --count 1",
 	          why, text, program_invocation_name, seed);
-	cluster_close(&cluster);
+	sim_cluster_close(&cluster);
 }
 
 struct tally {

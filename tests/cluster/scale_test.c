@@ -12,7 +12,7 @@
 static void run_planner(const struct planner *planner)
 {
 	static uint32_t group_of[NODES];
-	uint32_t nodes = strcmp(planner_name(planner), "exchange") == 0 ? NODES / 8 : NODES;
+	uint32_t nodes = strcmp(plan_planner_name(planner), "exchange") == 0 ? NODES / 8 : NODES;
 	struct plan_spec spec = {
 		.chunks = {.collective = PLAN_ALLREDUCE, .workers = nodes, .bytes = 1024, .chunk_bytes = 128, .align = 4},
 		.group_of = group_of,
@@ -38,15 +38,15 @@ static void run_planner(const struct planner *planner)
 		group_of[i] = i % 32;
 	CHECK(plan_open(planner, &spec, &plan, NULL) == ESP_OK);
 	cluster_spec.nodes = plan->nodes; /* with hubs and switches */
-	cluster_open(&cluster, &cluster_spec);
+	sim_cluster_open(&cluster, &cluster_spec);
 	struct cluster_call *call = cluster_add(&cluster, plan, true, ESP_I32, ESP_SUM, 0, FILL_SMALL, 7);
 	cluster_run(&cluster);
 	for (uint32_t node = 0; node < nodes; node++)
-		CHECK_MSG(call->status[node] == ESP_OK, "%s: node %u ended with status %d", planner_name(planner), node,
+		CHECK_MSG(call->status[node] == ESP_OK, "%s: node %u ended with status %d", plan_planner_name(planner), node,
 		          call->status[node]);
-	CHECK_MSG(cluster_matches(call, why, sizeof(why)), "%s: %s", planner_name(planner), why);
-	printf("%s: %" PRIu64 " events\n", planner_name(planner), inproc_events(cluster.loop));
-	cluster_close(&cluster);
+	CHECK_MSG(cluster_matches(call, why, sizeof(why)), "%s: %s", plan_planner_name(planner), why);
+	printf("%s: %" PRIu64 " events\n", plan_planner_name(planner), inproc_events(cluster.loop));
+	sim_cluster_close(&cluster);
 }
 
 int main(void)

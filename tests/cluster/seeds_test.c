@@ -51,7 +51,7 @@ int main(int argc, char **argv)
 		for (uint32_t i = 0; i < cluster.call_count; i++)
 			check_call(&cluster, &cluster.calls[i], seed);
 		calls += cluster.call_count;
-		cluster_close(&cluster);
+		sim_cluster_close(&cluster);
 	}
 	printf("%" PRIu64 " clusters, %" PRIu64 " calls, from seed %" PRIu64 "\n", count, calls, first);
 	return 0;

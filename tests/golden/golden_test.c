@@ -85,7 +85,8 @@ static bool golden_case(size_t index, struct golden *out)
 	const struct planner *planner = plan_planner((unsigned)(index / ALLREDUCE_SIZES));
 	if (!planner)
 		return false;
-	*out = (struct golden){.planner = planner_name(planner), .workers = allreduce_workers[index % ALLREDUCE_SIZES]};
+	*out =
+		(struct golden){.planner = plan_planner_name(planner), .workers = allreduce_workers[index % ALLREDUCE_SIZES]};
 	return true;
 }
 
@@ -114,17 +115,20 @@ static struct plan *golden_plan(const struct golden *golden)
 	bool blocks = golden->collective != PLAN_ALLREDUCE && golden->collective != PLAN_BROADCAST &&
 	              golden->collective != PLAN_REDUCE;
 	struct plan_spec spec = {
-		.chunks = {
-			.collective = golden->collective,
-			.workers = golden->workers,
-			.root = golden->root,
-			.bytes = golden->collective == PLAN_BARRIER ? 0 : blocks ? 24 : 76,
-			.counts = golden->unequal ? counts : NULL,
-			.chunk_bytes = 36,
-			.align = 8,
-		},
+		.chunks =
+			{
+				.collective = golden->collective,
+				.workers = golden->workers,
+				.root = golden->root,
+				.bytes = golden->collective == PLAN_BARRIER ? 0
+	                     : blocks                           ? 24
+	                                                        : 76,
+				.counts = golden->unequal ? counts : NULL,
+				.chunk_bytes = 36,
+				.align = 8,
+			},
 		.in_place = golden->in_place,
-		.group_of = golden->groups || planner_needs_groups(planner) ? group_of : NULL,
+		.group_of = golden->groups || plan_planner_needs_groups(planner) ? group_of : NULL,
 		.fanout = golden->fanout,
 		.leaves = golden->leaves,
 		.servers = golden->servers,

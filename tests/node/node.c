@@ -111,7 +111,7 @@ static void on_neighbour(void *argument, uint32_t peer, const int *fds, uint32_t
 	struct error err;
 
 	CHECK_U64(count, 2);
-	CHECK_MSG(segment_view_open(node->segment, peer, fds[0], &view, &err) == ESP_OK, "%s", err.text);
+	CHECK_MSG(shm_segment_view_open(node->segment, peer, fds[0], &view, &err) == ESP_OK, "%s", err.text);
 	pthread_mutex_lock(&node->fleet->lock);
 	node->views[peer] = view;
 	node->wake_fds[peer] = fds[1];
@@ -200,7 +200,7 @@ static void open_segment(struct node *node)
 	                                .small_shm_bytes = 4096, .heap_bytes = 1 << 20};
 	struct error err;
 
-	CHECK_MSG(segment_open(&config, &node->segment, &err) == ESP_OK, "%s", err.text);
+	CHECK_MSG(shm_segment_open(&config, &node->segment, &err) == ESP_OK, "%s", err.text);
 }
 
 static void open_progress(struct node *node)
@@ -254,7 +254,7 @@ static void open_control(struct node *node)
 
 	config.self.hello = (struct hello){.from = node->index, .role = node->info.role, .epoch = 1, .job = "a job"};
 	memcpy(config.self.key, fleet->key, sizeof(fleet->key));
-	node->own_fds[0] = is_shm ? segment_descriptor(node->segment) : -1;
+	node->own_fds[0] = is_shm ? shm_segment_descriptor(node->segment) : -1;
 	node->own_fds[1] = is_shm ? shm_descriptor(progress_transport(&node->progress.lanes[0], &shm_ops)) : -1;
 	if (is_shm)
 		CHECK(control_local_socket(&node->info, &config.local_fd, &err) == ESP_OK);
@@ -344,14 +344,14 @@ void fleet_close(struct fleet *fleet)
 
 		progress_close(&node->progress);
 		for (uint32_t k = 0; k < fleet->count; k++) {
-			segment_view_close((struct segment_view *)(uintptr_t)node->views[k]);
+			shm_segment_view_close((struct segment_view *)(uintptr_t)node->views[k]);
 			if (node->wake_fds[k] >= 0)
 				close(node->wake_fds[k]);
 		}
 		listener_close(&node->listener);
 	}
 	for (uint32_t i = 0; i < fleet->count; i++)
-		segment_close(fleet->nodes[i].segment);
+		shm_segment_close(fleet->nodes[i].segment);
 	rails_fini(&fleet->rails);
 	roster_fini(&fleet->roster);
 	pthread_cond_destroy(&fleet->changed);

@@ -196,7 +196,7 @@ static void rig_open_rank(struct rig *rig, uint32_t self, uint32_t slots)
 
 	for (uint32_t i = 0; i < RIG_RANKS; i++)
 		numbers[i] = RIG_NUMBER + i;
-	CHECK_MSG(segment_open(&config, &rank->segment, &err) == ESP_OK, "segment: %s", err.text);
+	CHECK_MSG(shm_segment_open(&config, &rank->segment, &err) == ESP_OK, "segment: %s", err.text);
 	struct shm_config shm_config = {
 		.segment = rank->segment,
 		.lane = 1,
@@ -212,10 +212,10 @@ static void rig_adopt(struct rig *rig, uint32_t self, uint32_t peer, bool borrow
 	struct rig_rank *rank = &rig->ranks[self], *of = &rig->ranks[peer];
 
 	if (borrows)
-		CHECK(segment_view_borrow(rank->segment, peer, of->segment, &rank->views[peer], NULL) == ESP_OK);
+		CHECK(shm_segment_view_borrow(rank->segment, peer, of->segment, &rank->views[peer], NULL) == ESP_OK);
 	else
-		CHECK(segment_view_open(rank->segment, peer, dup(segment_descriptor(of->segment)), &rank->views[peer], NULL) ==
-		      ESP_OK);
+		CHECK(shm_segment_view_open(rank->segment, peer, dup(shm_segment_descriptor(of->segment)), &rank->views[peer],
+		                            NULL) == ESP_OK);
 	shm_adopt(rank->shm, peer, rank->views[peer], dup(shm_descriptor(of->shm)));
 }
 
@@ -244,10 +244,10 @@ static void rig_close(struct rig *rig)
 		shm_close(rig->ranks[i].shm);
 	for (uint32_t i = 0; i < RIG_RANKS; i++) {
 		for (uint32_t k = 0; k < RIG_RANKS; k++)
-			segment_view_close(rig->ranks[i].views[k]);
+			shm_segment_view_close(rig->ranks[i].views[k]);
 	}
 	for (uint32_t i = 0; i < RIG_RANKS; i++)
-		segment_close(rig->ranks[i].segment);
+		shm_segment_close(rig->ranks[i].segment);
 	free(rig);
 }
 

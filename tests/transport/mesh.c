@@ -295,5 +295,5 @@ void mesh_close(struct mesh *mesh)
 	}
 	free(mesh->lanes);
 	pthread_mutex_destroy(&mesh->lock);
-	cluster_close(&mesh->cluster);
+	sim_cluster_close(&mesh->cluster);
 }

@@ -57,7 +57,7 @@ static uint32_t largest_message(const struct cluster *cluster)
 		const struct chunks *chunks = &cluster->calls[c].plan->chunks;
 
 		for (uint64_t i = 0; i < chunks->chunk_count; i++)
-			most = chunks_piece(chunks, i).bytes > most ? chunks_piece(chunks, i).bytes : most;
+			most = plan_chunks_piece(chunks, i).bytes > most ? plan_chunks_piece(chunks, i).bytes : most;
 	}
 	return (uint32_t)most;
 }
@@ -68,9 +68,9 @@ static struct segment_view *view_make(struct host *host, uint32_t node, uint32_t
 	struct segment_view *view;
 
 	if (host->mesh->cluster.spec.victim == PLAN_NONE)
-		CHECK(segment_view_borrow(own, peer, theirs, &view, NULL) == ESP_OK);
+		CHECK(shm_segment_view_borrow(own, peer, theirs, &view, NULL) == ESP_OK);
 	else
-		CHECK(segment_view_open(own, peer, dup(segment_descriptor(theirs)), &view, NULL) == ESP_OK);
+		CHECK(shm_segment_view_open(own, peer, dup(shm_segment_descriptor(theirs)), &view, NULL) == ESP_OK);
 	return view;
 }
 
@@ -96,7 +96,7 @@ static void move_buffer(struct host *host, struct cluster_buffers *buffers, uint
 {
 	if (!buffers->memory[which] || rng_chance(&host->rng, 1, 2))
 		return;
-	uint8_t *memory = segment_alloc(host->segments[node], buffers->bytes[which] + 2 * GUARD_BYTES);
+	uint8_t *memory = shm_segment_alloc(host->segments[node], buffers->bytes[which] + 2 * GUARD_BYTES);
 	CHECK(memory && host->moved_count < sizeof(host->moved) / sizeof(host->moved[0]));
 	host->moved[host->moved_count++] = (struct moved){buffers, which, buffers->memory[which]};
 	move_to(buffers, which, memory + GUARD_BYTES);
@@ -126,7 +126,7 @@ static struct host *host_open(struct mesh *mesh)
 	};
 	for (config.self = 0; config.self < nodes; config.self++) {
 		config.is_open = rng_chance(&host->rng, 3, 4);
-		CHECK(segment_open(&config, &host->segments[config.self], NULL) == ESP_OK);
+		CHECK(shm_segment_open(&config, &host->segments[config.self], NULL) == ESP_OK);
 	}
 	for (uint32_t c = 0; c < cluster->call_count; c++) {
 		const struct cluster_call *call = &cluster->calls[c];
@@ -137,7 +137,7 @@ static struct host *host_open(struct mesh *mesh)
 	return host;
 }
 
-/* The buffers go back where cluster_close() looks for them. */
+/* The buffers go back where sim_cluster_close() looks for them. */
 static void host_close(struct host *host)
 {
 	uint32_t nodes = host->mesh->cluster.spec.nodes;
@@ -145,11 +145,11 @@ static void host_close(struct host *host)
 	for (uint32_t i = 0; i < host->mesh->lane_count; i++)
 		shm_close(host->posts[i].shm);
 	for (uint32_t i = 0; i < nodes * nodes; i++)
-		segment_view_close(host->views[i]);
+		shm_segment_view_close(host->views[i]);
 	for (uint32_t i = 0; i < host->moved_count; i++)
 		move_to(host->moved[i].buffers, host->moved[i].which, host->moved[i].original);
 	for (uint32_t i = 0; i < nodes; i++)
-		segment_close(host->segments[i]);
+		shm_segment_close(host->segments[i]);
 	pthread_mutex_destroy(&host->lock);
 	free(host->segments);
 	free(host->views);

@@ -31,12 +31,12 @@ static void rig_open(struct rig *rig)
 
 	*rig = (struct rig){0};
 	hearer_open(&rig->hearer);
-	CHECK(segment_open(&config, &rig->root, NULL) == ESP_OK);
+	CHECK(shm_segment_open(&config, &rig->root, NULL) == ESP_OK);
 	config.self = 1;
-	CHECK(segment_open(&config, &rig->own, NULL) == ESP_OK);
+	CHECK(shm_segment_open(&config, &rig->own, NULL) == ESP_OK);
 	struct shm_config shm_config = {.segment = rig->own, .peers = 2, .peer_of = numbers};
 	CHECK(shm_open_lane(&shm_config, &lane_user, lane_port(rig->hearer.lane, 0), &rig->shm, NULL) == ESP_OK);
-	CHECK(segment_view_open(rig->own, 0, dup(segment_descriptor(rig->root)), &rig->view, NULL) == ESP_OK);
+	CHECK(shm_segment_view_open(rig->own, 0, dup(shm_segment_descriptor(rig->root)), &rig->view, NULL) == ESP_OK);
 	shm_adopt(rig->shm, 0, rig->view, dup(shm_descriptor(rig->shm)));
 	hearer_fill(rig->data);
 }
@@ -44,9 +44,9 @@ static void rig_open(struct rig *rig)
 static void rig_close(struct rig *rig)
 {
 	shm_close(rig->shm);
-	segment_view_close(rig->view);
-	segment_close(rig->own);
-	segment_close(rig->root);
+	shm_segment_view_close(rig->view);
+	shm_segment_close(rig->own);
+	shm_segment_close(rig->root);
 	hearer_close(&rig->hearer);
 }
 

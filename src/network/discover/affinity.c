@@ -68,7 +68,8 @@ static void compute_residuals(struct affinity *affinity, const struct matrix *ma
 	}
 }
 
-enum esp_status affinity_init(struct affinity *affinity, const struct matrix *matrix, bool ways, struct error *err)
+enum esp_status discover_affinity_init(struct affinity *affinity, const struct matrix *matrix, bool ways,
+                                       struct error *err)
 {
 	uint32_t n = matrix->size;
 
@@ -76,18 +77,18 @@ enum esp_status affinity_init(struct affinity *affinity, const struct matrix *ma
 	affinity->of = calloc((size_t)n * n, sizeof(*affinity->of));
 	affinity->own = calloc(n, sizeof(*affinity->own));
 	if (!affinity->own || !affinity->of) {
-		affinity_fini(affinity);
+		discover_affinity_fini(affinity);
 		return error_set(err, ESP_ENOMEM, "no memory for the affinity of %u nodes", n);
 	}
 	if (n >= AFFINITY_NODES_LEAST)
 		compute_residuals(affinity, matrix, affinity->own);
-	enum esp_status status = affinity_judge_one(affinity, err);
+	enum esp_status status = discover_affinity_judge_one(affinity, err);
 	if (status != ESP_OK)
-		affinity_fini(affinity);
+		discover_affinity_fini(affinity);
 	return status;
 }
 
-void affinity_fini(struct affinity *affinity)
+void discover_affinity_fini(struct affinity *affinity)
 {
 	free(affinity->of);
 	free(affinity->own);
@@ -263,8 +264,8 @@ static uint32_t run_polish(struct polish *polish)
 	return moves;
 }
 
-enum esp_status affinity_polish(const struct affinity *affinity, uint32_t least, struct grouping *grouping,
-                                uint32_t *out_moves, struct error *err)
+enum esp_status discover_affinity_polish(const struct affinity *affinity, uint32_t least, struct grouping *grouping,
+                                         uint32_t *out_moves, struct error *err)
 {
 	struct polish polish = {.affinity = affinity, .grouping = grouping, .least = least > 0 ? least : 1};
 	bool is_worth = affinity->nodes >= AFFINITY_NODES_LEAST && grouping->count > 1;

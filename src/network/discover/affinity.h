@@ -22,7 +22,7 @@ struct affinity {
 	double *own;     /* the own parts that were removed, by node */
 	double noise;    /* standard deviation of pairs with one group, and the log-likelihood with it */
 	double likelihood;
-	bool ways;       /* see affinity_init()                      */
+	bool ways; /* see discover_affinity_init()                      */
 };
 
 /*
@@ -32,9 +32,9 @@ struct affinity {
  * makes pairs look further, and hardly anything makes them look nearer, so near pairs count more than far ones.
  * A pair at the largest distance may have been clipped there, and be further. ESP_ENOMEM.
  */
-ESP_CHECKED enum esp_status affinity_init(struct affinity *affinity, const struct matrix *matrix, bool ways,
-                                          struct error *err);
-void affinity_fini(struct affinity *affinity); /* accepts a zeroed struct */
+ESP_CHECKED enum esp_status discover_affinity_init(struct affinity *affinity, const struct matrix *matrix, bool ways,
+                                                   struct error *err);
+void discover_affinity_fini(struct affinity *affinity); /* accepts a zeroed struct */
 
 struct affinity_verdict {
 	double gap;      /* mean additional distance to other groups; 0 for one group */
@@ -50,23 +50,23 @@ struct affinity_verdict {
  * Fits the model to the grouping, with long-tailed noise (Student's t, 3 degrees of freedom), so that a few
  * disturbed pairs do not decide. ESP_ENOMEM.
  */
-ESP_CHECKED enum esp_status affinity_judge(const struct affinity *affinity, const struct grouping *grouping,
-                                           struct affinity_verdict *out, struct error *err);
+ESP_CHECKED enum esp_status discover_affinity_judge(const struct affinity *affinity, const struct grouping *grouping,
+                                                    struct affinity_verdict *out, struct error *err);
 
 /*
  * The evidence for rivals: groupings in which one node is in another group, or alone. *out_odds: the sum of
  * their odds against this grouping, with the own parts, gaps and noise fitted to it: 0 if every node is
  * certain, above 1 if some nodes are likely to be misplaced; 0 for one group. ESP_ENOMEM.
  */
-ESP_CHECKED enum esp_status affinity_rivals(const struct affinity *affinity, const struct grouping *grouping,
-                                            double *out_odds, struct error *err);
+ESP_CHECKED enum esp_status discover_affinity_rivals(const struct affinity *affinity, const struct grouping *grouping,
+                                                     double *out_odds, struct error *err);
 
 /*
  * Moves single nodes to other groups, and exchanges pairs, as long as that explains more and no group gets
  * fewer than `least` members. *out_moves (may be NULL): number of moves. The number of groups stays.
  * ESP_ENOMEM.
  */
-ESP_CHECKED enum esp_status affinity_polish(const struct affinity *affinity, uint32_t least, struct grouping *grouping,
-                                            uint32_t *out_moves, struct error *err);
+ESP_CHECKED enum esp_status discover_affinity_polish(const struct affinity *affinity, uint32_t least,
+                                                     struct grouping *grouping, uint32_t *out_moves, struct error *err);
 
 #endif

@@ -84,11 +84,11 @@ static void fit_own(struct model *model)
 	for (uint32_t i = 0; i < n; i++) {
 		struct loops_row row = row_of(model, i, n);
 
-		loops_left(&row, model->left);
+		discover_loops_left(&row, model->left);
 		model->left[i] = NAN; /* a node has no distance to itself */
-		loops_weigh(model->left, n, TAILS, 1 / model->noise, model->counts);
-		double weights = loops_sum(model->counts, n);
-		model->own[i] += weights > 0 ? loops_dot(model->counts, model->left, n) / weights : 0;
+		discover_loops_weigh(model->left, n, TAILS, 1 / model->noise, model->counts);
+		double weights = discover_loops_sum(model->counts, n);
+		model->own[i] += weights > 0 ? discover_loops_dot(model->counts, model->left, n) / weights : 0;
 	}
 }
 
@@ -100,15 +100,15 @@ static void fit_rest(struct model *model, double known)
 	for (uint32_t i = 1; i < model->matrix->size; i++) {
 		struct loops_row row = row_of(model, i, i);
 
-		loops_left(&row, model->left);
-		loops_weigh(model->left, i, TAILS, 1 / model->noise, model->counts);
+		discover_loops_left(&row, model->left);
+		discover_loops_weigh(model->left, i, TAILS, 1 / model->noise, model->counts);
 		memcpy(model->apart, model->counts, i * sizeof(*model->apart));
-		loops_keep_apart(&row, model->apart);
-		sum += loops_dot(model->apart, model->left, i);
-		weights += loops_sum(model->apart, i);
+		discover_loops_keep_apart(&row, model->apart);
+		sum += discover_loops_dot(model->apart, model->left, i);
+		weights += discover_loops_sum(model->apart, i);
 		for (uint32_t j = 0; j < i; j++)
 			model->counts[j] *= model->left[j];
-		squares += loops_dot(model->counts, model->left, i);
+		squares += discover_loops_dot(model->counts, model->left, i);
 	}
 	model->gap += weights > 0 ? sum / weights : 0;
 	model->noise = known > 0 ? sqrt(squares / known) : 0;
@@ -121,9 +121,9 @@ static double likelihood(const struct model *model, double known)
 	for (uint32_t i = 1; i < model->matrix->size; i++) {
 		struct loops_row row = row_of(model, i, i);
 
-		loops_left(&row, model->left);
-		loops_odds(model->left, i, TAILS, 1 / model->noise, model->counts);
-		sum += loops_sum_logs(model->counts, i);
+		discover_loops_left(&row, model->left);
+		discover_loops_odds(model->left, i, TAILS, 1 / model->noise, model->counts);
+		sum += discover_loops_sum_logs(model->counts, i);
 	}
 	return -(TAILS + 1) / 2 * sum - known * log(model->noise);
 }
@@ -179,12 +179,12 @@ static void model_fini(struct model *model)
 	free(model->scratch);
 }
 
-enum esp_status affinity_judge_one(struct affinity *affinity, struct error *err)
+enum esp_status discover_affinity_judge_one(struct affinity *affinity, struct error *err)
 {
 	struct model model;
 
 	if (affinity->ways)
-		return affinity_ways_one(affinity, err);
+		return discover_affinity_ways_one(affinity, err);
 	enum esp_status status = model_init(&model, affinity, NULL, err);
 
 	if (status == ESP_OK) {
@@ -195,7 +195,7 @@ enum esp_status affinity_judge_one(struct affinity *affinity, struct error *err)
 	return status;
 }
 
-double affinity_description(uint32_t count, uint32_t nodes)
+double discover_affinity_description(uint32_t count, uint32_t nodes)
 {
 	double length = log(nodes / 2.0) + nodes * log(count);
 
@@ -209,8 +209,8 @@ double affinity_description(uint32_t count, uint32_t nodes)
  * r_i, they are (r_i - R / (2 (n - 1))) / (n - 2), and without them the pattern's squared length is R / 2 - sum
  * r_i own_i.
  */
-enum esp_status affinity_begin(const struct affinity *affinity, const struct grouping *grouping, double *own,
-                               double *out_gap, struct error *err)
+enum esp_status discover_affinity_begin(const struct affinity *affinity, const struct grouping *grouping, double *own,
+                                        double *out_gap, struct error *err)
 {
 	uint32_t *sizes = calloc(grouping->count, sizeof(*sizes));
 	double n = affinity->nodes, all = 0, apart = 0;
@@ -235,20 +235,20 @@ enum esp_status affinity_begin(const struct affinity *affinity, const struct gro
 	return ESP_OK;
 }
 
-enum esp_status affinity_judge(const struct affinity *affinity, const struct grouping *grouping,
-                               struct affinity_verdict *out, struct error *err)
+enum esp_status discover_affinity_judge(const struct affinity *affinity, const struct grouping *grouping,
+                                        struct affinity_verdict *out, struct error *err)
 {
 	struct model model;
 	double known = affinity->known, freedom = known - affinity->nodes;
 
 	if (affinity->ways)
-		return affinity_ways_judge(affinity, grouping, out, err);
+		return discover_affinity_ways_judge(affinity, grouping, out, err);
 	*out = (struct affinity_verdict){.noise = affinity->noise};
 	if (grouping->count == 1 || affinity->nodes < AFFINITY_NODES_LEAST || freedom <= 1)
 		return ESP_OK;
 	enum esp_status status = model_init(&model, affinity, grouping->group_of, err);
 	if (status == ESP_OK)
-		status = affinity_begin(affinity, grouping, model.own, &model.gap, err);
+		status = discover_affinity_begin(affinity, grouping, model.own, &model.gap, err);
 	if (status != ESP_OK) {
 		model_fini(&model);
 		return status;
@@ -256,7 +256,7 @@ enum esp_status affinity_judge(const struct affinity *affinity, const struct gro
 	double gained = fit(&model, EXACT * affinity->noise) - affinity->likelihood;
 	/* the own parts are fitted as well, and take their share; the gap costs one parameter */
 	out->evidence = (model.gap > 0 ? gained * freedom / known : 0) - log(known) / 2 -
-	                affinity_description(grouping->count, affinity->nodes);
+	                discover_affinity_description(grouping->count, affinity->nodes);
 	out->gap = model.gap;
 	out->noise = model.noise;
 	model_fini(&model);

@@ -47,11 +47,11 @@ static void test_judge(struct rng *rng)
 		matrix_set(&matrix, 2, 3, 500);
 		matrix_set(&matrix, 8, 12, 100);
 		matrix_set(&matrix, 1, 5, NAN);
-		CHECK(affinity_init(&affinity, &matrix, false, &err) == ESP_OK);
+		CHECK(discover_affinity_init(&affinity, &matrix, false, &err) == ESP_OK);
 		for (uint32_t count = 1; count <= 8; count *= 2) {
 			struct grouping grouping = racks_of(count);
 
-			CHECK(affinity_judge(&affinity, &grouping, &verdicts[count], &err) == ESP_OK);
+			CHECK(discover_affinity_judge(&affinity, &grouping, &verdicts[count], &err) == ESP_OK);
 			grouping_fini(&grouping);
 		}
 		CHECK(verdicts[1].evidence == 0 && verdicts[1].gap == 0);
@@ -61,7 +61,7 @@ static void test_judge(struct rng *rng)
 			          verdicts[racks].evidence, racks);
 		CHECK_MSG(racks == 1 || fabs(verdicts[racks].gap - 6) < 1.5, "a gap of %g", verdicts[racks].gap);
 		CHECK(verdicts[racks].noise > 0 && verdicts[racks].noise < 3);
-		affinity_fini(&affinity);
+		discover_affinity_fini(&affinity);
 		matrix_fini(&matrix);
 	}
 }
@@ -76,19 +76,19 @@ static void test_exact(struct rng *rng)
 	struct error err;
 
 	make(rng, 4, 6, 0, &matrix);
-	CHECK(affinity_init(&affinity, &matrix, false, &err) == ESP_OK &&
-	      affinity_judge(&affinity, &grouping, &verdict, &err) == ESP_OK);
+	CHECK(discover_affinity_init(&affinity, &matrix, false, &err) == ESP_OK &&
+	      discover_affinity_judge(&affinity, &grouping, &verdict, &err) == ESP_OK);
 	CHECK_MSG(isfinite(verdict.evidence) && verdict.evidence > 100 && fabs(verdict.gap - 6) < 0.1,
 	          "evidence %g, gap %g", verdict.evidence, verdict.gap);
-	affinity_fini(&affinity);
+	discover_affinity_fini(&affinity);
 	for (uint32_t i = 0; i < NODES; i++) {
 		for (uint32_t j = 0; j < i; j++)
 			matrix_set(&matrix, i, j, 7); /* all equal */
 	}
-	CHECK(affinity_init(&affinity, &matrix, false, &err) == ESP_OK &&
-	      affinity_judge(&affinity, &grouping, &verdict, &err) == ESP_OK);
+	CHECK(discover_affinity_init(&affinity, &matrix, false, &err) == ESP_OK &&
+	      discover_affinity_judge(&affinity, &grouping, &verdict, &err) == ESP_OK);
 	CHECK_MSG(verdict.evidence < 0, "%g", verdict.evidence);
-	affinity_fini(&affinity);
+	discover_affinity_fini(&affinity);
 	matrix_fini(&matrix);
 	grouping_fini(&grouping);
 }
@@ -106,26 +106,26 @@ static void test_polish(struct rng *rng, uint64_t seed)
 		struct grouping truth = racks_of(racks), grouping;
 
 		make(rng, racks, 6, 3, &matrix);
-		CHECK(affinity_init(&affinity, &matrix, false, &err) == ESP_OK);
+		CHECK(discover_affinity_init(&affinity, &matrix, false, &err) == ESP_OK);
 		CHECK(grouping_random(&grouping, NODES, racks, seed + turn, &err) == ESP_OK);
-		CHECK(affinity_polish(&affinity, 1, &grouping, &moves, &err) == ESP_OK);
+		CHECK(discover_affinity_polish(&affinity, 1, &grouping, &moves, &err) == ESP_OK);
 		found += grouping_equal(&grouping, &truth);
 		grouping_fini(&grouping);
 		grouping = racks_of(racks);
-		CHECK(affinity_polish(&affinity, 1, &grouping, &moves, &err) == ESP_OK && moves == 0 &&
+		CHECK(discover_affinity_polish(&affinity, 1, &grouping, &moves, &err) == ESP_OK && moves == 0 &&
 		      grouping_equal(&grouping, &truth));
 		grouping_fini(&grouping);
 		uint32_t labels[NODES] = {0}; /* a minimum of 2 keeps these from reaching sizes of 4 */
 		for (uint32_t i = 0; i < racks; i++)
 			labels[i] = labels[i + 8] = i;
 		CHECK(grouping_from(&grouping, labels, NODES, &err) == ESP_OK);
-		CHECK(affinity_polish(&affinity, 2, &grouping, &moves, &err) == ESP_OK && grouping.count == racks);
+		CHECK(discover_affinity_polish(&affinity, 2, &grouping, &moves, &err) == ESP_OK && grouping.count == racks);
 		grouping_sizes(&grouping, sizes);
 		for (uint32_t group = 0; group < racks; group++)
 			CHECK(sizes[group] >= 2);
 		grouping_fini(&grouping);
 		grouping_fini(&truth);
-		affinity_fini(&affinity);
+		discover_affinity_fini(&affinity);
 		matrix_fini(&matrix);
 	}
 	CHECK_MSG(found >= 15, "%u of 30 random groupings were polished to the truth", found);
@@ -175,10 +175,10 @@ static void test_polish_climbs(struct rng *rng, uint64_t seed)
 		struct grouping grouping;
 
 		make(rng, turn % 2 ? racks : 1, 3, 10, &matrix);
-		CHECK(affinity_init(&affinity, &matrix, false, &err) == ESP_OK);
+		CHECK(discover_affinity_init(&affinity, &matrix, false, &err) == ESP_OK);
 		CHECK(grouping_random(&grouping, NODES, racks, seed + turn, &err) == ESP_OK);
 		double before = projection(&affinity, grouping.group_of);
-		CHECK(affinity_polish(&affinity, 2, &grouping, &moves, &err) == ESP_OK);
+		CHECK(discover_affinity_polish(&affinity, 2, &grouping, &moves, &err) == ESP_OK);
 		double after = projection(&affinity, grouping.group_of);
 		CHECK_MSG(moves == 0 ? after == before : after > before, "turn %llu: %u moves from %g to %g",
 		          (unsigned long long)turn, moves, before, after);
@@ -204,7 +204,7 @@ static void test_polish_climbs(struct rng *rng, uint64_t seed)
 			}
 		}
 		grouping_fini(&grouping);
-		affinity_fini(&affinity);
+		discover_affinity_fini(&affinity);
 		matrix_fini(&matrix);
 	}
 }
@@ -221,11 +221,11 @@ static void test_few(void)
 
 		CHECK(matrix_init(&matrix, nodes, &err) == ESP_OK &&
 		      grouping_random(&grouping, nodes, nodes > 1 ? 2 : 1, 1, &err) == ESP_OK);
-		CHECK(affinity_init(&affinity, &matrix, false, &err) == ESP_OK &&
-		      affinity_judge(&affinity, &grouping, &verdict, &err) == ESP_OK);
-		CHECK(verdict.evidence <= 0 && affinity_polish(&affinity, 1, &grouping, NULL, &err) == ESP_OK);
+		CHECK(discover_affinity_init(&affinity, &matrix, false, &err) == ESP_OK &&
+		      discover_affinity_judge(&affinity, &grouping, &verdict, &err) == ESP_OK);
+		CHECK(verdict.evidence <= 0 && discover_affinity_polish(&affinity, 1, &grouping, NULL, &err) == ESP_OK);
 		grouping_fini(&grouping);
-		affinity_fini(&affinity);
+		discover_affinity_fini(&affinity);
 		matrix_fini(&matrix);
 	}
 }

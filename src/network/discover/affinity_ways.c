@@ -112,7 +112,7 @@ static void leave_row(const struct model *model, uint32_t i, uint32_t count)
 		    .most = model->most, .count = count,
 	};
 
-	loops_way_left(&row, model->left);
+	discover_loops_way_left(&row, model->left);
 }
 
 static struct loops_tails tails_of(const struct model *model)
@@ -128,7 +128,7 @@ static void weigh_row(const struct model *model, uint32_t i, uint32_t count)
 	leave_row(model, i, count);
 	if (i < count)
 		model->left[i] = NAN;
-	loops_way_weigh(model->left, count, &tails, model->counts);
+	discover_loops_way_weigh(model->left, count, &tails, model->counts);
 }
 
 /* Sets the values of pairs within the group to 0. */
@@ -136,7 +136,7 @@ static void keep_apart(const struct model *model, uint32_t i, uint32_t count, do
 {
 	const struct loops_row row = {.group = model->group, .group_here = model->group[i], .count = count};
 
-	loops_keep_apart(&row, values);
+	discover_loops_keep_apart(&row, values);
 }
 
 static void fit_own(struct model *model)
@@ -145,8 +145,8 @@ static void fit_own(struct model *model)
 
 	for (uint32_t i = 0; i < n; i++) {
 		weigh_row(model, i, n);
-		double weights = loops_sum(model->counts, n);
-		model->own[i] += weights > 0 ? loops_dot(model->counts, model->left, n) / weights : 0;
+		double weights = discover_loops_sum(model->counts, n);
+		model->own[i] += weights > 0 ? discover_loops_dot(model->counts, model->left, n) / weights : 0;
 	}
 }
 
@@ -159,11 +159,11 @@ static void fit_rest(struct model *model, double known)
 		weigh_row(model, i, i);
 		memcpy(model->apart, model->counts, i * sizeof(*model->apart));
 		keep_apart(model, i, i, model->apart);
-		sum += loops_dot(model->apart, model->left, i);
-		weights += loops_sum(model->apart, i);
+		sum += discover_loops_dot(model->apart, model->left, i);
+		weights += discover_loops_sum(model->apart, i);
 		for (uint32_t j = 0; j < i; j++)
 			model->counts[j] *= model->left[j];
-		squares += loops_dot(model->counts, model->left, i);
+		squares += discover_loops_dot(model->counts, model->left, i);
 	}
 	model->gap += weights > 0 ? sum / weights : 0;
 	model->noise = known > 0 ? sqrt(squares / known) : 0;
@@ -182,8 +182,8 @@ static double mean_across(const struct model *model, uint32_t group)
 			continue;
 		weigh_row(model, i, n);
 		keep_apart(model, i, n, model->counts);
-		sum += loops_dot(model->counts, model->left, n);
-		weights += loops_sum(model->counts, n);
+		sum += discover_loops_dot(model->counts, model->left, n);
+		weights += discover_loops_sum(model->counts, n);
 	}
 	return weights > 0 ? sum / weights : 0;
 }
@@ -266,9 +266,9 @@ static double likelihood(const struct model *model, double known)
 
 	for (uint32_t i = 1; i < model->matrix->size; i++) {
 		leave_row(model, i, i);
-		loops_way_odds(model->left, i, &tails, model->counts, model->apart);
-		near += loops_sum_logs(model->counts, i);
-		far += loops_sum_logs(model->apart, i);
+		discover_loops_way_odds(model->left, i, &tails, model->counts, model->apart);
+		near += discover_loops_sum_logs(model->counts, i);
+		far += discover_loops_sum_logs(model->apart, i);
 	}
 	return -(tails.near + 1) / 2 * near - (tails.far + 1) / 2 * far - known * log(model->noise);
 }
@@ -334,7 +334,7 @@ static void model_fini(struct model *model)
 	free(model->scratch);
 }
 
-enum esp_status affinity_ways_one(struct affinity *affinity, struct error *err)
+enum esp_status discover_affinity_ways_one(struct affinity *affinity, struct error *err)
 {
 	struct model model;
 	enum esp_status status = model_init(&model, affinity, err);
@@ -361,7 +361,7 @@ static double share_of_gain(const struct affinity *affinity, uint32_t ways)
 /* The description length of the parameters of a grouping: one gap, or a way per group, and the grouping itself. */
 static double price(const struct affinity *affinity, bool ways, uint32_t groups)
 {
-	return (ways ? groups : 1) * log(affinity->known) / 2 + affinity_description(groups, affinity->nodes);
+	return (ways ? groups : 1) * log(affinity->known) / 2 + discover_affinity_description(groups, affinity->nodes);
 }
 
 /* Fits one of the two kinds of model to the grouping; *out_evidence: for the grouping. */
@@ -371,7 +371,7 @@ static enum esp_status fit_kind(struct model *model, const struct affinity *affi
 	enum esp_status status = model_init(model, affinity, err);
 
 	if (status == ESP_OK)
-		status = affinity_begin(affinity, grouping, model->own, &model->gap, err);
+		status = discover_affinity_begin(affinity, grouping, model->own, &model->gap, err);
 	if (status == ESP_OK && ways && !(model->ways = calloc(grouping->count, sizeof(*model->ways))))
 		status = error_set(err, ESP_ENOMEM, "no memory for the affinity of %u nodes", affinity->nodes);
 	if (status != ESP_OK) {
@@ -417,8 +417,8 @@ static enum esp_status fit_grouping(struct model *model, const struct affinity *
 	return ESP_OK;
 }
 
-enum esp_status affinity_ways_judge(const struct affinity *affinity, const struct grouping *grouping,
-                                    struct affinity_verdict *out, struct error *err)
+enum esp_status discover_affinity_ways_judge(const struct affinity *affinity, const struct grouping *grouping,
+                                             struct affinity_verdict *out, struct error *err)
 {
 	struct model model;
 
@@ -480,7 +480,7 @@ static enum esp_status odds_by_fit(const struct affinity *affinity, const struct
 	labels[i] = group == UINT32_MAX ? grouping->count : group;
 	enum esp_status status = grouping_from(&moved, labels, grouping->nodes, err);
 	if (status == ESP_OK)
-		status = affinity_judge(affinity, &moved, &verdict, err);
+		status = discover_affinity_judge(affinity, &moved, &verdict, err);
 	if (status == ESP_OK)
 		*out = exp(verdict.evidence - evidence);
 	grouping_fini(&moved);
@@ -488,8 +488,8 @@ static enum esp_status odds_by_fit(const struct affinity *affinity, const struct
 	return status;
 }
 
-enum esp_status affinity_rivals(const struct affinity *affinity, const struct grouping *grouping, double *out_odds,
-                                struct error *err)
+enum esp_status discover_affinity_rivals(const struct affinity *affinity, const struct grouping *grouping,
+                                         double *out_odds, struct error *err)
 {
 	struct model model;
 	double evidence;

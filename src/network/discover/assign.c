@@ -188,8 +188,8 @@ static enum esp_status fill(struct assignment *all)
 	return ESP_OK;
 }
 
-enum esp_status assign_least(const double *cost, uint32_t nodes, uint32_t groups, uint32_t least, uint32_t *group_of,
-                             struct error *err)
+enum esp_status discover_assign_least(const double *cost, uint32_t nodes, uint32_t groups, uint32_t least,
+                                      uint32_t *group_of, struct error *err)
 {
 	if (groups == 0 || (uint64_t)groups * least > nodes)
 		return error_set(err, ESP_EINVAL, "%u nodes do not make %u groups of at least %u", nodes, groups, least);

@@ -18,7 +18,7 @@
  * least `least` members and the total cost is minimal; of groups with equal costs the one with the lower number
  * is chosen. ESP_EINVAL, ESP_ENOMEM.
  */
-ESP_CHECKED enum esp_status assign_least(const double *cost, uint32_t nodes, uint32_t groups, uint32_t least,
-                                         uint32_t *group_of, struct error *err);
+ESP_CHECKED enum esp_status discover_assign_least(const double *cost, uint32_t nodes, uint32_t groups, uint32_t least,
+                                                  uint32_t *group_of, struct error *err);
 
 #endif

@@ -85,16 +85,16 @@ static void drop_attempts(struct search *search)
 static enum esp_status run_attempts(struct search *search, uint32_t groups)
 {
 	const struct embedding *embedding = &search->out->embedding;
-	struct cluster_options options = {.groups = groups,
-	                                  .least = cluster_least(embedding->nodes, groups, search->options.elasticity)};
+	struct cluster_options options = {
+		.groups = groups, .least = discover_cluster_least(embedding->nodes, groups, search->options.elasticity)};
 	enum esp_status status = ESP_OK;
 
 	for (uint32_t i = 0; i < search->options.tries && status == ESP_OK; i++) {
 		struct attempt *attempt = &search->attempts[i];
 
 		options.seed = rng_splitmix(&search->seed);
-		status = cluster_points(embedding->points, embedding->nodes, embedding->dimensions, &options,
-		                        &attempt->grouping, &attempt->inertia, search->err);
+		status = discover_cluster_points(embedding->points, embedding->nodes, embedding->dimensions, &options,
+		                                 &attempt->grouping, &attempt->inertia, search->err);
 		if (status == ESP_OK)
 			attempt->diversity = grouping_diversity(&attempt->grouping);
 	}
@@ -133,7 +133,7 @@ static double agreement(const struct search *search, const struct grouping *kept
 	double sum = 0;
 
 	for (uint32_t i = 0; i < search->options.tries; i++)
-		sum += quality_ami(kept, &search->attempts[i].grouping);
+		sum += discover_quality_ami(kept, &search->attempts[i].grouping);
 	return sum / search->options.tries;
 }
 
@@ -147,11 +147,11 @@ static enum esp_status keep(struct search *search, struct grouping *grouping, do
 		if (grouping_equal(&out->list[i - 1].grouping, grouping))
 			return ESP_OK;
 	}
-	enum esp_status status = affinity_judge(&search->affinity, grouping, &verdict, search->err);
+	enum esp_status status = discover_affinity_judge(&search->affinity, grouping, &verdict, search->err);
 	if (status != ESP_OK)
 		return status;
 	struct candidate *list = realloc(out->list, (out->count + 1) * sizeof(*list));
-	double apart = silhouette(&search->distances, grouping);
+	double apart = discover_silhouette(&search->distances, grouping);
 	if (list)
 		out->list = list;
 	if (!list || isnan(apart) || isnan(agreeing))
@@ -169,16 +169,17 @@ static enum esp_status keep(struct search *search, struct grouping *grouping, do
 static enum esp_status keep_copy(struct search *search, const struct attempt *attempt, bool polished)
 {
 	struct grouping copy = {0};
-	uint32_t least = cluster_least(attempt->grouping.nodes, attempt->grouping.count, search->options.elasticity),
-	    moves = 0;
+	uint32_t least =
+				 discover_cluster_least(attempt->grouping.nodes, attempt->grouping.count, search->options.elasticity),
+			 moves = 0;
 	enum esp_status status = grouping_from(&copy, attempt->grouping.group_of, attempt->grouping.nodes, search->err);
 
 	if (status == ESP_OK && polished)
-		status = affinity_polish(&search->affinity, least, &copy, &moves, search->err);
+		status = discover_affinity_polish(&search->affinity, least, &copy, &moves, search->err);
 	if (status == ESP_OK) {
 		const struct embedding *embedding = &search->out->embedding;
-		double inertia = moves > 0 ? cluster_inertia(embedding->points, embedding->dimensions, &copy)
-		                           : attempt->inertia;
+		double inertia =
+			moves > 0 ? discover_cluster_inertia(embedding->points, embedding->dimensions, &copy) : attempt->inertia;
 
 		status = keep(search, &copy, inertia, agreement(search, &copy));
 	}
@@ -277,15 +278,15 @@ static void take_logarithms(struct matrix *matrix)
 		matrix->at[i] = matrix->at[i] > 0 ? log(matrix->at[i] / least) : matrix->at[i]; /* 0 and NAN stay */
 }
 
-enum esp_status candidates_clean(const struct matrix *matrix, const struct candidates_options *options,
-                                 struct matrix *out, struct error *err)
+enum esp_status discover_candidates_clean(const struct matrix *matrix, const struct candidates_options *options,
+                                          struct matrix *out, struct error *err)
 {
 	enum esp_status status = matrix_copy(out, matrix, err);
 
 	if (status == ESP_OK && options->ratios)
 		take_logarithms(out);
 	if (status == ESP_OK && !options->keep_outliers)
-		status = clean_fence(out, NULL, err);
+		status = discover_clean_fence(out, NULL, err);
 	return status;
 }
 
@@ -294,20 +295,20 @@ static enum esp_status prepare(struct search *search, const struct matrix *matri
 {
 	struct embed_options how = search->options.embed;
 	struct embedding *embedding = &search->out->embedding;
-	enum esp_status status = candidates_clean(matrix, &search->options, &search->cleaned, search->err);
+	enum esp_status status = discover_candidates_clean(matrix, &search->options, &search->cleaned, search->err);
 
 	if (status == ESP_OK)
-		status = affinity_init(&search->affinity, &search->cleaned, search->options.ways, search->err);
+		status = discover_affinity_init(&search->affinity, &search->cleaned, search->options.ways, search->err);
 	how.seed = search->options.seed;
 	if (status == ESP_OK)
-		status = embed(&search->cleaned, &how, embedding, search->err);
+		status = discover_embed(&search->cleaned, &how, embedding, search->err);
 	if (status == ESP_OK)
-		status = embedding_matrix(embedding, false, &search->distances, search->err);
+		status = discover_embedding_matrix(embedding, false, &search->distances, search->err);
 	return status;
 }
 
-enum esp_status candidates_make(const struct matrix *matrix, const struct candidates_options *options,
-                                struct candidates *out, struct error *err)
+enum esp_status discover_candidates_make(const struct matrix *matrix, const struct candidates_options *options,
+                                         struct candidates *out, struct error *err)
 {
 	struct candidates found = {0};
 	struct search search = {.out = &found, .seed = ~options->seed, .err = err};
@@ -323,20 +324,20 @@ enum esp_status candidates_make(const struct matrix *matrix, const struct candid
 		status = search_counts(&search);
 	matrix_fini(&search.distances);
 	matrix_fini(&search.cleaned);
-	affinity_fini(&search.affinity);
+	discover_affinity_fini(&search.affinity);
 	free(search.attempts);
 	if (status == ESP_OK)
 		*out = found;
 	else
-		candidates_fini(&found);
+		discover_candidates_fini(&found);
 	return status;
 }
 
-void candidates_fini(struct candidates *candidates)
+void discover_candidates_fini(struct candidates *candidates)
 {
 	for (uint32_t i = 0; i < candidates->count; i++)
 		grouping_fini(&candidates->list[i].grouping);
 	free(candidates->list);
-	embedding_fini(&candidates->embedding);
+	discover_embedding_fini(&candidates->embedding);
 	*candidates = (struct candidates){0};
 }

@@ -5,7 +5,7 @@
  * from several seeds (cluster.h). Of the runs whose groups are nearly as tight as the tightest, the one with
  * the least diversity of sizes is kept, ties by seed. Two more may be kept: that one after polishing with all
  * distances (affinity.h), and the most even run of all. Whether balance or tightness is faster is decided by
- * the cost model (src/tune), not by geometry. candidates_choose() chooses by the distances alone, for reports
+ * the cost model (src/tune), not by geometry. discover_candidates_choose() chooses by the distances alone, for reports
  * and without a cost model. Pure; deterministic from the seed.
  */
 #ifndef NETWORK_DISCOVER_CANDIDATES_H
@@ -31,7 +31,7 @@ struct candidates_options {
 	 * both far. Distances are then logarithms relative to the shortest one, in the embedding and in the gap.
 	 */
 	bool ratios;
-	bool keep_outliers;         /* no clean_fence()                                          */
+	bool keep_outliers;         /* no discover_clean_fence()                                          */
 	bool ways;                  /* groups have ways of their own, which may differ (affinity.h) */
 	uint64_t seed;
 };
@@ -55,14 +55,15 @@ struct candidates {
 };
 
 /* At least one node. ESP_EINVAL, ESP_ENOMEM; errors of matrix_check(). */
-ESP_CHECKED enum esp_status candidates_make(const struct matrix *matrix, const struct candidates_options *options,
-                                            struct candidates *out, struct error *err);
-void candidates_fini(struct candidates *candidates);
+ESP_CHECKED enum esp_status discover_candidates_make(const struct matrix *matrix,
+                                                     const struct candidates_options *options, struct candidates *out,
+                                                     struct error *err);
+void discover_candidates_fini(struct candidates *candidates);
 
 /* A choice by the distances alone. */
 struct candidates_choice {
 	uint32_t index;    /* into the list                                                                           */
-	double sure;       /* candidates_sure() of it */
+	double sure;       /* discover_candidates_sure() of it */
 	double within;     /* median measured distance within groups; NAN: there is none */
 	double across;     /* median measured distance between groups; NAN */
 	double agreement;  /* mean adjusted mutual information with the results of other seeds, embedding included */
@@ -72,17 +73,19 @@ struct candidates_choice {
  * *out, from 0 to 1: the candidate's share of the evidence for all candidates and for all groupings that differ
  * from it by one node. ESP_ENOMEM.
  */
-ESP_CHECKED enum esp_status candidates_sure(const struct matrix *matrix, const struct candidates_options *options,
-                                            const struct candidates *candidates, uint32_t index, double *out,
-                                            struct error *err);
+ESP_CHECKED enum esp_status discover_candidates_sure(const struct matrix *matrix,
+                                                     const struct candidates_options *options,
+                                                     const struct candidates *candidates, uint32_t index, double *out,
+                                                     struct error *err);
 
 /*
  * Chooses the candidate with the most evidence if that is above 3 (odds of twenty to one), otherwise one group.
  * The candidates come from this matrix and these options, with one group among them. Takes as long as four
  * embeddings with one restart (two above 256 nodes), for the agreement. ESP_ENOMEM.
  */
-ESP_CHECKED enum esp_status candidates_choose(const struct matrix *matrix, const struct candidates_options *options,
-                                              const struct candidates *candidates, struct candidates_choice *out,
-                                              struct error *err);
+ESP_CHECKED enum esp_status discover_candidates_choose(const struct matrix *matrix,
+                                                       const struct candidates_options *options,
+                                                       const struct candidates *candidates,
+                                                       struct candidates_choice *out, struct error *err);
 
 #endif

@@ -35,20 +35,21 @@ static enum esp_status weigh_rivals(const struct matrix *matrix, const struct ca
 {
 	struct affinity affinity = {0};
 	struct matrix cleaned = {0};
-	enum esp_status status = candidates_clean(matrix, options, &cleaned, err);
+	enum esp_status status = discover_candidates_clean(matrix, options, &cleaned, err);
 
 	if (status == ESP_OK)
-		status = affinity_init(&affinity, &cleaned, options->ways, err);
+		status = discover_affinity_init(&affinity, &cleaned, options->ways, err);
 	if (status == ESP_OK)
-		status = affinity_rivals(&affinity, grouping, out, err);
-	affinity_fini(&affinity);
+		status = discover_affinity_rivals(&affinity, grouping, out, err);
+	discover_affinity_fini(&affinity);
 	matrix_fini(&cleaned);
 	return status;
 }
 
 /* Odds are exponentials of the evidence. A rival that is also a candidate counts twice, which is on the safe side. */
-enum esp_status candidates_sure(const struct matrix *matrix, const struct candidates_options *options,
-                                const struct candidates *candidates, uint32_t index, double *out, struct error *err)
+enum esp_status discover_candidates_sure(const struct matrix *matrix, const struct candidates_options *options,
+                                         const struct candidates *candidates, uint32_t index, double *out,
+                                         struct error *err)
 {
 	double rivals = 0, sum = 0;
 	enum esp_status status = weigh_rivals(matrix, options, &candidates->list[index].grouping, &rivals, err);
@@ -100,25 +101,26 @@ static enum esp_status measure_agreement(const struct matrix *matrix, const stru
 		struct candidates found;
 
 		other.seed = rng_splitmix(&seed);
-		status = candidates_make(matrix, &other, &found, err);
+		status = discover_candidates_make(matrix, &other, &found, err);
 		if (status != ESP_OK)
 			break;
-		sum += quality_ami(chosen, &found.list[0].grouping);
-		candidates_fini(&found);
+		sum += discover_quality_ami(chosen, &found.list[0].grouping);
+		discover_candidates_fini(&found);
 	}
 	*out = sum / runs;
 	return status;
 }
 
-enum esp_status candidates_choose(const struct matrix *matrix, const struct candidates_options *options,
-                                  const struct candidates *candidates, struct candidates_choice *out, struct error *err)
+enum esp_status discover_candidates_choose(const struct matrix *matrix, const struct candidates_options *options,
+                                           const struct candidates *candidates, struct candidates_choice *out,
+                                           struct error *err)
 {
 	struct candidates_choice choice = {.index = strongest(candidates)};
 	const struct grouping *chosen = &candidates->list[choice.index].grouping;
 	enum esp_status status = measure_sides(matrix, chosen, &choice, err);
 
 	if (status == ESP_OK)
-		status = candidates_sure(matrix, options, candidates, choice.index, &choice.sure, err);
+		status = discover_candidates_sure(matrix, options, candidates, choice.index, &choice.sure, err);
 	if (status == ESP_OK)
 		status = measure_agreement(matrix, options, chosen, &choice.agreement, err);
 	if (status == ESP_OK)

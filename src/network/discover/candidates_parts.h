@@ -7,7 +7,8 @@
 #include "network/discover/candidates.h"
 
 /* The distances to be judged: cleaned, and as ratios if the options say so. */
-ESP_CHECKED enum esp_status candidates_clean(const struct matrix *matrix, const struct candidates_options *options,
-                                             struct matrix *out, struct error *err);
+ESP_CHECKED enum esp_status discover_candidates_clean(const struct matrix *matrix,
+                                                      const struct candidates_options *options, struct matrix *out,
+                                                      struct error *err);
 
 #endif

@@ -46,8 +46,8 @@ static void test_list(struct rng *rng)
 		uint32_t expected = 1;
 
 		make(rng, nodes, 2, 20e-6, &matrix);
-		CHECK(candidates_make(&matrix, &options, &one, &err) == ESP_OK &&
-		      candidates_make(&matrix, &options, &two, &err) == ESP_OK);
+		CHECK(discover_candidates_make(&matrix, &options, &one, &err) == ESP_OK &&
+		      discover_candidates_make(&matrix, &options, &two, &err) == ESP_OK);
 		check_same(&one, &two);
 		for (uint32_t i = 0; i < one.count; i++) {
 			const struct candidate *candidate = &one.list[i];
@@ -56,7 +56,7 @@ static void test_list(struct rng *rng)
 			CHECK_U64(candidate->grouping.count, expected);
 			grouping_sizes(&candidate->grouping, sizes);
 			for (uint32_t group = 0; group < candidate->grouping.count; group++)
-				CHECK(sizes[group] >= cluster_least(nodes, expected, options.elasticity));
+				CHECK(sizes[group] >= discover_cluster_least(nodes, expected, options.elasticity));
 			CHECK(candidate->silhouette >= -1 && candidate->silhouette <= 1 && candidate->agreement <= 1 + 1e-9 &&
 			      !isnan(candidate->evidence));
 			for (uint32_t j = 0; j < i; j++)
@@ -64,9 +64,9 @@ static void test_list(struct rng *rng)
 		}
 		CHECK_U64(expected, nodes > 1 ? nodes / 2 : 1);
 		CHECK(one.list[0].evidence == 0 && one.list[0].silhouette == 0 && one.list[0].gap == 0);
-		candidates_fini(&one);
-		candidates_fini(&one);
-		candidates_fini(&two);
+		discover_candidates_fini(&one);
+		discover_candidates_fini(&one);
+		discover_candidates_fini(&two);
 		matrix_fini(&matrix);
 	}
 }
@@ -84,8 +84,8 @@ static void test_choice(struct rng *rng)
 		make(rng, 16, racks, 1e-6, &matrix);
 		matrix_set(&matrix, 3, 4, NAN);
 		matrix_set(&matrix, 1, 9, 1e-3);
-		CHECK(candidates_make(&matrix, &options, &candidates, &err) == ESP_OK);
-		CHECK(candidates_choose(&matrix, &options, &candidates, &choice, &err) == ESP_OK);
+		CHECK(discover_candidates_make(&matrix, &options, &candidates, &err) == ESP_OK);
+		CHECK(discover_candidates_choose(&matrix, &options, &candidates, &choice, &err) == ESP_OK);
 		const struct candidate *chosen = &candidates.list[choice.index];
 		CHECK_MSG(chosen->grouping.count == racks, "%u groups for %u racks", chosen->grouping.count, racks);
 		for (uint32_t i = 0; i < 16; i++)
@@ -98,7 +98,7 @@ static void test_choice(struct rng *rng)
 		else
 			CHECK(fabs(choice.across - 36.5e-6) < 0.3e-6 && fabs(chosen->gap - 6e-6) < 0.6e-6 &&
 			      chosen->silhouette > 0.6);
-		candidates_fini(&candidates);
+		discover_candidates_fini(&candidates);
 		matrix_fini(&matrix);
 	}
 }
@@ -117,18 +117,18 @@ static void test_ratios(struct rng *rng)
 		for (uint32_t j = 0; j < i; j++)
 			matrix_set(&matrix, i, j, (i % 2 == j % 2 ? 1 : (i + j) % 3 == 0 ? 2 : 4) * (8e-9 + 1e-10 * rng_unit(rng)));
 	}
-	CHECK(candidates_make(&matrix, &options, &candidates, &err) == ESP_OK);
-	CHECK(candidates_choose(&matrix, &options, &candidates, &choice, &err) == ESP_OK);
+	CHECK(discover_candidates_make(&matrix, &options, &candidates, &err) == ESP_OK);
+	CHECK(discover_candidates_choose(&matrix, &options, &candidates, &choice, &err) == ESP_OK);
 	const struct candidate *chosen = &candidates.list[choice.index];
 	CHECK(chosen->grouping.count == 2 && chosen->grouping.group_of[7] == 1 && chosen->grouping.group_of[6] == 0);
 	CHECK_MSG(chosen->gap > log(2) && chosen->gap < log(4) + 0.1 && choice.within < 9e-9 && choice.across > 15e-9,
 	          "gap %g", chosen->gap);
 	matrix_set(&matrix, 0, 2, 0); /* faster than can be measured */
-	candidates_fini(&candidates);
-	CHECK(candidates_make(&matrix, &options, &candidates, &err) == ESP_OK);
+	discover_candidates_fini(&candidates);
+	CHECK(discover_candidates_make(&matrix, &options, &candidates, &err) == ESP_OK);
 	for (uint32_t i = 0; i < candidates.count; i++)
 		CHECK(isfinite(candidates.list[i].evidence));
-	candidates_fini(&candidates);
+	discover_candidates_fini(&candidates);
 	matrix_fini(&matrix);
 }
 
@@ -157,20 +157,20 @@ static void test_steps(struct rng *rng)
 	struct error err;
 
 	make(rng, 140, 35, 1e-6, &matrix);
-	CHECK(candidates_make(&matrix, &options, &some, &err) == ESP_OK);
+	CHECK(discover_candidates_make(&matrix, &options, &some, &err) == ESP_OK);
 	options.every = true;
-	CHECK(candidates_make(&matrix, &options, &all, &err) == ESP_OK);
+	CHECK(discover_candidates_make(&matrix, &options, &all, &err) == ESP_OK);
 	for (uint32_t i = 0; i < 140; i++)
 		racks[i] = i % 35;
 	CHECK(grouping_from(&truth, racks, 140, &err) == ESP_OK);
 	const struct candidate *best = strongest(&some), *of_all = strongest(&all);
-	CHECK_MSG(best->evidence > 0.97 * of_all->evidence && quality_ami(&best->grouping, &truth) > 0.95,
+	CHECK_MSG(best->evidence > 0.97 * of_all->evidence && discover_quality_ami(&best->grouping, &truth) > 0.95,
 	          "%u groups, evidence %g, AMI %g; of all %u, %g", best->grouping.count, best->evidence,
-	          quality_ami(&best->grouping, &truth), of_all->grouping.count, of_all->evidence);
+	          discover_quality_ami(&best->grouping, &truth), of_all->grouping.count, of_all->evidence);
 	CHECK(best->grouping.count != 33 && best->grouping.count != 37 && some.count < all.count);
 	grouping_fini(&truth);
-	candidates_fini(&some);
-	candidates_fini(&all);
+	discover_candidates_fini(&some);
+	discover_candidates_fini(&all);
 	matrix_fini(&matrix);
 }
 
@@ -188,25 +188,26 @@ static void test_silhouette(void)
 	}
 	/* within 1; outside 10.5 for the outer two, 9.5 for the inner two */
 	CHECK(grouping_from(&grouping, (uint32_t[]){0, 0, 1, 1}, 4, &err) == ESP_OK);
-	CHECK(fabs(silhouette(&matrix, &grouping) - (2 * 9.5 / 10.5 + 2 * 8.5 / 9.5) / 4) < 1e-12);
-	CHECK(fabs(silhouette_of_groups(&matrix, &grouping) - silhouette(&matrix, &grouping)) < 1e-12);
+	CHECK(fabs(discover_silhouette(&matrix, &grouping) - (2 * 9.5 / 10.5 + 2 * 8.5 / 9.5) / 4) < 1e-12);
+	CHECK(fabs(discover_silhouette_of_groups(&matrix, &grouping) - discover_silhouette(&matrix, &grouping)) < 1e-12);
 	grouping_fini(&grouping);
 	/*
 	 * 0, 1 and 10 together: within 5.5, 5 and 9.5, on average 20 / 3; outside 11, 10 and 1. The single node, at
 	 * 11, is 22 / 3 away from them.
 	 */
 	CHECK(grouping_from(&grouping, (uint32_t[]){0, 0, 0, 1}, 4, &err) == ESP_OK);
-	CHECK(fabs(silhouette_of_groups(&matrix, &grouping) - ((5.5 / 11 + 5.0 / 10 - 8.5 / 9.5) / 3 + 2.0 / 22) /
-	           2) < 1e-12);
-	CHECK(fabs(silhouette(&matrix, &grouping) - (5.5 / 11 + 5.0 / 10 - 8.5 / 9.5) / 4) < 1e-12);
+	CHECK(fabs(discover_silhouette_of_groups(&matrix, &grouping) -
+	           ((5.5 / 11 + 5.0 / 10 - 8.5 / 9.5) / 3 + 2.0 / 22) / 2) < 1e-12);
+	CHECK(fabs(discover_silhouette(&matrix, &grouping) - (5.5 / 11 + 5.0 / 10 - 8.5 / 9.5) / 4) < 1e-12);
 	grouping_fini(&grouping);
 	CHECK(grouping_from(&grouping, (uint32_t[]){0, 1, 2, 3}, 4, &err) == ESP_OK &&
-	      silhouette_of_groups(&matrix, &grouping) == 0);
+	      discover_silhouette_of_groups(&matrix, &grouping) == 0);
 	grouping_fini(&grouping);
-	CHECK(grouping_from(&grouping, (uint32_t[]){0, 1, 0, 1}, 4, &err) == ESP_OK && silhouette(&matrix, &grouping) < 0);
+	CHECK(grouping_from(&grouping, (uint32_t[]){0, 1, 0, 1}, 4, &err) == ESP_OK &&
+	      discover_silhouette(&matrix, &grouping) < 0);
 	grouping_fini(&grouping);
-	CHECK(grouping_init(&grouping, 4, &err) == ESP_OK && silhouette(&matrix, &grouping) == 0 &&
-	      silhouette_of_groups(&matrix, &grouping) == 0);
+	CHECK(grouping_init(&grouping, 4, &err) == ESP_OK && discover_silhouette(&matrix, &grouping) == 0 &&
+	      discover_silhouette_of_groups(&matrix, &grouping) == 0);
 	grouping_fini(&grouping);
 	matrix_fini(&matrix);
 }
@@ -218,16 +219,20 @@ static void test_options(void)
 	struct error err;
 
 	CHECK(matrix_init(&matrix, 4, &err) == ESP_OK); /* nothing is known: no error, and no evidence */
-	CHECK(candidates_make(&matrix, &(struct candidates_options){0}, &candidates, &err) == ESP_OK &&
+	CHECK(discover_candidates_make(&matrix, &(struct candidates_options){0}, &candidates, &err) == ESP_OK &&
 	      candidates.list[1].evidence <= 0);
-	candidates_fini(&candidates);
-	CHECK(candidates_make(&matrix, &(struct candidates_options){.elasticity = 3}, &candidates, &err) == ESP_EINVAL);
+	discover_candidates_fini(&candidates);
+	CHECK(discover_candidates_make(&matrix, &(struct candidates_options){.elasticity = 3}, &candidates, &err) ==
+	      ESP_EINVAL);
 	CHECK_STR(err.text, "a balance elasticity of 3: it is from 1 to 2");
-	CHECK(candidates_make(&matrix, &(struct candidates_options){.groups_most = 5}, &candidates, &err) == ESP_EINVAL);
-	CHECK(candidates_make(&matrix, &(struct candidates_options){.tries = 2000}, &candidates, &err) == ESP_EINVAL);
-	CHECK(candidates_make(&matrix, &(struct candidates_options){.embed.alpha = 3}, &candidates, &err) == ESP_EINVAL);
+	CHECK(discover_candidates_make(&matrix, &(struct candidates_options){.groups_most = 5}, &candidates, &err) ==
+	      ESP_EINVAL);
+	CHECK(discover_candidates_make(&matrix, &(struct candidates_options){.tries = 2000}, &candidates, &err) ==
+	      ESP_EINVAL);
+	CHECK(discover_candidates_make(&matrix, &(struct candidates_options){.embed.alpha = 3}, &candidates, &err) ==
+	      ESP_EINVAL);
 	matrix_set(&matrix, 0, 1, -1);
-	CHECK(candidates_make(&matrix, &(struct candidates_options){0}, &candidates, &err) == ESP_EINVAL);
+	CHECK(discover_candidates_make(&matrix, &(struct candidates_options){0}, &candidates, &err) == ESP_EINVAL);
 	matrix_fini(&matrix);
 }
 

@@ -81,7 +81,7 @@ static enum esp_status read_distances(struct contest *contest, struct error *err
 	for (size_t i = 0; i < (size_t)logs->size * logs->size; i++)
 		logs->at[i] = logs->at[i] > 0 ? log(logs->at[i] / least) : logs->at[i]; /* 0 and NAN stay */
 	contest->least = least;
-	return clean_fence(logs, NULL, err);
+	return discover_clean_fence(logs, NULL, err);
 }
 
 static enum esp_status contest_init(struct contest *contest, const struct tune_network *network,
@@ -93,7 +93,7 @@ static enum esp_status contest_init(struct contest *contest, const struct tune_n
 		return error_set(err, ESP_ENOMEM, "no memory for %u groupings", count);
 	enum esp_status status = network->topology ? ESP_OK : read_distances(contest, err);
 	if (status == ESP_OK && !network->topology)
-		status = affinity_init(&contest->affinity, &contest->logs, false, err);
+		status = discover_affinity_init(&contest->affinity, &contest->logs, false, err);
 	for (uint32_t i = 0; status == ESP_OK && i < count; i++)
 		status = grouping_from(&contest->list[i], groupings[i], network->nodes, err);
 	return status;
@@ -104,7 +104,7 @@ static void contest_fini(struct contest *contest)
 	for (uint32_t i = 0; i < contest->count && contest->list; i++)
 		grouping_fini(&contest->list[i]);
 	free(contest->list);
-	affinity_fini(&contest->affinity);
+	discover_affinity_fini(&contest->affinity);
 	matrix_fini(&contest->logs);
 }
 
@@ -112,7 +112,7 @@ static void contest_fini(struct contest *contest)
 static enum esp_status is_likely(const struct contest *contest, uint32_t index, bool *out, struct error *err)
 {
 	struct affinity_verdict verdict;
-	enum esp_status status = affinity_judge(&contest->affinity, &contest->list[index], &verdict, err);
+	enum esp_status status = discover_affinity_judge(&contest->affinity, &contest->list[index], &verdict, err);
 
 	if (status == ESP_OK)
 		*out = contest->list[index].count == 1 || verdict.evidence > 0;
@@ -144,7 +144,7 @@ static enum esp_status cost_smoothed(const struct contest *contest, const struct
 {
 	struct tune_network network = *contest->network;
 	struct matrix smooth = {0};
-	enum esp_status status = smooth_by_groups(seconds_per_byte, &contest->list[index], &smooth, err);
+	enum esp_status status = discover_smooth_by_groups(seconds_per_byte, &contest->list[index], &smooth, err);
 
 	network.seconds_per_byte = smooth.at;
 	if (status == ESP_OK)
@@ -229,7 +229,7 @@ static enum esp_status choose_by_distance(const struct contest *contest, uint32_
 		const struct grouping *grouping = &contest->list[i];
 		bool likely = false;
 		enum esp_status status = is_likely(contest, i, &likely, err);
-		double apart = status == ESP_OK ? silhouette_of_groups(&contest->logs, grouping) : 0;
+		double apart = status == ESP_OK ? discover_silhouette_of_groups(&contest->logs, grouping) : 0;
 
 		if (status == ESP_OK && isnan(apart))
 			status = error_set(err, ESP_ENOMEM, "no memory for %u nodes", grouping->nodes);
@@ -245,8 +245,9 @@ static enum esp_status choose_by_distance(const struct contest *contest, uint32_
 	return ESP_OK;
 }
 
-enum esp_status choose_grouping(const struct tune_network *network, const uint32_t *const *groupings, uint32_t count,
-                                uint64_t bytes, uint32_t *out_best, double *out_seconds, struct error *err)
+enum esp_status discover_choose_grouping(const struct tune_network *network, const uint32_t *const *groupings,
+                                         uint32_t count, uint64_t bytes, uint32_t *out_best, double *out_seconds,
+                                         struct error *err)
 {
 	bool by_latency = !network->topology && !network->seconds_per_byte;
 	struct contest contest;

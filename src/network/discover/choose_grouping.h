@@ -21,8 +21,8 @@
  *
  * groupings[i][node]: the group, numbered from 0 without gaps. out_seconds: of each; may be NULL.
  */
-ESP_CHECKED enum esp_status choose_grouping(const struct tune_network *network, const uint32_t *const *groupings,
-                                                 uint32_t count, uint64_t bytes, uint32_t *out_best,
-                                            double *out_seconds, struct error *err);
+ESP_CHECKED enum esp_status discover_choose_grouping(const struct tune_network *network,
+                                                     const uint32_t *const *groupings, uint32_t count, uint64_t bytes,
+                                                     uint32_t *out_best, double *out_seconds, struct error *err);
 
 #endif

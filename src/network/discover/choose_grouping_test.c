@@ -45,7 +45,7 @@ static void groupings(struct rng *rng)
 		}
 		for (uint32_t i = 0; i < 6; i++)
 			list[i] = candidates[i];
-		CHECK(choose_grouping(&network, list, 6, 100 << 20, &best, NULL, &err) == ESP_OK);
+		CHECK(discover_choose_grouping(&network, list, 6, 100 << 20, &best, NULL, &err) == ESP_OK);
 		CHECK_MSG(memcmp(candidates[best], truth, sizeof(truth)) == 0, "%u in round %d", best, round);
 	}
 }
@@ -95,10 +95,10 @@ static void groupings_by_latency(struct rng *rng)
 		}
 		for (uint32_t i = 0; i < 6; i++)
 			list[i] = candidates[i];
-		CHECK(choose_grouping(&network, list, 6, 100 << 20, &best, NULL, &err) == ESP_OK);
+		CHECK(discover_choose_grouping(&network, list, 6, 100 << 20, &best, NULL, &err) == ESP_OK);
 		CHECK_MSG(best == (is_flat ? 5 : 1), "%u in round %d", best, round);
-		CHECK(choose_grouping(&network, list, 6, 100 << 20, &again, seconds, &err) == ESP_OK && again == best &&
-		      seconds[best] > 0);
+		CHECK(discover_choose_grouping(&network, list, 6, 100 << 20, &again, seconds, &err) == ESP_OK &&
+		      again == best && seconds[best] > 0);
 	}
 }
 
@@ -151,7 +151,7 @@ static void groupings_by_bandwidth(struct rng *rng)
 			split_racks(rng, place, candidates[i + 2]);
 		for (uint32_t i = 0; i < SPLITS + 2; i++)
 			list[i] = candidates[i];
-		CHECK(choose_grouping(&network, list, SPLITS + 2, 100 << 20, &best, NULL, &err) == ESP_OK);
+		CHECK(discover_choose_grouping(&network, list, SPLITS + 2, 100 << 20, &best, NULL, &err) == ESP_OK);
 		CHECK_MSG(best == (is_flat ? 1 : 0), "%u in round %d", best, round);
 	}
 }

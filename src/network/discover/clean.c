@@ -25,7 +25,7 @@ static size_t gather_row(const struct matrix *matrix, uint32_t i, const double *
 }
 
 /* Alternating medians of the rows, as in Tukey's median polish; half a step each time, as all rows move at once. */
-enum esp_status clean_own(const struct matrix *matrix, double *out_own, struct error *err)
+enum esp_status discover_clean_own(const struct matrix *matrix, double *out_own, struct error *err)
 {
 	double *next = calloc(matrix->size, sizeof(*next)), *row = calloc(matrix->size, sizeof(*row));
 
@@ -83,10 +83,10 @@ static uint64_t clip_rows(struct matrix *matrix, const double *own, double fence
 	return count;
 }
 
-enum esp_status clean_fence(struct matrix *matrix, uint64_t *out_count, struct error *err)
+enum esp_status discover_clean_fence(struct matrix *matrix, uint64_t *out_count, struct error *err)
 {
 	double *own = calloc(matrix->size, sizeof(*own)), *rest = NULL;
-	enum esp_status status = own ? clean_own(matrix, own, err) : ESP_ENOMEM;
+	enum esp_status status = own ? discover_clean_own(matrix, own, err) : ESP_ENOMEM;
 	size_t known = 0;
 	uint64_t count = 0;
 
@@ -95,7 +95,8 @@ enum esp_status clean_fence(struct matrix *matrix, uint64_t *out_count, struct e
 		status = rest ? ESP_OK : ESP_ENOMEM;
 	}
 	if (status == ESP_OK && known > 0) {
-		double low = median_nth(rest, known, known / 4), high = median_nth(rest, known, known - 1 - known / 4);
+		double low = discover_median_nth(rest, known, known / 4),
+			   high = discover_median_nth(rest, known, known - 1 - known / 4);
 
 		/* If most distances are equal, the usual spread is unknown. */
 		if (high > low)
@@ -139,8 +140,8 @@ static double usual_deviation(const struct matrix *matrix, const struct matrix *
 	return count > 0 ? NORMAL * median(all, count) : 0;
 }
 
-enum esp_status clean_suspects(const struct matrix *matrix, const struct matrix *model, double threshold,
-                               struct suspect *out, uint32_t room, uint32_t *out_count, struct error *err)
+enum esp_status discover_clean_suspects(const struct matrix *matrix, const struct matrix *model, double threshold,
+                                        struct suspect *out, uint32_t room, uint32_t *out_count, struct error *err)
 {
 	if (matrix->size != model->size)
 		return error_set(err, ESP_EINVAL, "distances of %u nodes and a model of %u", matrix->size, model->size);

@@ -30,13 +30,13 @@ static void test_own(struct rng *rng)
 	make(rng, own, &matrix);
 	matrix_set(&matrix, 3, 4, NAN);
 	matrix_set(&matrix, 5, 6, 1000); /* one pair does not change any own part */
-	CHECK(clean_own(&matrix, found, &err) == ESP_OK);
+	CHECK(discover_clean_own(&matrix, found, &err) == ESP_OK);
 	for (uint32_t i = 1; i < NODES; i++)
 		CHECK_MSG(fabs((found[i] - found[0]) - (own[i] - own[0])) < 7, "%u: %g for %g", i, found[i] - found[0],
 		          own[i] - own[0]);
 	matrix_fini(&matrix);
 	CHECK(matrix_init(&matrix, 2, &err) == ESP_OK);
-	CHECK(clean_own(&matrix, found, &err) == ESP_OK && found[0] == 0 && found[1] == 0);
+	CHECK(discover_clean_own(&matrix, found, &err) == ESP_OK && found[0] == 0 && found[1] == 0);
 	matrix_fini(&matrix);
 }
 
@@ -56,7 +56,7 @@ static void test_own_sums(struct rng *rng)
 		for (uint32_t j = 0; j < i; j++)
 			matrix_set(&matrix, i, j, own[i] + own[j] + (i % 2 == 1 && j == i - 1 ? 50 : 0));
 	}
-	CHECK(clean_own(&matrix, found, &err) == ESP_OK);
+	CHECK(discover_clean_own(&matrix, found, &err) == ESP_OK);
 	for (uint32_t i = 0; i < NODES; i++) {
 		off += (found[i] - own[i]) / NODES;
 		CHECK_MSG(fabs(found[i] - own[i]) < 4, "node %u: %g for %g", i, found[i], own[i]);
@@ -73,13 +73,13 @@ static void test_fence(struct rng *rng)
 	uint64_t count;
 
 	make(rng, own, &matrix);
-	CHECK(clean_fence(&matrix, &count, &err) == ESP_OK && count == 0);
+	CHECK(discover_clean_fence(&matrix, &count, &err) == ESP_OK && count == 0);
 	matrix_set(&matrix, 1, 2, 500);
 	matrix_set(&matrix, 7, 9, 300);
 	matrix_set(&matrix, 4, 8, 0);
 	matrix_set(&matrix, 0, 8, NAN);
 	CHECK(matrix_copy(&before, &matrix, &err) == ESP_OK);
-	CHECK(clean_fence(&matrix, &count, &err) == ESP_OK && count == 2 && matrix_check(&matrix, &err) == ESP_OK);
+	CHECK(discover_clean_fence(&matrix, &count, &err) == ESP_OK && count == 2 && matrix_check(&matrix, &err) == ESP_OK);
 	CHECK(matrix_get(&matrix, 1, 2) < 100 && matrix_get(&matrix, 1, 2) > 36 && matrix_get(&matrix, 7, 9) < 100);
 	CHECK(matrix_get(&matrix, 4, 8) == 0 && isnan(matrix_get(&matrix, 0, 8)));
 	for (uint32_t i = 0; i < NODES; i++) {
@@ -126,16 +126,16 @@ static void test_suspects(struct rng *rng)
 
 	make(rng, own, &matrix);
 	make_model(own, &model);
-	CHECK(clean_suspects(&matrix, &model, 0, suspects, 10, &count, &err) == ESP_OK);
+	CHECK(discover_clean_suspects(&matrix, &model, 0, suspects, 10, &count, &err) == ESP_OK);
 	CHECK_MSG(count == 0, "%u are suspected, such as %u and %u", count, suspects[0].a, suspects[0].b);
 	spoil(&matrix);
-	CHECK(clean_suspects(&matrix, &model, 0, suspects, 10, &count, &err) == ESP_OK);
+	CHECK(discover_clean_suspects(&matrix, &model, 0, suspects, 10, &count, &err) == ESP_OK);
 	CHECK_MSG(count == 3, "%u are suspected", count);
 	check_spoilt(suspects);
-	CHECK(clean_suspects(&matrix, &model, 0, suspects, 2, &count, &err) == ESP_OK && count == 2);
+	CHECK(discover_clean_suspects(&matrix, &model, 0, suspects, 2, &count, &err) == ESP_OK && count == 2);
 	matrix_fini(&model);
 	CHECK(matrix_init(&model, 2, &err) == ESP_OK);
-	CHECK(clean_suspects(&matrix, &model, 0, suspects, 10, &count, &err) == ESP_EINVAL);
+	CHECK(discover_clean_suspects(&matrix, &model, 0, suspects, 10, &count, &err) == ESP_EINVAL);
 	matrix_fini(&model);
 	matrix_fini(&matrix);
 }
@@ -156,15 +156,15 @@ static void test_suspects_of_embedding(struct rng *rng)
 
 	make(rng, own, &matrix);
 	spoil(&matrix);
-	CHECK(matrix_copy(&fenced, &matrix, &err) == ESP_OK && clean_fence(&fenced, NULL, &err) == ESP_OK);
-	CHECK(embed(&fenced, &options, &embedding, &err) == ESP_OK);
-	CHECK(embedding_matrix(&embedding, true, &model, &err) == ESP_OK);
-	CHECK(clean_suspects(&matrix, &model, 0, suspects, 10, &count, &err) == ESP_OK);
+	CHECK(matrix_copy(&fenced, &matrix, &err) == ESP_OK && discover_clean_fence(&fenced, NULL, &err) == ESP_OK);
+	CHECK(discover_embed(&fenced, &options, &embedding, &err) == ESP_OK);
+	CHECK(discover_embedding_matrix(&embedding, true, &model, &err) == ESP_OK);
+	CHECK(discover_clean_suspects(&matrix, &model, 0, suspects, 10, &count, &err) == ESP_OK);
 	CHECK_MSG(count >= 3, "%u are suspected", count);
 	check_spoilt(suspects);
 	CHECK_MSG(count == 3 || suspects[3].excess < suspects[2].excess / 5, "%u and %u are off by %g", suspects[3].a,
 	          suspects[3].b, suspects[3].excess);
-	embedding_fini(&embedding);
+	discover_embedding_fini(&embedding);
 	matrix_fini(&fenced);
 	matrix_fini(&model);
 	matrix_fini(&matrix);

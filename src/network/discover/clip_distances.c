@@ -19,7 +19,7 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-double probing_quantile(double *values, uint32_t count, double share)
+double discover_quantile(double *values, uint32_t count, double share)
 {
 	if (count == 0)
 		return NAN;
@@ -77,11 +77,11 @@ static bool is_beyond(const struct clipping *clipping, uint32_t host)
 static double shift_of(const struct clipping *clipping, uint32_t host, const double *usual)
 {
 	uint32_t count = gather_row(clipping, host, usual, clipping->values);
-	double shift = probing_quantile(clipping->values, count, 0.5);
+	double shift = discover_quantile(clipping->values, count, 0.5);
 
 	for (uint32_t i = 0; i < count; i++)
 		clipping->values[i] = fabs(clipping->values[i] - shift);
-	return probing_quantile(clipping->values, count, 0.5) <= SCATTER * clipping->most ? shift : NAN;
+	return discover_quantile(clipping->values, count, 0.5) <= SCATTER * clipping->most ? shift : NAN;
 }
 
 static void bring_nearer(const struct clipping *clipping, double *usual, double *shifts)
@@ -90,7 +90,7 @@ static void bring_nearer(const struct clipping *clipping, double *usual, double 
 
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t count = gather_row(clipping, i, NULL, clipping->values);
-		usual[i] = probing_quantile(clipping->values, count, 0.5);
+		usual[i] = discover_quantile(clipping->values, count, 0.5);
 	}
 	for (uint32_t i = 0; i < n; i++)
 		shifts[i] = clipping->hidden[i] ? shift_of(clipping, i, usual) : 0;
@@ -121,7 +121,7 @@ static double usual_neighbour(const struct matrix *matrix, double *values)
 		if (isfinite(second))
 			values[count++] = second;
 	}
-	return probing_quantile(values, count, 0.5);
+	return discover_quantile(values, count, 0.5);
 }
 
 static void cut_off(const struct clipping *clipping)
@@ -142,7 +142,7 @@ static void clip_all(struct clipping *clipping)
 		for (uint32_t j = 0; j < i; j++)
 			if (isfinite(matrix_get(matrix, i, j)))
 				clipping->values[known++] = matrix_get(matrix, i, j);
-	clipping->most = FAR * probing_quantile(clipping->values, known, 0.25);
+	clipping->most = FAR * discover_quantile(clipping->values, known, 0.25);
 	clipping->most = fmin(clipping->most, FAR_FROM_NEIGHBOUR * usual_neighbour(matrix, clipping->values));
 	for (uint32_t i = 0; i < n; i++)
 		hidden += clipping->hidden[i] = is_beyond(clipping, i);
@@ -151,7 +151,7 @@ static void clip_all(struct clipping *clipping)
 	cut_off(clipping);
 }
 
-enum esp_status probing_clip(const struct matrix *matrix, struct matrix *out, struct error *err)
+enum esp_status discover_clip(const struct matrix *matrix, struct matrix *out, struct error *err)
 {
 	uint32_t n = matrix->size;
 	struct clipping clipping = {

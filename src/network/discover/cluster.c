@@ -21,7 +21,7 @@ struct means {
 	double *nearest;    /* by node: squared distance to the nearest centre so far */
 };
 
-uint32_t cluster_least(uint32_t nodes, uint32_t groups, double elasticity)
+uint32_t discover_cluster_least(uint32_t nodes, uint32_t groups, double elasticity)
 {
 	double least = floor((double)nodes / groups / elasticity);
 
@@ -97,8 +97,9 @@ static uint32_t draw_centre(struct rng *rng, const struct means *means, uint32_t
 	for (uint32_t i = 0; i < draws; i++) {
 		uint32_t other = draw(rng, means->nearest, means->nodes);
 
-		loops_squares(means->columns, means->nodes, means->dimensions, point(means, other), costs(means, group));
-		double sum = loops_sum_lesser(costs(means, group), means->nearest, means->nodes);
+		discover_loops_squares(means->columns, means->nodes, means->dimensions, point(means, other),
+		                       costs(means, group));
+		double sum = discover_loops_sum_lesser(costs(means, group), means->nearest, means->nodes);
 		if (i == 0 || sum < least) {
 			least = sum;
 			best = other;
@@ -119,7 +120,8 @@ static void seed_centres(struct means *means, uint64_t seed)
 		const double *distance = costs(means, group);
 
 		memcpy(centre(means, group), point(means, chosen), means->dimensions * sizeof(double));
-		loops_squares(means->columns, means->nodes, means->dimensions, centre(means, group), costs(means, group));
+		discover_loops_squares(means->columns, means->nodes, means->dimensions, centre(means, group),
+		                       costs(means, group));
 		for (uint32_t i = 0; i < means->nodes; i++)
 			means->nearest[i] = distance[i] < means->nearest[i] ? distance[i] : means->nearest[i];
 	}
@@ -128,7 +130,8 @@ static void seed_centres(struct means *means, uint64_t seed)
 static void compute_costs(struct means *means)
 {
 	for (uint32_t group = 0; group < means->groups; group++)
-		loops_squares(means->columns, means->nodes, means->dimensions, centre(means, group), costs(means, group));
+		discover_loops_squares(means->columns, means->nodes, means->dimensions, centre(means, group),
+		                       costs(means, group));
 }
 
 static void move_centres(struct means *means)
@@ -169,8 +172,8 @@ static enum esp_status run(struct means *means, const struct cluster_options *op
 	for (uint32_t round = 0; round < rounds; round++) {
 		memcpy(means->before, means->group_of, means->nodes * sizeof(*means->before));
 		compute_costs(means);
-		status = assign_least(means->cost, means->nodes, means->groups, options->least > 0 ? options->least : 1,
-		                      means->group_of, err);
+		status = discover_assign_least(means->cost, means->nodes, means->groups,
+		                               options->least > 0 ? options->least : 1, means->group_of, err);
 		if (status != ESP_OK)
 			return status;
 		if (round > 0 && memcmp(means->before, means->group_of, means->nodes * sizeof(*means->before)) == 0)
@@ -181,9 +184,9 @@ static enum esp_status run(struct means *means, const struct cluster_options *op
 	return ESP_OK;
 }
 
-enum esp_status cluster_points(const double *points, uint32_t nodes, uint32_t dimensions,
-                               const struct cluster_options *options, struct grouping *out, double *out_inertia,
-                               struct error *err)
+enum esp_status discover_cluster_points(const double *points, uint32_t nodes, uint32_t dimensions,
+                                        const struct cluster_options *options, struct grouping *out,
+                                        double *out_inertia, struct error *err)
 {
 	struct means means = {.points = points, .nodes = nodes, .dimensions = dimensions, .groups = options->groups};
 	double inertia = 0;
@@ -215,7 +218,7 @@ enum esp_status cluster_points(const double *points, uint32_t nodes, uint32_t di
 	return status;
 }
 
-double cluster_inertia(const double *points, uint32_t dimensions, const struct grouping *grouping)
+double discover_cluster_inertia(const double *points, uint32_t dimensions, const struct grouping *grouping)
 {
 	struct means means = {.points = points, .nodes = grouping->nodes, .dimensions = dimensions,
 	                      .groups = grouping->count};

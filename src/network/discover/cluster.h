@@ -18,17 +18,17 @@ struct cluster_options {
 };
 
 /* floor(nodes / groups / elasticity), at least 1: elasticity from 1 (balanced) to 2 (half of balanced). */
-uint32_t cluster_least(uint32_t nodes, uint32_t groups, double elasticity);
+uint32_t discover_cluster_least(uint32_t nodes, uint32_t groups, double elasticity);
 
 /*
  * points: node by node, nodes * dimensions, finite. *out_inertia: the sum of the squared distances to the
  * centres (may be NULL). ESP_EINVAL, ESP_ENOMEM.
  */
-ESP_CHECKED enum esp_status cluster_points(const double *points, uint32_t nodes, uint32_t dimensions,
-                                           const struct cluster_options *options, struct grouping *out,
-                                           double *out_inertia, struct error *err);
+ESP_CHECKED enum esp_status discover_cluster_points(const double *points, uint32_t nodes, uint32_t dimensions,
+                                                    const struct cluster_options *options, struct grouping *out,
+                                                    double *out_inertia, struct error *err);
 
 /* The same sum for any grouping; NAN: no memory. */
-double cluster_inertia(const double *points, uint32_t dimensions, const struct grouping *grouping);
+double discover_cluster_inertia(const double *points, uint32_t dimensions, const struct grouping *grouping);
 
 #endif

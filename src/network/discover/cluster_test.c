@@ -9,8 +9,10 @@
 
 static void test_least(void)
 {
-	CHECK(cluster_least(16, 4, 1) == 4 && cluster_least(16, 4, 2) == 2 && cluster_least(17, 4, 1) == 4);
-	CHECK(cluster_least(8, 3, 2) == 1 && cluster_least(8, 4, 1.5) == 1 && cluster_least(3, 3, 2) == 1);
+	CHECK(discover_cluster_least(16, 4, 1) == 4 && discover_cluster_least(16, 4, 2) == 2 &&
+	      discover_cluster_least(17, 4, 1) == 4);
+	CHECK(discover_cluster_least(8, 3, 2) == 1 && discover_cluster_least(8, 4, 1.5) == 1 &&
+	      discover_cluster_least(3, 3, 2) == 1);
 }
 
 /* Three clusters of unequal size, far from each other: found unless the minimum forbids it. */
@@ -34,12 +36,12 @@ static void test_heaps(uint64_t seed)
 	for (uint64_t turn = 0; turn < 20; turn++) {
 		struct cluster_options options = {.groups = 3, .least = turn % 2 ? 1 : 3, .seed = seed + turn};
 
-		CHECK(cluster_points(&points[0][0], NODES, 2, &options, &grouping, &inertia, &err) == ESP_OK);
+		CHECK(discover_cluster_points(&points[0][0], NODES, 2, &options, &grouping, &inertia, &err) == ESP_OK);
 		CHECK_MSG(grouping_equal(&grouping, &truth), "turn %llu", (unsigned long long)turn);
-		CHECK(inertia < NODES && fabs(inertia - cluster_inertia(&points[0][0], 2, &grouping)) < 1e-9);
+		CHECK(inertia < NODES && fabs(inertia - discover_cluster_inertia(&points[0][0], 2, &grouping)) < 1e-9);
 		grouping_fini(&grouping);
 		options.least = 8; /* the smallest cluster gets five points of the others */
-		CHECK(cluster_points(&points[0][0], NODES, 2, &options, &grouping, &inertia, &err) == ESP_OK);
+		CHECK(discover_cluster_points(&points[0][0], NODES, 2, &options, &grouping, &inertia, &err) == ESP_OK);
 		grouping_sizes(&grouping, sizes);
 		CHECK(grouping.count == 3 && sizes[0] == 8 && sizes[1] == 8 && sizes[2] == 8 && inertia > 100);
 		grouping_fini(&grouping);
@@ -64,8 +66,8 @@ static void test_any(uint64_t seed)
 
 		for (uint32_t i = 0; i < nodes * 3; i++)
 			points[i] = turn % 4 == 0 ? 1 : (double)rng_below(&rng, 4);
-		CHECK_MSG(cluster_points(points, nodes, 3, &options, &grouping, NULL, &err) == ESP_OK, "%s", err.text);
-		CHECK(cluster_points(points, nodes, 3, &options, &again, NULL, &err) == ESP_OK &&
+		CHECK_MSG(discover_cluster_points(points, nodes, 3, &options, &grouping, NULL, &err) == ESP_OK, "%s", err.text);
+		CHECK(discover_cluster_points(points, nodes, 3, &options, &again, NULL, &err) == ESP_OK &&
 		      grouping_equal(&grouping, &again));
 		CHECK_U64(grouping.count, groups);
 		grouping_sizes(&grouping, sizes);
@@ -75,9 +77,10 @@ static void test_any(uint64_t seed)
 		grouping_fini(&again);
 	}
 	struct grouping none;
-	CHECK(cluster_points(points, 4, 3, &(struct cluster_options){.groups = 5}, &none, NULL, &err) == ESP_EINVAL);
-	CHECK(cluster_points(points, 4, 3, &(struct cluster_options){.groups = 2, .least = 3}, &none, NULL,
-	                     &err) == ESP_EINVAL);
+	CHECK(discover_cluster_points(points, 4, 3, &(struct cluster_options){.groups = 5}, &none, NULL, &err) ==
+	      ESP_EINVAL);
+	CHECK(discover_cluster_points(points, 4, 3, &(struct cluster_options){.groups = 2, .least = 3}, &none, NULL,
+	                              &err) == ESP_EINVAL);
 	CHECK_STR(err.text, "4 nodes do not make 2 groups of at least 3");
 }
 

@@ -92,9 +92,8 @@ static double residual(const struct matrix *matrix, const struct embedding *embe
 
 			if (isnan(value))
 				continue;
-			double left = embedding_distance(embedding, i, j) / embedding->unit + embedding->startup[i] +
-			              embedding->startup[j] -
-			              value / embedding->unit;
+			double left = discover_embedding_distance(embedding, i, j) / embedding->unit + embedding->startup[i] +
+			              embedding->startup[j] - value / embedding->unit;
 			sum += left * left;
 			known++;
 		}
@@ -119,12 +118,12 @@ static enum esp_status embedding_init(struct embedding *embedding, uint32_t node
 	embedding->startup = calloc(nodes, sizeof(*embedding->startup));
 	if (embedding->points && embedding->startup)
 		return ESP_OK;
-	embedding_fini(embedding);
+	discover_embedding_fini(embedding);
 	(void)error_set(err, ESP_ENOMEM, "no memory for an embedding of %u nodes", nodes);
 	return ESP_ENOMEM;
 }
 
-void embedding_fini(struct embedding *embedding)
+void discover_embedding_fini(struct embedding *embedding)
 {
 	free(embedding->points);
 	free(embedding->startup);
@@ -134,22 +133,22 @@ void embedding_fini(struct embedding *embedding)
 /* One start and its end, in *trial. */
 static void run_restart(struct fit *fit, const struct matrix *matrix, uint64_t seed, struct embedding *trial)
 {
-	fit_start(fit, seed);
+	discover_fit_start(fit, seed);
 	copy_points(fit, fit->points, fit->startup, trial);
 	trial->start = residual(matrix, trial);
-	fit_run(fit);
+	discover_fit_run(fit);
 	copy_points(fit, fit->best_points, fit->best_startup, trial);
 	trial->objective = residual(matrix, trial);
 	if (trial->objective <= trial->start)
 		return;
 	/* the start was an optimum, but for the last digits of single precision */
-	fit_start(fit, seed);
+	discover_fit_start(fit, seed);
 	copy_points(fit, fit->points, fit->startup, trial);
 	trial->objective = trial->start;
 }
 
-enum esp_status embed(const struct matrix *matrix, const struct embed_options *options, struct embedding *out,
-                      struct error *err)
+enum esp_status discover_embed(const struct matrix *matrix, const struct embed_options *options, struct embedding *out,
+                               struct error *err)
 {
 	struct embed_options settled;
 	struct embedding best = {0}, trial = {0};
@@ -163,7 +162,7 @@ enum esp_status embed(const struct matrix *matrix, const struct embed_options *o
 	double unit = choose_unit(matrix, !settled.no_startup);
 	best.unit = trial.unit = unit;
 	if (status == ESP_OK)
-		status = fit_init(&fit, matrix, unit, &settled, err);
+		status = discover_fit_init(&fit, matrix, unit, &settled, err);
 	uint64_t seed = settled.seed;
 	for (uint32_t restart = 0; status == ESP_OK && restart < settled.restarts; restart++) {
 		run_restart(&fit, matrix, rng_splitmix(&seed), &trial);
@@ -174,16 +173,16 @@ enum esp_status embed(const struct matrix *matrix, const struct embed_options *o
 			trial = kept;
 		}
 	}
-	fit_fini(&fit);
-	embedding_fini(&trial);
+	discover_fit_fini(&fit);
+	discover_embedding_fini(&trial);
 	if (status == ESP_OK)
 		*out = best;
 	else
-		embedding_fini(&best);
+		discover_embedding_fini(&best);
 	return status;
 }
 
-double embedding_distance(const struct embedding *embedding, uint32_t i, uint32_t j)
+double discover_embedding_distance(const struct embedding *embedding, uint32_t i, uint32_t j)
 {
 	const double *a = embedding->points + (size_t)i * embedding->dimensions;
 	const double *b = embedding->points + (size_t)j * embedding->dimensions;
@@ -198,7 +197,8 @@ double embedding_distance(const struct embedding *embedding, uint32_t i, uint32_
 	return pow(square, embedding->alpha / 2) * embedding->unit;
 }
 
-enum esp_status embedding_matrix(const struct embedding *embedding, bool startup, struct matrix *out, struct error *err)
+enum esp_status discover_embedding_matrix(const struct embedding *embedding, bool startup, struct matrix *out,
+                                          struct error *err)
 {
 	enum esp_status status = matrix_init(out, embedding->nodes, err);
 
@@ -206,7 +206,7 @@ enum esp_status embedding_matrix(const struct embedding *embedding, bool startup
 		for (uint32_t j = 0; j < i; j++) {
 			double own = startup ? (embedding->startup[i] + embedding->startup[j]) * embedding->unit : 0;
 
-			matrix_set(out, i, j, embedding_distance(embedding, i, j) + own);
+			matrix_set(out, i, j, discover_embedding_distance(embedding, i, j) + own);
 		}
 	}
 	return status;

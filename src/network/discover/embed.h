@@ -38,16 +38,16 @@ struct embedding {
 };
 
 /* matrix passes matrix_check(). ESP_EINVAL: options out of range; ESP_ENOMEM. */
-ESP_CHECKED enum esp_status embed(const struct matrix *matrix, const struct embed_options *options,
-                                  struct embedding *out, struct error *err);
-void embedding_fini(struct embedding *embedding);
+ESP_CHECKED enum esp_status discover_embed(const struct matrix *matrix, const struct embed_options *options,
+                                           struct embedding *out, struct error *err);
+void discover_embedding_fini(struct embedding *embedding);
 
 /*
  * v_i - v_j|^alpha in the matrix's unit: the distance without noise and start-up costs.
  */
-double embedding_distance(const struct embedding *embedding, uint32_t i, uint32_t j);
+double discover_embedding_distance(const struct embedding *embedding, uint32_t i, uint32_t j);
 /* The same for all pairs; with startup: plus h_i + h_j, which predicts a probe. */
-ESP_CHECKED enum esp_status embedding_matrix(const struct embedding *embedding, bool startup, struct matrix *out,
-                                             struct error *err);
+ESP_CHECKED enum esp_status discover_embedding_matrix(const struct embedding *embedding, bool startup,
+                                                      struct matrix *out, struct error *err);
 
 #endif

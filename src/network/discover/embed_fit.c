@@ -16,8 +16,8 @@
 #define BLOCK 64u         /* nodes */
 #define SQUARE_LEAST 1e-10f /* of a distance whose negative power is taken */
 
-enum esp_status fit_init(struct fit *fit, const struct matrix *matrix, double unit, const struct embed_options *options,
-                         struct error *err)
+enum esp_status discover_fit_init(struct fit *fit, const struct matrix *matrix, double unit,
+                                  const struct embed_options *options, struct error *err)
 {
 	size_t n = matrix->size, variables = n * (options->dimensions + 1);
 	float *at = calloc(n * n + 6 * variables + n + 2 * BLOCK, sizeof(*at));
@@ -52,7 +52,7 @@ enum esp_status fit_init(struct fit *fit, const struct matrix *matrix, double un
 	return ESP_OK;
 }
 
-void fit_fini(struct fit *fit)
+void discover_fit_fini(struct fit *fit)
 {
 	free(fit->memory);
 	*fit = (struct fit){0};
@@ -70,7 +70,7 @@ static double bell(struct rng *rng)
 	return (rng_unit(rng) + rng_unit(rng) + rng_unit(rng) + rng_unit(rng) - 2) * sqrt(3);
 }
 
-void fit_start(struct fit *fit, uint64_t seed)
+void discover_fit_start(struct fit *fit, uint64_t seed)
 {
 	struct rng rng;
 	double spread = 1 / sqrt(2.0 * fit->dimensions); /* so that two points are about 1 apart */
@@ -94,7 +94,7 @@ void fit_start(struct fit *fit, uint64_t seed)
  * Nodes are processed in blocks, whose coordinates and gradients stay in the L1 cache while they are compared
  * with every j. Each node's sum still runs over the others in their order.
  */
-WIDE static void compute_squares(const struct fit *fit, uint32_t j, uint32_t first, uint32_t count)
+WIDE static void discover_compute_squares(const struct fit *fit, uint32_t j, uint32_t first, uint32_t count)
 {
 	float *restrict square = fit->square;
 
@@ -109,7 +109,7 @@ WIDE static void compute_squares(const struct fit *fit, uint32_t j, uint32_t fir
 }
 
 /* The residuals of the distances from j, and the force on each i along them: left * d(d^alpha)/d(d^2) * 2. */
-WIDE static void compute_pushes_2(const struct fit *fit, uint32_t j, uint32_t first, uint32_t count)
+WIDE static void discover_compute_pushes_2(const struct fit *fit, uint32_t j, uint32_t first, uint32_t count)
 {
 	const float *restrict probed = of_block(fit, j, first, count);
 	const float *restrict square = fit->square, *restrict startup = fit->startup + first;
@@ -127,7 +127,7 @@ WIDE static void compute_pushes_2(const struct fit *fit, uint32_t j, uint32_t fi
 	}
 }
 
-WIDE static void compute_pushes_1(const struct fit *fit, uint32_t j, uint32_t first, uint32_t count)
+WIDE static void discover_compute_pushes_1(const struct fit *fit, uint32_t j, uint32_t first, uint32_t count)
 {
 	const float *restrict probed = of_block(fit, j, first, count);
 	const float *restrict square = fit->square, *restrict startup = fit->startup + first;
@@ -163,7 +163,7 @@ static void compute_pushes_any(const struct fit *fit, uint32_t j, uint32_t first
 	}
 }
 
-WIDE static void add_pushes(const struct fit *fit, uint32_t j, uint32_t first, uint32_t count)
+WIDE static void discover_add_pushes(const struct fit *fit, uint32_t j, uint32_t first, uint32_t count)
 {
 	const float *restrict push = fit->push;
 
@@ -188,18 +188,18 @@ static void turn_rows(const struct fit *fit)
 static void add_slopes(const struct fit *fit, uint32_t first, uint32_t count)
 {
 	for (uint32_t j = 0; j < fit->nodes; j++) {
-		compute_squares(fit, j, first, count);
+		discover_compute_squares(fit, j, first, count);
 		if (fit->alpha == 2)
-			compute_pushes_2(fit, j, first, count);
+			discover_compute_pushes_2(fit, j, first, count);
 		else if (fit->alpha == 1)
-			compute_pushes_1(fit, j, first, count);
+			discover_compute_pushes_1(fit, j, first, count);
 		else
 			compute_pushes_any(fit, j, first, count);
-		add_pushes(fit, j, first, count);
+		discover_add_pushes(fit, j, first, count);
 	}
 }
 
-double fit_slope(struct fit *fit)
+double discover_fit_slope(struct fit *fit)
 {
 	double sum = 0;
 
@@ -215,7 +215,7 @@ double fit_slope(struct fit *fit)
 
 /* ---- the descent ---- */
 
-WIDE static void step(struct fit *fit, double rate, double drift_share, double swing_share)
+WIDE static void discover_fit_step(struct fit *fit, double rate, double drift_share, double swing_share)
 {
 	size_t count = (size_t)fit->nodes * (fit->dimensions + (fit->has_startup ? 1 : 0));
 	float *restrict x = fit->points, *restrict drift = fit->drift, *restrict swing = fit->swing;
@@ -231,7 +231,7 @@ WIDE static void step(struct fit *fit, double rate, double drift_share, double s
 		fit->startup[i] = fit->startup[i] > 0 ? fit->startup[i] : 0;
 }
 
-void fit_run(struct fit *fit)
+void discover_fit_run(struct fit *fit)
 {
 	size_t variables = (size_t)fit->nodes * (fit->dimensions + 1);
 	double best = INFINITY, drift_share = 1, swing_share = 1;
@@ -239,7 +239,7 @@ void fit_run(struct fit *fit)
 	memset(fit->drift, 0, variables * sizeof(*fit->drift));
 	memset(fit->swing, 0, variables * sizeof(*fit->swing));
 	for (uint32_t t = 0; t <= fit->steps; t++) {
-		double sum = fit_slope(fit), left = 1 - (double)t / fit->steps;
+		double sum = discover_fit_slope(fit), left = 1 - (double)t / fit->steps;
 
 		if (sum < best || t == 0) {
 			best = sum;
@@ -247,6 +247,6 @@ void fit_run(struct fit *fit)
 		}
 		drift_share *= KEEP_DRIFT;
 		swing_share *= KEEP_SWING;
-		step(fit, RATE * left * left, drift_share, swing_share);
+		discover_fit_step(fit, RATE * left * left, drift_share, swing_share);
 	}
 }

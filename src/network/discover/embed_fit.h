@@ -27,17 +27,17 @@ struct fit {
 	float *push;      /* factor by which each moves along them */
 };
 
-ESP_CHECKED enum esp_status fit_init(struct fit *fit, const struct matrix *matrix, double unit,
-                                     const struct embed_options *options, struct error *err);
-void fit_fini(struct fit *fit); /* accepts a zeroed struct */
+ESP_CHECKED enum esp_status discover_fit_init(struct fit *fit, const struct matrix *matrix, double unit,
+                                              const struct embed_options *options, struct error *err);
+void discover_fit_fini(struct fit *fit); /* accepts a zeroed struct */
 
 /* Random points; start-up costs of half the distance to the nearest node. */
-void fit_start(struct fit *fit, uint64_t seed);
+void discover_fit_start(struct fit *fit, uint64_t seed);
 
 /* Fills slope at the current points; returns the sum over the known pairs, each counted twice. */
-double fit_slope(struct fit *fit);
+double discover_fit_slope(struct fit *fit);
 
 /* Runs all steps; the best point on the way is in best_points and best_startup. */
-void fit_run(struct fit *fit);
+void discover_fit_run(struct fit *fit);
 
 #endif

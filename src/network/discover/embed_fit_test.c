@@ -60,7 +60,7 @@ static void check_slope(struct fit *fit)
 
 	for (uint32_t i = 0; i < variables; i++)
 		place.at[i] = fit->points[i]; /* start-up costs follow the points */
-	double sum = fit_slope(fit), expected = equation(fit, &place);
+	double sum = discover_fit_slope(fit), expected = equation(fit, &place);
 	CHECK_MSG(fabs(sum / 2 - expected) < 1e-4 * expected, "alpha %g: the sum is %g, and %g by the equation",
 	          (double)fit->alpha, sum / 2, expected);
 	for (uint32_t i = 0; i < variables; i++)
@@ -89,10 +89,10 @@ static void test_slope(struct rng *rng, uint64_t seed)
 		struct error err;
 
 		make_matrix(rng, &matrix);
-		CHECK(fit_init(&fit, &matrix, 1, &options, &err) == ESP_OK);
-		fit_start(&fit, seed + turn);
+		CHECK(discover_fit_init(&fit, &matrix, 1, &options, &err) == ESP_OK);
+		discover_fit_start(&fit, seed + turn);
 		check_slope(&fit);
-		fit_fini(&fit);
+		discover_fit_fini(&fit);
 		matrix_fini(&matrix);
 	}
 }

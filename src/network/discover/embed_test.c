@@ -61,19 +61,19 @@ static void test_recovers(uint64_t seed)
 		CHECK(matrix_copy(&full, &matrix, &err) == ESP_OK);
 		for (uint32_t i = 0; i < NODES && turn % 8 >= 4; i++)
 			matrix_set(&matrix, i, (i + 5) % NODES, NAN);
-		CHECK_MSG(embed(&matrix, &options, &embedding, &err) == ESP_OK, "%s", err.text);
+		CHECK_MSG(discover_embed(&matrix, &options, &embedding, &err) == ESP_OK, "%s", err.text);
 		double mean = mean_of(&full), worst = 0;
 		CHECK_MSG(embedding.objective < 0.01 * mean, "turn %d, alpha %g: %g is left of %g", turn, alpha,
 		          embedding.objective, mean);
 		CHECK(embedding.objective <= embedding.start);
-		CHECK(embedding_matrix(&embedding, true, &found, &err) == ESP_OK);
+		CHECK(discover_embedding_matrix(&embedding, true, &found, &err) == ESP_OK);
 		for (uint32_t i = 0; i < NODES; i++) {
 			CHECK(embedding.startup[i] >= 0 && (own > 0 || embedding.startup[i] == 0));
 			for (uint32_t j = 0; j < i; j++) /* the unknown ones as well */
 				worst = fmax(worst, fabs(matrix_get(&found, i, j) - matrix_get(&full, i, j)));
 		}
 		CHECK_MSG(worst < 0.15 * mean, "turn %d, alpha %g: one is off by %g of %g", turn, alpha, worst, mean);
-		embedding_fini(&embedding);
+		discover_embedding_fini(&embedding);
 		matrix_fini(&matrix);
 		matrix_fini(&full);
 		matrix_fini(&found);
@@ -107,17 +107,18 @@ static void test_seeds(uint64_t seed)
 		                                .steps = 100, .seed = seed};
 		struct embedding one, two, other, more;
 
-		CHECK(embed(&matrix, &options, &one, &err) == ESP_OK && embed(&matrix, &options, &two, &err) == ESP_OK);
+		CHECK(discover_embed(&matrix, &options, &one, &err) == ESP_OK &&
+		      discover_embed(&matrix, &options, &two, &err) == ESP_OK);
 		CHECK(is_same(&one, &two) && one.objective < one.start);
 		options.seed++;
-		CHECK(embed(&matrix, &options, &other, &err) == ESP_OK && !is_same(&one, &other));
+		CHECK(discover_embed(&matrix, &options, &other, &err) == ESP_OK && !is_same(&one, &other));
 		options.seed--;
 		options.restarts = 5;
-		CHECK(embed(&matrix, &options, &more, &err) == ESP_OK && more.objective <= one.objective);
-		embedding_fini(&one);
-		embedding_fini(&two);
-		embedding_fini(&other);
-		embedding_fini(&more);
+		CHECK(discover_embed(&matrix, &options, &more, &err) == ESP_OK && more.objective <= one.objective);
+		discover_embedding_fini(&one);
+		discover_embedding_fini(&two);
+		discover_embedding_fini(&other);
+		discover_embedding_fini(&more);
 	}
 	matrix_fini(&matrix);
 }
@@ -137,10 +138,11 @@ static void test_order(uint64_t seed)
 	for (uint32_t i = 0; i < NODES; i++)
 		order[i] = (7 * i + 3) % NODES;
 	CHECK(matrix_select(&matrix, order, NODES, &turned, &err) == ESP_OK);
-	CHECK(embed(&matrix, &options, &one, &err) == ESP_OK && embed(&turned, &options, &two, &err) == ESP_OK);
+	CHECK(discover_embed(&matrix, &options, &one, &err) == ESP_OK &&
+	      discover_embed(&turned, &options, &two, &err) == ESP_OK);
 	CHECK_MSG(fabs(one.objective - two.objective) < 0.02 * one.objective, "%g and %g", one.objective, two.objective);
-	embedding_fini(&one);
-	embedding_fini(&two);
+	discover_embedding_fini(&one);
+	discover_embedding_fini(&two);
 	matrix_fini(&matrix);
 	matrix_fini(&turned);
 }
@@ -156,10 +158,10 @@ static void test_never_negative(uint64_t seed)
 
 	rng_init(&rng, seed);
 	plant(&rng, NODES, 1, 2, 0, 1, &matrix);
-	CHECK(embed(&matrix, &options, &embedding, &err) == ESP_OK);
+	CHECK(discover_embed(&matrix, &options, &embedding, &err) == ESP_OK);
 	for (uint32_t i = 0; i < NODES; i++)
 		CHECK_MSG(embedding.startup[i] >= 0, "node %u costs %g", i, embedding.startup[i]);
-	embedding_fini(&embedding);
+	discover_embedding_fini(&embedding);
 	matrix_fini(&matrix);
 }
 
@@ -179,11 +181,11 @@ static void test_corners(void)
 					for (uint32_t j = 0; j < i; j++)
 						matrix_set(&matrix, i, j, fill - 1);
 				}
-				CHECK(embed(&matrix, &options, &embedding, &err) == ESP_OK);
+				CHECK(discover_embed(&matrix, &options, &embedding, &err) == ESP_OK);
 				CHECK(embedding.objective >= 0 && embedding.objective <= embedding.start);
 				for (uint32_t i = 0; i < nodes * embedding.dimensions; i++)
 					CHECK(isfinite(embedding.points[i]));
-				embedding_fini(&embedding);
+				discover_embedding_fini(&embedding);
 				matrix_fini(&matrix);
 			}
 		}
@@ -197,12 +199,12 @@ static void test_options(void)
 	struct error err;
 
 	CHECK(matrix_init(&matrix, 2, &err) == ESP_OK);
-	CHECK(embed(&matrix, &(struct embed_options){.alpha = 2.5}, &embedding, &err) == ESP_EINVAL);
+	CHECK(discover_embed(&matrix, &(struct embed_options){.alpha = 2.5}, &embedding, &err) == ESP_EINVAL);
 	CHECK_STR(err.text, "an embedding with alpha 2.5: it is from 1 to 2");
-	CHECK(embed(&matrix, &(struct embed_options){.alpha = NAN}, &embedding, &err) == ESP_EINVAL);
-	CHECK(embed(&matrix, &(struct embed_options){.alpha = 0.5}, &embedding, &err) == ESP_EINVAL);
-	CHECK(embed(&matrix, &(struct embed_options){.dimensions = 65}, &embedding, &err) == ESP_EINVAL);
-	CHECK(embed(&matrix, &(struct embed_options){.restarts = 1000000}, &embedding, &err) == ESP_EINVAL);
+	CHECK(discover_embed(&matrix, &(struct embed_options){.alpha = NAN}, &embedding, &err) == ESP_EINVAL);
+	CHECK(discover_embed(&matrix, &(struct embed_options){.alpha = 0.5}, &embedding, &err) == ESP_EINVAL);
+	CHECK(discover_embed(&matrix, &(struct embed_options){.dimensions = 65}, &embedding, &err) == ESP_EINVAL);
+	CHECK(discover_embed(&matrix, &(struct embed_options){.restarts = 1000000}, &embedding, &err) == ESP_EINVAL);
 	matrix_fini(&matrix);
 }
 

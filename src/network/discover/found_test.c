@@ -105,14 +105,14 @@ static void probe_again(const struct noise *noise, const struct hosts *hosts, st
 	struct error err;
 	uint32_t count;
 
-	CHECK(matrix_copy(&fenced, matrix, &err) == ESP_OK && clean_fence(&fenced, NULL, &err) == ESP_OK);
-	CHECK(embed(&fenced, &(struct embed_options){.dimensions = 2}, &embedding, &err) == ESP_OK);
-	CHECK(embedding_matrix(&embedding, true, &model, &err) == ESP_OK);
-	CHECK(clean_suspects(matrix, &model, 0, suspects, NODES_MAX, &count, &err) == ESP_OK);
+	CHECK(matrix_copy(&fenced, matrix, &err) == ESP_OK && discover_clean_fence(&fenced, NULL, &err) == ESP_OK);
+	CHECK(discover_embed(&fenced, &(struct embed_options){.dimensions = 2}, &embedding, &err) == ESP_OK);
+	CHECK(discover_embedding_matrix(&embedding, true, &model, &err) == ESP_OK);
+	CHECK(discover_clean_suspects(matrix, &model, 0, suspects, NODES_MAX, &count, &err) == ESP_OK);
 	for (uint32_t i = 0; i < count; i++)
 		matrix_set(matrix, suspects[i].a, suspects[i].b,
 		           fmin(suspects[i].measured, probe(noise, hosts, suspects[i].a, suspects[i].b, rng)));
-	embedding_fini(&embedding);
+	discover_embedding_fini(&embedding);
 	matrix_fini(&fenced);
 	matrix_fini(&model);
 }
@@ -181,8 +181,8 @@ static void run(const struct matrix *matrix, bool is_rate, const uint32_t *rack_
 	struct error err = {0};
 	bool offered = false;
 
-	CHECK_MSG(candidates_make(matrix, &options, &candidates, &err) == ESP_OK, "%s", err.text);
-	CHECK(candidates_choose(matrix, &options, &candidates, &choice, &err) == ESP_OK);
+	CHECK_MSG(discover_candidates_make(matrix, &options, &candidates, &err) == ESP_OK, "%s", err.text);
+	CHECK(discover_candidates_choose(matrix, &options, &candidates, &choice, &err) == ESP_OK);
 	CHECK(grouping_from(&truth, rack_of, matrix->size, &err) == ESP_OK);
 	for (uint32_t i = 0; i < candidates.count; i++)
 		offered = offered || grouping_equal(&candidates.list[i].grouping, &truth);
@@ -190,7 +190,7 @@ static void run(const struct matrix *matrix, bool is_rate, const uint32_t *rack_
 	tally->offered += offered;
 	tally->chosen += grouping_equal(&candidates.list[choice.index].grouping, &truth);
 	grouping_fini(&truth);
-	candidates_fini(&candidates);
+	discover_candidates_fini(&candidates);
 }
 
 static struct tally run_case(const struct layout *layout, const struct noise *noise, double rate_jitter, uint64_t seed,

@@ -59,7 +59,7 @@ static double distance_between(const struct members *members, uint32_t a, uint32
 			if (i != j && (group_of[i] != group_of[j]) == across && isfinite(matrix_get(members->matrix, i, j)))
 				members->values[count++] = matrix_get(members->matrix, i, j);
 		}
-	return probing_quantile(members->values, count, share);
+	return discover_quantile(members->values, count, share);
 }
 
 /* True if b is further than a by a good part of the usual ratio of far to near. NAN: true, nothing contradicts it. */
@@ -84,7 +84,7 @@ static bool is_host_apart(const struct members *members, uint32_t host, double w
 			if (isfinite(each))
 				members->values[count++] = each;
 		}
-		if (!is_further(within, probing_quantile(members->values, count, SOME), usual))
+		if (!is_further(within, discover_quantile(members->values, count, SOME), usual))
 			return false;
 	}
 	return true;
@@ -96,8 +96,8 @@ static bool is_host_apart(const struct members *members, uint32_t host, double w
  * however exactly that is measured; hosts that are far from all others are no group; and next to very long
  * distances two groups that are near each other may look like one.
  */
-enum esp_status probing_are_apart(const struct matrix *matrix, const struct grouping *grouping, bool *out,
-                                  struct error *err)
+enum esp_status discover_are_apart(const struct matrix *matrix, const struct grouping *grouping, bool *out,
+                                   struct error *err)
 {
 	const uint32_t all = UINT32_MAX;
 	struct members members;
@@ -121,8 +121,8 @@ enum esp_status probing_are_apart(const struct matrix *matrix, const struct grou
 	return status;
 }
 
-enum esp_status probing_hosts_are_apart(const struct matrix *matrix, const struct grouping *grouping, bool *out,
-                                        struct error *err)
+enum esp_status discover_hosts_are_apart(const struct matrix *matrix, const struct grouping *grouping, bool *out,
+                                         struct error *err)
 {
 	const uint32_t all = UINT32_MAX;
 	struct members members;
@@ -140,7 +140,7 @@ enum esp_status probing_hosts_are_apart(const struct matrix *matrix, const struc
 }
 
 /* True if a host is alone in its group. By bandwidth that cannot be told from a host with a slower link. */
-bool probing_has_lonely(const struct grouping *grouping)
+bool discover_has_lonely(const struct grouping *grouping)
 {
 	for (uint32_t i = 0; i < grouping->nodes; i++) {
 		uint32_t mates = 0;

@@ -196,7 +196,7 @@ static void judge(uint64_t seed, enum survey_kind kind, struct tally *tally)
 		measure_latency(&network, &rng, &survey.matrices[kind]);
 	else
 		measure_bandwidth(&network, &rng, &survey.matrices[kind]);
-	CHECK_MSG(verdict_make(&survey, &wish, &verdict, &err) == ESP_OK, "seed %" PRIu64 ": %s", seed, err.text);
+	CHECK_MSG(discover_verdict_make(&survey, &wish, &verdict, &err) == ESP_OK, "seed %" PRIu64 ": %s", seed, err.text);
 	CHECK(grouping_from(&truth, network.rack_of, network.hosts, &err) == ESP_OK);
 	bool right = grouping_equal(&verdict.grouping, &truth);
 	(right ? tally->right : tally->wrong)[verdict.word]++;
@@ -204,7 +204,7 @@ static void judge(uint64_t seed, enum survey_kind kind, struct tally *tally)
 		printf("seed %" PRIu64 ", %s: %u groups are sure, and %u are right\n", seed, survey_kind_name(kind),
 		       verdict.grouping.count, truth.count);
 	grouping_fini(&truth);
-	verdict_fini(&verdict);
+	discover_verdict_fini(&verdict);
 	survey_fini(&survey);
 }
 
@@ -219,7 +219,7 @@ static void judge_all(uint64_t first, uint64_t count, bool table, uint32_t *wron
 			judge(first + i, (enum survey_kind)kind, &tally);
 		for (uint32_t word = 0; word < VERDICT_TOLD && table; word++)
 			printf("%-18s %-10s right %4u wrong %4u\n", survey_kind_name((enum survey_kind)kind),
-			       verdict_word_text((enum verdict_word)word), tally.right[word], tally.wrong[word]);
+			       discover_verdict_word_text((enum verdict_word)word), tally.right[word], tally.wrong[word]);
 		*wrong += tally.wrong[VERDICT_SURE];
 		*sure += tally.wrong[VERDICT_SURE] + tally.right[VERDICT_SURE];
 		few = few || (count >= 50 && tally.right[VERDICT_SURE] * 7 < count);

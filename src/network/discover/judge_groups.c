@@ -23,7 +23,7 @@
 #define SHORTLIST 16u
 #define CALL_BYTES (UINT64_C(100) << 20)
 
-const char *verdict_word_text(enum verdict_word word)
+const char *discover_verdict_word_text(enum verdict_word word)
 {
 	static const char *const texts[] = {
 		[VERDICT_NONE] = "no groups", [VERDICT_UNSURE] = "unsure", [VERDICT_LIKELY] = "likely",
@@ -32,11 +32,11 @@ const char *verdict_word_text(enum verdict_word word)
 	return texts[word];
 }
 
-void verdict_fini(struct verdict *verdict)
+void discover_verdict_fini(struct verdict *verdict)
 {
 	grouping_fini(&verdict->grouping);
 	for (uint32_t k = 0; k < SURVEY_KINDS; k++) {
-		candidates_fini(&verdict->kinds[k].candidates);
+		discover_candidates_fini(&verdict->kinds[k].candidates);
 		matrix_fini(&verdict->kinds[k].tamed);
 	}
 	free(verdict->belonging);
@@ -61,11 +61,11 @@ static enum esp_status analyse_kind(const struct survey *survey, enum survey_kin
 
 	if (matrix->size == 0)
 		return ESP_OK;
-	enum esp_status status = probing_clip(matrix, &out->tamed, err);
+	enum esp_status status = discover_clip(matrix, &out->tamed, err);
 	if (status == ESP_OK)
-		status = candidates_make(&out->tamed, &options, &out->candidates, err);
+		status = discover_candidates_make(&out->tamed, &options, &out->candidates, err);
 	if (status == ESP_OK)
-		status = candidates_choose(&out->tamed, &options, &out->candidates, &out->choice, err);
+		status = discover_candidates_choose(&out->tamed, &options, &out->candidates, &out->choice, err);
 	out->measured = status == ESP_OK;
 	return status;
 }
@@ -214,13 +214,13 @@ static enum esp_status choose_by_cost(const struct survey *survey, const struct 
 		network.latency = latency.at;
 	}
 	if (status == ESP_OK)
-		status = choose_grouping(&network, groupings, count, CALL_BYTES, &best, NULL, err);
+		status = discover_choose_grouping(&network, groupings, count, CALL_BYTES, &best, NULL, err);
 	matrix_fini(&latency);
 	if (status != ESP_OK)
 		return status;
 	const struct candidates_options options = options_of(wish, which);
 	kind->choice.index = indices[best];
-	return candidates_sure(&kind->tamed, &options, &kind->candidates, indices[best], &kind->choice.sure, err);
+	return discover_candidates_sure(&kind->tamed, &options, &kind->candidates, indices[best], &kind->choice.sure, err);
 }
 
 /*
@@ -233,11 +233,11 @@ static uint32_t prefer_company(const struct verdict_kind *kind)
 	uint32_t best = kind->choice.index;
 	double least = COMPANY_SHARE * chosen_of(kind)->evidence;
 
-	if (!probing_has_lonely(&chosen_of(kind)->grouping))
+	if (!discover_has_lonely(&chosen_of(kind)->grouping))
 		return best;
 	for (uint32_t i = 0; i < kind->candidates.count; i++) {
 		const struct candidate *candidate = &kind->candidates.list[i];
-		if (candidate->grouping.count < 2 || candidate->evidence < least || probing_has_lonely(&candidate->grouping))
+		if (candidate->grouping.count < 2 || candidate->evidence < least || discover_has_lonely(&candidate->grouping))
 			continue;
 		best = i;
 		least = candidate->evidence;
@@ -259,14 +259,14 @@ static enum esp_status choose_free(const struct survey *survey, const struct ver
 	enum esp_status status = shows_groups(kind) ? choose_by_cost(survey, wish, (enum survey_kind)best, kind, err)
 	                                            : ESP_OK;
 	if (status == ESP_OK)
-		status = probing_are_apart(best == SURVEY_LATENCY ? &kind->tamed : &survey->matrices[best],
-		                           &chosen_of(kind)->grouping, &apart, err);
+		status = discover_are_apart(best == SURVEY_LATENCY ? &kind->tamed : &survey->matrices[best],
+		                            &chosen_of(kind)->grouping, &apart, err);
 	if (status != ESP_OK)
 		return status;
 	if (best == SURVEY_INVERSE_BANDWIDTH)
-		apart = apart && !probing_has_lonely(&chosen_of(kind)->grouping);
+		apart = apart && !discover_has_lonely(&chosen_of(kind)->grouping);
 	else if (apart)
-		status = probing_hosts_are_apart(&kind->tamed, &chosen_of(kind)->grouping, &apart, err);
+		status = discover_hosts_are_apart(&kind->tamed, &chosen_of(kind)->grouping, &apart, err);
 	if (status != ESP_OK)
 		return status;
 	verdict->word = judge(kind, apart); /* of the chosen candidate, not of the one with the most evidence */
@@ -293,8 +293,8 @@ static enum esp_status measure_gap(const struct matrix *matrix, struct verdict *
 			else
 				others[outside++] = each;
 		}
-	verdict->within = probing_quantile(values, inside, 0.5);
-	verdict->across = probing_quantile(others, outside, 0.5);
+	verdict->within = discover_quantile(values, inside, 0.5);
+	verdict->across = discover_quantile(others, outside, 0.5);
 	free(values);
 	return ESP_OK;
 }
@@ -350,7 +350,7 @@ static enum esp_status measure_belonging(const struct matrix *matrix, struct ver
 	return ESP_OK;
 }
 
-uint32_t verdict_groups_by(const struct verdict *verdict, enum survey_kind kind)
+uint32_t discover_verdict_groups_by(const struct verdict *verdict, enum survey_kind kind)
 {
 	const struct verdict_kind *one = &verdict->kinds[kind];
 
@@ -363,11 +363,11 @@ static double compare_kinds(const struct verdict *verdict)
 
 	if (!a->measured || !b->measured)
 		return NAN;
-	return quality_ami(&chosen_of(a)->grouping, &chosen_of(b)->grouping);
+	return discover_quality_ami(&chosen_of(a)->grouping, &chosen_of(b)->grouping);
 }
 
-enum esp_status verdict_make(const struct survey *survey, const struct verdict_wish *wish, struct verdict *out,
-                             struct error *err)
+enum esp_status discover_verdict_make(const struct survey *survey, const struct verdict_wish *wish, struct verdict *out,
+                                      struct error *err)
 {
 	struct verdict verdict = {0};
 	enum esp_status status = ESP_OK;
@@ -382,7 +382,7 @@ enum esp_status verdict_make(const struct survey *survey, const struct verdict_w
 	if (status == ESP_OK)
 		status = measure_belonging(&survey->matrices[verdict.kind], &verdict, err);
 	if (status != ESP_OK) {
-		verdict_fini(&verdict);
+		discover_verdict_fini(&verdict);
 		return status;
 	}
 	verdict.kinds_agree = compare_kinds(&verdict);

@@ -25,7 +25,7 @@ enum verdict_word {
 	VERDICT_TOLD,   /* the number of groups was given */
 };
 /* "sure" */
-const char *verdict_word_text(enum verdict_word word);
+const char *discover_verdict_word_text(enum verdict_word word);
 
 /* The analysis of one kind of distance. */
 struct verdict_kind {
@@ -48,10 +48,10 @@ struct verdict {
 };
 
 /* The survey has at least two hosts and one kind. ESP_EINVAL (groups), ESP_ENOMEM. */
-ESP_CHECKED enum esp_status verdict_make(const struct survey *survey, const struct verdict_wish *wish,
-                                         struct verdict *out, struct error *err);
+ESP_CHECKED enum esp_status discover_verdict_make(const struct survey *survey, const struct verdict_wish *wish,
+                                                  struct verdict *out, struct error *err);
 /* The number of groups that this kind of distance shows by itself, 1 if it shows none; 0: it was not measured. */
-uint32_t verdict_groups_by(const struct verdict *verdict, enum survey_kind kind);
-void verdict_fini(struct verdict *verdict); /* accepts a zeroed struct */
+uint32_t discover_verdict_groups_by(const struct verdict *verdict, enum survey_kind kind);
+void discover_verdict_fini(struct verdict *verdict); /* accepts a zeroed struct */
 
 #endif

@@ -74,13 +74,13 @@ static void check_found(const struct network *network, enum survey_kind kind, ui
 
 	rng_init(&rng, seed);
 	make_survey(network, kind, &rng, &survey, &truth);
-	CHECK_MSG(verdict_make(&survey, &wish, &verdict, &err) == ESP_OK, "%s", err.text);
+	CHECK_MSG(discover_verdict_make(&survey, &wish, &verdict, &err) == ESP_OK, "%s", err.text);
 	CHECK_MSG(grouping_equal(&verdict.grouping, &truth), "seed %" PRIu64 ": %u racks of %u, by %s: %u groups", seed,
 	          network->racks, network->hosts, survey_kind_name(kind), verdict.grouping.count);
 	CHECK(verdict.kind == kind && (verdict.word != VERDICT_NONE) == (network->racks > 1));
 	for (uint32_t i = 0; i < survey.count && network->racks > 1; i++)
 		CHECK(verdict.belonging[i] > 0 && verdict.belonging[i] <= 1);
-	verdict_fini(&verdict);
+	discover_verdict_fini(&verdict);
 	survey_fini(&survey);
 	grouping_fini(&truth);
 }
@@ -110,13 +110,13 @@ static void test_nearly_alike(void)
 
 	rng_init(&rng, 1);
 	make_survey(&network, SURVEY_LATENCY, &rng, &survey, &truth);
-	CHECK(verdict_make(&survey, &wish, &verdict, &err) == ESP_OK);
+	CHECK(discover_verdict_make(&survey, &wish, &verdict, &err) == ESP_OK);
 	CHECK(verdict.word == VERDICT_NONE && verdict.grouping.count == 1);
-	verdict_fini(&verdict);
-	CHECK(verdict_make(&survey, &told, &verdict, &err) == ESP_OK);
+	discover_verdict_fini(&verdict);
+	CHECK(discover_verdict_make(&survey, &told, &verdict, &err) == ESP_OK);
 	CHECK(verdict.word == VERDICT_TOLD && grouping_equal(&verdict.grouping, &truth));
-	verdict_fini(&verdict);
-	CHECK(verdict_make(&survey, &too_many, &verdict, &err) == ESP_EINVAL);
+	discover_verdict_fini(&verdict);
+	CHECK(discover_verdict_make(&survey, &too_many, &verdict, &err) == ESP_EINVAL);
 	survey_fini(&survey);
 	grouping_fini(&truth);
 }
@@ -134,9 +134,9 @@ static void test_told(void)
 
 	rng_init(&rng, 1);
 	make_survey(&network, SURVEY_LATENCY, &rng, &survey, &truth);
-	CHECK_MSG(verdict_make(&survey, &told, &verdict, &err) == ESP_OK, "%s", err.text);
+	CHECK_MSG(discover_verdict_make(&survey, &told, &verdict, &err) == ESP_OK, "%s", err.text);
 	CHECK(verdict.word == VERDICT_TOLD && verdict.grouping.count == 66);
-	verdict_fini(&verdict);
+	discover_verdict_fini(&verdict);
 	survey_fini(&survey);
 	grouping_fini(&truth);
 }
@@ -175,13 +175,13 @@ static void check_lab(struct survey *survey, bool must, const char *what, uint64
 	struct verdict verdict;
 	struct error err = {0};
 
-	CHECK_MSG(verdict_make(survey, &wish, &verdict, &err) == ESP_OK, "%s", err.text);
+	CHECK_MSG(discover_verdict_make(survey, &wish, &verdict, &err) == ESP_OK, "%s", err.text);
 	bool right = verdict.grouping.count == LAB_RACKS;
 	for (uint32_t i = 0; i < LAB_HOSTS; i++)
 		right = right && verdict.grouping.group_of[i] == i % LAB_RACKS;
 	CHECK_MSG(right || (!must && verdict.word <= VERDICT_UNSURE), "seed %" PRIu64 ", %s: %u groups, %s", seed, what,
-	          verdict.grouping.count, verdict_word_text(verdict.word));
-	verdict_fini(&verdict);
+	          verdict.grouping.count, discover_verdict_word_text(verdict.word));
+	discover_verdict_fini(&verdict);
 	survey_fini(survey);
 }
 
@@ -230,12 +230,12 @@ static void test_noisy_host(uint64_t seed)
 	measure_lab(SURVEY_LATENCY, &rng, &survey);
 	for (uint32_t j = 1; j < LAB_HOSTS; j++)
 		matrix_set(&survey.matrices[SURVEY_LATENCY], 0, j, (0.1 + rng_unit(&rng)) * 1e-3);
-	CHECK(verdict_make(&survey, &wish, &verdict, &err) == ESP_OK);
-	CHECK_MSG(verdict.word == VERDICT_UNSURE, "seed %" PRIu64 ": %s", seed, verdict_word_text(verdict.word));
+	CHECK(discover_verdict_make(&survey, &wish, &verdict, &err) == ESP_OK);
+	CHECK_MSG(verdict.word == VERDICT_UNSURE, "seed %" PRIu64 ": %s", seed, discover_verdict_word_text(verdict.word));
 	for (uint32_t i = 1; i < LAB_HOSTS; i++) /* the others are placed correctly */
 		for (uint32_t j = 1; j < i; j++)
 			CHECK((verdict.grouping.group_of[i] == verdict.grouping.group_of[j]) == (i % LAB_RACKS == j % LAB_RACKS));
-	verdict_fini(&verdict);
+	discover_verdict_fini(&verdict);
 	survey_fini(&survey);
 }
 
@@ -252,13 +252,13 @@ static void test_liar(uint64_t seed)
 	measure_lab(SURVEY_LATENCY, &rng, &survey);
 	for (uint32_t j = 1; j < LAB_HOSTS; j++)
 		matrix_set(&survey.matrices[SURVEY_LATENCY], 0, j, 1e-9);
-	CHECK(verdict_make(&survey, &wish, &verdict, &err) == ESP_OK);
+	CHECK(discover_verdict_make(&survey, &wish, &verdict, &err) == ESP_OK);
 	for (uint32_t i = 1; i < LAB_HOSTS; i++)
 		for (uint32_t j = 1; j < i; j++)
 			CHECK_MSG((verdict.grouping.group_of[i] == verdict.grouping.group_of[j]) ==
 			          (i % LAB_RACKS == j % LAB_RACKS), "seed %" PRIu64 ": a liar makes %u groups", seed,
 			          verdict.grouping.count);
-	verdict_fini(&verdict);
+	discover_verdict_fini(&verdict);
 	survey_fini(&survey);
 }
 

@@ -9,7 +9,8 @@
 
 /* ---- distances ---- */
 
-WIDE void loops_squares(const double *columns, uint32_t nodes, uint32_t dimensions, const double *at, double *out)
+WIDE void discover_loops_squares(const double *columns, uint32_t nodes, uint32_t dimensions, const double *at,
+                                 double *out)
 {
 	double *restrict square = out;
 
@@ -23,7 +24,7 @@ WIDE void loops_squares(const double *columns, uint32_t nodes, uint32_t dimensio
 	}
 }
 
-double loops_sum_lesser(const double *a, const double *b, uint32_t count)
+double discover_loops_sum_lesser(const double *a, const double *b, uint32_t count)
 {
 	double sum = 0;
 
@@ -34,7 +35,7 @@ double loops_sum_lesser(const double *a, const double *b, uint32_t count)
 
 /* ---- residuals of a model ---- */
 
-WIDE void loops_left(const struct loops_row *row, double *out_left)
+WIDE void discover_loops_left(const struct loops_row *row, double *out_left)
 {
 	const double *restrict values = row->values, *restrict own = row->own, *restrict group = row->group;
 	double *restrict left = out_left;
@@ -44,7 +45,7 @@ WIDE void loops_left(const struct loops_row *row, double *out_left)
 		left[j] = values[j] - own_here - own[j] - (group[j] != group_here ? gap : 0);
 }
 
-WIDE void loops_weigh(double *left, uint32_t count, double tails, double steepness, double *out_counts)
+WIDE void discover_loops_weigh(double *left, uint32_t count, double tails, double steepness, double *out_counts)
 {
 	double *restrict rest = left, *restrict counts = out_counts;
 
@@ -56,7 +57,7 @@ WIDE void loops_weigh(double *left, uint32_t count, double tails, double steepne
 	}
 }
 
-WIDE void loops_odds(const double *left, uint32_t count, double tails, double steepness, double *out_odds)
+WIDE void discover_loops_odds(const double *left, uint32_t count, double tails, double steepness, double *out_odds)
 {
 	const double *restrict rest = left;
 	double *restrict odds = out_odds;
@@ -68,7 +69,7 @@ WIDE void loops_odds(const double *left, uint32_t count, double tails, double st
 	}
 }
 
-WIDE void loops_keep_apart(const struct loops_row *row, double *values)
+WIDE void discover_loops_keep_apart(const struct loops_row *row, double *values)
 {
 	const double *restrict group = row->group;
 	double *restrict kept = values;
@@ -78,7 +79,7 @@ WIDE void loops_keep_apart(const struct loops_row *row, double *values)
 		kept[j] = group[j] != group_here ? kept[j] : 0;
 }
 
-WIDE void loops_way_left(const struct loops_way_row *row, double *out_left)
+WIDE void discover_loops_way_left(const struct loops_way_row *row, double *out_left)
 {
 	const double *restrict values = row->values, *restrict own = row->own, *restrict group = row->group,
 	    *restrict way = row->way;
@@ -93,7 +94,7 @@ WIDE void loops_way_left(const struct loops_way_row *row, double *out_left)
 	}
 }
 
-WIDE void loops_way_weigh(double *left, uint32_t count, const struct loops_tails *tails, double *out_counts)
+WIDE void discover_loops_way_weigh(double *left, uint32_t count, const struct loops_tails *tails, double *out_counts)
 {
 	double *restrict rest = left, *restrict counts = out_counts;
 	double near = tails->near, far = tails->far, steepness = tails->steepness;
@@ -106,8 +107,8 @@ WIDE void loops_way_weigh(double *left, uint32_t count, const struct loops_tails
 	}
 }
 
-WIDE void loops_way_odds(const double *left, uint32_t count, const struct loops_tails *tails, double *out_near,
-                         double *out_far)
+WIDE void discover_loops_way_odds(const double *left, uint32_t count, const struct loops_tails *tails, double *out_near,
+                                  double *out_far)
 {
 	const double *restrict rest = left;
 	double *restrict nearer = out_near, *restrict further = out_far;
@@ -126,7 +127,7 @@ static double sum_lanes(const double lanes[LANES])
 	return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
 }
 
-WIDE double loops_sum(const double *a, uint32_t count)
+WIDE double discover_loops_sum(const double *a, uint32_t count)
 {
 	double lanes[LANES] = {0};
 	uint32_t i = 0;
@@ -140,7 +141,7 @@ WIDE double loops_sum(const double *a, uint32_t count)
 	return sum_lanes(lanes);
 }
 
-WIDE double loops_dot(const double *a, const double *b, uint32_t count)
+WIDE double discover_loops_dot(const double *a, const double *b, uint32_t count)
 {
 	double lanes[LANES] = {0};
 	uint32_t i = 0;
@@ -155,7 +156,7 @@ WIDE double loops_dot(const double *a, const double *b, uint32_t count)
 }
 
 /* Logarithms of products rather than of single numbers, as long as the products are finite. */
-double loops_sum_logs(const double *a, uint32_t count)
+double discover_loops_sum_logs(const double *a, uint32_t count)
 {
 	double sum = 0;
 	uint32_t i = 0;

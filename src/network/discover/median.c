@@ -23,7 +23,7 @@ static double middle_of_three(const double *values, ptrdiff_t low, ptrdiff_t hig
 }
 
 /* Hoare's selection: elements outside of low .. high are in their final places. */
-double median_nth(double *values, size_t count, size_t index)
+double discover_median_nth(double *values, size_t count, size_t index)
 {
 	ptrdiff_t low = 0, high = (ptrdiff_t)count - 1, at = (ptrdiff_t)index;
 
@@ -53,7 +53,7 @@ double median_nth(double *values, size_t count, size_t index)
 
 double median(double *values, size_t count)
 {
-	double upper = median_nth(values, count, count / 2);
+	double upper = discover_median_nth(values, count, count / 2);
 
 	if (count % 2 == 1)
 		return upper;

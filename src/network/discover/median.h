@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 /* The element that would be at this index if the list were sorted. */
-double median_nth(double *values, size_t count, size_t index);
+double discover_median_nth(double *values, size_t count, size_t index);
 
 /* The middle one, or the mean of the two; count > 0. */
 double median(double *values, size_t count);

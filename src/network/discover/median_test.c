@@ -31,7 +31,7 @@ int main(int argc, char **argv)
 		qsort(sorted, count, sizeof(*sorted), compare);
 		if (turn % 3 == 0)
 			memcpy(values, sorted, sizeof(values));
-		CHECK(median_nth(values, count, index) == sorted[index]);
+		CHECK(discover_median_nth(values, count, index) == sorted[index]);
 		CHECK(median(values, count) == (sorted[(count - 1) / 2] + sorted[count / 2]) / 2);
 	}
 	return 0;

@@ -5,7 +5,7 @@
 
 /* ---- physical affinity ---- */
 
-double quality_paia(const struct matrix *measured, const struct racks *truth, uint64_t *out_triplets)
+double discover_quality_paia(const struct matrix *measured, const struct racks *truth, uint64_t *out_triplets)
 {
 	uint64_t judged = 0, right = 0;
 
@@ -140,7 +140,7 @@ static double adjusted(const struct meeting *meeting)
 	return (information(meeting) - expected) / (most - expected);
 }
 
-double quality_ami(const struct grouping *a, const struct grouping *b)
+double discover_quality_ami(const struct grouping *a, const struct grouping *b)
 {
 	struct meeting meeting = {.nodes = a->nodes, .rows = a->count, .columns = b->count};
 	double result = NAN;

@@ -17,13 +17,13 @@
  * observer c. Triplets with an unknown distance are left out, a tie counts as wrong. *out_triplets (may be
  * NULL): number of triplets; without any the result is NAN. Both have the same nodes.
  */
-double quality_paia(const struct matrix *measured, const struct racks *truth, uint64_t *out_triplets);
+double discover_quality_paia(const struct matrix *measured, const struct racks *truth, uint64_t *out_triplets);
 
 /*
  * Adjusted mutual information of two groupings of the same nodes (Vinh, Epps and Bailey, 2010), normalised by
  * the larger of the two entropies: 1 for equal groupings, about 0 for independent ones, which can be negative.
  * NAN: no memory.
  */
-double quality_ami(const struct grouping *a, const struct grouping *b);
+double discover_quality_ami(const struct grouping *a, const struct grouping *b);
 
 #endif

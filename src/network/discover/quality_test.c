@@ -23,18 +23,18 @@ static void test_paia(void)
 			matrix_set(&matrix, i, j, 3 - racks_common(&racks, i, j));
 	}
 	/* Observer a: b before c before d: 3. b likewise. c: a and b equal, each before d: 2. d: all equal: 0. */
-	CHECK(quality_paia(&matrix, &racks, &triplets) == 1 && triplets == 8);
+	CHECK(discover_quality_paia(&matrix, &racks, &triplets) == 1 && triplets == 8);
 	matrix_set(&matrix, 0, 2, 5); /* a finds c behind d; c finds a behind d */
-	CHECK(fabs(quality_paia(&matrix, &racks, &triplets) - 6.0 / 8) < 1e-12 && triplets == 8);
+	CHECK(fabs(discover_quality_paia(&matrix, &racks, &triplets) - 6.0 / 8) < 1e-12 && triplets == 8);
 	matrix_set(&matrix, 0, 2, 3); /* as far as d, which is d's distance to both: a tie is wrong */
 	matrix_set(&matrix, 0, 3, 3);
 	matrix_set(&matrix, 2, 3, 3);
-	CHECK(fabs(quality_paia(&matrix, &racks, &triplets) - 6.0 / 8) < 1e-12);
+	CHECK(fabs(discover_quality_paia(&matrix, &racks, &triplets) - 6.0 / 8) < 1e-12);
 	matrix_set(&matrix, 0, 2, NAN); /* then a judges b against d, b all, c only b against d */
-	CHECK(quality_paia(&matrix, &racks, &triplets) == 1 && triplets == 5);
+	CHECK(discover_quality_paia(&matrix, &racks, &triplets) == 1 && triplets == 5);
 	for (uint32_t i = 0; i < 12; i++)
 		place[i] = 0; /* all in one rack: nothing to infer */
-	CHECK(isnan(quality_paia(&matrix, &racks, &triplets)) && triplets == 0);
+	CHECK(isnan(discover_quality_paia(&matrix, &racks, &triplets)) && triplets == 0);
 	matrix_fini(&matrix);
 }
 
@@ -55,7 +55,7 @@ static void test_paia_chance(uint64_t seed)
 		for (uint32_t j = 0; j < i; j++)
 			matrix_set(&matrix, i, j, rng_unit(&rng));
 	}
-	double score = quality_paia(&matrix, &racks, NULL);
+	double score = discover_quality_paia(&matrix, &racks, NULL);
 	CHECK_MSG(score > 0.4 && score < 0.6, "%g", score);
 	matrix_fini(&matrix);
 }
@@ -74,8 +74,9 @@ static void check_ami(const uint32_t *a, const uint32_t *b, uint32_t nodes, doub
 {
 	struct grouping x = group(a, nodes), y = group(b, nodes);
 
-	CHECK_MSG(fabs(quality_ami(&x, &y) - wanted) < 1e-9, "%.12g, not %.12g", quality_ami(&x, &y), wanted);
-	CHECK(fabs(quality_ami(&x, &y) - quality_ami(&y, &x)) < 1e-12);
+	CHECK_MSG(fabs(discover_quality_ami(&x, &y) - wanted) < 1e-9, "%.12g, not %.12g", discover_quality_ami(&x, &y),
+	          wanted);
+	CHECK(fabs(discover_quality_ami(&x, &y) - discover_quality_ami(&y, &x)) < 1e-12);
 	grouping_fini(&x);
 	grouping_fini(&y);
 }
@@ -113,7 +114,7 @@ static void test_ami_mean(void)
 		for (uint32_t k = 0; k < 6; k++)
 			turned[k] = labels[order[k]];
 		struct grouping y = group(turned, 6);
-		sum += quality_ami(&x, &y);
+		sum += discover_quality_ami(&x, &y);
 		count++;
 		grouping_fini(&y);
 		while (i < 6 && counters[i] == i)
@@ -140,7 +141,7 @@ static void test_ami_random(uint64_t seed)
 
 		CHECK(grouping_random(&a, 64, 8, seed + 2 * turn, NULL) == ESP_OK &&
 		      grouping_random(&b, 64, 8, seed + 2 * turn + 1, NULL) == ESP_OK);
-		double score = quality_ami(&a, &b);
+		double score = discover_quality_ami(&a, &b);
 		CHECK(score > -0.2 && score < 0.3);
 		sum += score;
 		grouping_fini(&a);

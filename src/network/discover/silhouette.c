@@ -63,7 +63,7 @@ static void means_fini(struct means *means)
 	free(means->count);
 }
 
-double silhouette(const struct matrix *distances, const struct grouping *grouping)
+double discover_silhouette(const struct matrix *distances, const struct grouping *grouping)
 {
 	struct means means;
 	double sum = means_init(&means, grouping->count) ? 0 : NAN;
@@ -99,7 +99,7 @@ static double mean_of_groups(const struct matrix *distances, const struct groupi
 	return sum / grouping->count;
 }
 
-double silhouette_of_groups(const struct matrix *distances, const struct grouping *grouping)
+double discover_silhouette_of_groups(const struct matrix *distances, const struct grouping *grouping)
 {
 	struct means means;
 	uint32_t *sizes = calloc(grouping->count, sizeof(*sizes));

@@ -13,7 +13,7 @@
  * negative: nodes are in the wrong groups. A node alone in its group counts 0 (Rousseeuw, 1987). Unknown
  * distances are left out. NAN: no memory.
  */
-double silhouette(const struct matrix *distances, const struct grouping *grouping);
+double discover_silhouette(const struct matrix *distances, const struct grouping *grouping);
 
 /*
  * The same as a mean over groups with equal weights: one group whose nodes do not belong together shows,
@@ -21,6 +21,6 @@ double silhouette(const struct matrix *distances, const struct grouping *groupin
  * it, so that a node that was split from its neighbours counts 0 and one that really is alone counts much. 0:
  * all are alone, or there is one group; NAN: no memory.
  */
-double silhouette_of_groups(const struct matrix *distances, const struct grouping *grouping);
+double discover_silhouette_of_groups(const struct matrix *distances, const struct grouping *grouping);
 
 #endif

@@ -86,8 +86,8 @@ static void fit_fini(struct fit *fit)
 	free(fit->expected);
 }
 
-enum esp_status smooth_by_groups(const struct matrix *matrix, const struct grouping *grouping, struct matrix *out,
-                                 struct error *err)
+enum esp_status discover_smooth_by_groups(const struct matrix *matrix, const struct grouping *grouping,
+                                          struct matrix *out, struct error *err)
 {
 	struct fit fit = {.matrix = matrix, .grouping = grouping};
 	enum esp_status status = fit_init(&fit, err);

@@ -17,7 +17,7 @@
  * mixes near and far pairs keeps its cost. Unknown pairs get predicted values; NAN if nothing is known between
  * two groups. The matrix passes matrix_check(). ESP_ENOMEM.
  */
-ESP_CHECKED enum esp_status smooth_by_groups(const struct matrix *matrix, const struct grouping *grouping,
-                                             struct matrix *out, struct error *err);
+ESP_CHECKED enum esp_status discover_smooth_by_groups(const struct matrix *matrix, const struct grouping *grouping,
+                                                      struct matrix *out, struct error *err);
 
 #endif

@@ -81,7 +81,7 @@ static void test_exact(struct rng *rng)
 	make(&rig, rng, 0);
 	for (uint32_t i = 5; i < NODES; i += 3)
 		matrix_set(&rig.noisy, i, i - 1, NAN); /* unknown, but predictable */
-	CHECK(smooth_by_groups(&rig.noisy, &rig.grouping, &rig.smooth, &err) == ESP_OK);
+	CHECK(discover_smooth_by_groups(&rig.noisy, &rig.grouping, &rig.smooth, &err) == ESP_OK);
 	CHECK(matrix_check(&rig.smooth, &err) == ESP_OK);
 	CHECK_MSG(off(&rig.truth, &rig.smooth) < 0.01, "%g", off(&rig.truth, &rig.smooth));
 	drop(&rig);
@@ -93,7 +93,7 @@ static void test_noise(struct rng *rng)
 	struct error err;
 
 	make(&rig, rng, 0.5);
-	CHECK(smooth_by_groups(&rig.noisy, &rig.grouping, &rig.smooth, &err) == ESP_OK);
+	CHECK(discover_smooth_by_groups(&rig.noisy, &rig.grouping, &rig.smooth, &err) == ESP_OK);
 	CHECK_MSG(off(&rig.truth, &rig.smooth) < 0.6 * off(&rig.truth, &rig.noisy), "%g of %g",
 	          off(&rig.truth, &rig.smooth), off(&rig.truth, &rig.noisy));
 	for (uint32_t i = 0; i < NODES; i++)
@@ -110,12 +110,12 @@ static void test_unknown(void)
 	struct error err;
 
 	CHECK(grouping_from(&grouping, group_of, 4, &err) == ESP_OK && matrix_init(&matrix, 4, &err) == ESP_OK);
-	CHECK(smooth_by_groups(&matrix, &grouping, &smooth, &err) == ESP_OK);
+	CHECK(discover_smooth_by_groups(&matrix, &grouping, &smooth, &err) == ESP_OK);
 	CHECK(isnan(matrix_get(&smooth, 0, 1)) && isnan(matrix_get(&smooth, 0, 2)) && matrix_get(&smooth, 3, 3) == 0);
 	matrix_fini(&smooth);
 	matrix_set(&matrix, 0, 1, 2);
 	matrix_set(&matrix, 2, 3, 3);
-	CHECK(smooth_by_groups(&matrix, &grouping, &smooth, &err) == ESP_OK);
+	CHECK(discover_smooth_by_groups(&matrix, &grouping, &smooth, &err) == ESP_OK);
 	CHECK(fabs(matrix_get(&smooth, 0, 1) - 2) < 1e-9 && fabs(matrix_get(&smooth, 3, 2) - 3) < 1e-9 &&
 	      isnan(matrix_get(&smooth, 1, 3)));
 	matrix_fini(&smooth);

@@ -42,7 +42,7 @@ struct run {
 
 /* ---- the port ---- */
 
-enum esp_status burst_open(struct burst_port *port, int family, uint16_t first, uint16_t last, struct error *err)
+enum esp_status probe_burst_open(struct burst_port *port, int family, uint16_t first, uint16_t last, struct error *err)
 {
 	struct rng rng;
 
@@ -56,9 +56,9 @@ enum esp_status burst_open(struct burst_port *port, int family, uint16_t first, 
 	rng_init(&rng, 1);
 	for (uint32_t i = 0; i < DATA_BYTES; i++)
 		port->data[i] = (uint8_t)rng_next(&rng);
-	enum esp_status status = place_open(family, PLACE_STREAMS, first, last, &port->fd, &port->port, err);
+	enum esp_status status = probe_place_open(family, PLACE_STREAMS, first, last, &port->fd, &port->port, err);
 	if (status != ESP_OK)
-		burst_close(port);
+		probe_burst_close(port);
 	return status;
 }
 
@@ -78,7 +78,7 @@ static void guest_close(struct burst_guest *guest)
 	guest->fd = -1;
 }
 
-void burst_close(struct burst_port *port)
+void probe_burst_close(struct burst_port *port)
 {
 	for (uint32_t i = 0; i < BURST_GUESTS && port->data; i++)
 		guest_close(&port->guests[i]);
@@ -138,7 +138,7 @@ static bool read_packet(struct run *run, struct burst_guest *guest)
 	guest->have += (uint32_t)n;
 	if (guest->have < PACKET_BYTES)
 		return true;
-	if (!packet_decode(run->round->session, guest->packet, PACKET_BYTES, run->round->hosts, &packet) ||
+	if (!probe_packet_decode(run->round->session, guest->packet, PACKET_BYTES, run->round->hosts, &packet) ||
 	    packet.kind != PACKET_STREAM || packet.to != run->round->self) {
 		guest_close(guest);
 		return false;
@@ -150,7 +150,7 @@ static bool read_packet(struct run *run, struct burst_guest *guest)
 	answer.kind = PACKET_WELCOME;
 	answer.from = packet.to;
 	answer.to = packet.from;
-	packet_encode(run->round->session, &answer, guest->packet);
+	probe_packet_encode(run->round->session, &answer, guest->packet);
 	return true;
 }
 
@@ -226,13 +226,13 @@ static void dial_connect(struct run *run, struct dial *dial)
 	};
 
 	*dial = (struct dial){.fd = -1};
-	if (!place_socket_name(&run->round->places[run->round->target], PLACE_STREAMS, &to, &length))
+	if (!probe_place_socket_name(&run->round->places[run->round->target], PLACE_STREAMS, &to, &length))
 		return;
 	dial->fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (dial->fd < 0)
 		return;
 	dial->state = DIAL_CONNECTING;
-	packet_encode(run->round->session, &packet, dial->packet);
+	probe_packet_encode(run->round->session, &packet, dial->packet);
 	if (connect(dial->fd, (const struct sockaddr *)(const void *)&to, length) != 0 && errno != EINPROGRESS)
 		dial_close(dial);
 }
@@ -278,7 +278,7 @@ static void read_answer(struct run *run, struct dial *dial)
 	dial->done += n > 0 ? (uint32_t)n : 0;
 	if (dial->done < PACKET_BYTES)
 		return;
-	if (!packet_decode(round->session, dial->packet, PACKET_BYTES, round->hosts, &packet) ||
+	if (!probe_packet_decode(round->session, dial->packet, PACKET_BYTES, round->hosts, &packet) ||
 	    packet.kind != PACKET_WELCOME || packet.from != round->target || packet.to != round->self ||
 	    packet.round != round->round) {
 		dial_close(dial);
@@ -408,7 +408,7 @@ static void finish(struct run *run, struct burst_result *out)
 	}
 }
 
-void burst_run(struct burst_port *port, const struct burst_round *round, struct burst_result *out)
+void probe_burst_run(struct burst_port *port, const struct burst_round *round, struct burst_result *out)
 {
 	struct run run = {.port = port, .round = round, .now_ns = clock_now_ns()};
 

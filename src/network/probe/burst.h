@@ -68,12 +68,12 @@ struct burst_result {
 	struct burst_from from[BURST_GUESTS]; /* without repetitions of a host */
 };
 
-/* Ports as in place_open(). */
-ESP_CHECKED enum esp_status burst_open(struct burst_port *port, int family, uint16_t first, uint16_t last,
-                                       struct error *err);
-void burst_close(struct burst_port *port);
+/* Ports as in probe_place_open(). */
+ESP_CHECKED enum esp_status probe_burst_open(struct burst_port *port, int family, uint16_t first, uint16_t last,
+                                             struct error *err);
+void probe_burst_close(struct burst_port *port);
 
 /* Returns at end_ns, whatever happens. */
-void burst_run(struct burst_port *port, const struct burst_round *round, struct burst_result *out);
+void probe_burst_run(struct burst_port *port, const struct burst_round *round, struct burst_result *out);
 
 #endif

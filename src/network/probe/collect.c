@@ -43,7 +43,7 @@ static bool is_too_much(const struct collect_input *input, const struct report_r
 	return to->received > from->sent || to->rate_sum * input->window > RATE_SLACK * (double)to->received;
 }
 
-bool collect_contradicts(const struct collect_input *input, uint32_t a, uint32_t b)
+bool probe_collect_contradicts(const struct collect_input *input, uint32_t a, uint32_t b)
 {
 	const struct report_row *x = row_of(input, a, b), *y = row_of(input, b, a);
 
@@ -98,9 +98,9 @@ static void expel(const struct collect_input *input, enum probe_fate *fates, pai
  * A host that answers one kind of probe is present. Where UDP is blocked, for example, all hosts are known by
  * bandwidth only.
  */
-void collect_expel(const struct collect_input *input, enum probe_fate *fates)
+void probe_collect_expel(const struct collect_input *input, enum probe_fate *fates)
 {
-	expel(input, fates, collect_contradicts, PROBE_LIES);
+	expel(input, fates, probe_collect_contradicts, PROBE_LIES);
 	expel(input, fates, is_unknown, PROBE_SILENT);
 }
 
@@ -122,13 +122,13 @@ static double inverse_of(const struct report_row *x, const struct report_row *y)
 	return sum > 0 ? ((double)x->rate_count + (double)y->rate_count) / sum : NAN;
 }
 
-void collect_distances(const struct collect_input *input, const enum probe_fate *fates, struct matrix *latency,
-                       struct matrix *inverse)
+void probe_collect_distances(const struct collect_input *input, const enum probe_fate *fates, struct matrix *latency,
+                             struct matrix *inverse)
 {
 	for (uint32_t a = 0; a < input->hosts; a++)
 		for (uint32_t b = 0; b < a; b++) {
 			const struct report_row *x = row_of(input, a, b), *y = row_of(input, b, a);
-			if (fates[a] != PROBE_IN || fates[b] != PROBE_IN || collect_contradicts(input, a, b))
+			if (fates[a] != PROBE_IN || fates[b] != PROBE_IN || probe_collect_contradicts(input, a, b))
 				continue;
 			if (latency && is_latency_known(input, a, b))
 				matrix_set(latency, a, b, rtt_of(x, y));

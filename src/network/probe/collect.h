@@ -30,16 +30,16 @@ struct collect_input {
 };
 
 /* Excludes hosts. fates: PROBE_ABSENT, PROBE_NONSENSE or PROBE_IN on entry; final on return. */
-void collect_expel(const struct collect_input *input, enum probe_fate *fates);
+void probe_collect_expel(const struct collect_input *input, enum probe_fate *fates);
 
 /*
  * Writes seconds of a round trip, and seconds per byte, into the matrices (from matrix_init()) where both ends
  * take part and something is known. Either may be NULL.
  */
-void collect_distances(const struct collect_input *input, const enum probe_fate *fates, struct matrix *latency,
-                       struct matrix *inverse);
+void probe_collect_distances(const struct collect_input *input, const enum probe_fate *fates, struct matrix *latency,
+                             struct matrix *inverse);
 
 /* True if the two reports on a pair contradict each other. */
-bool collect_contradicts(const struct collect_input *input, uint32_t a, uint32_t b);
+bool probe_collect_contradicts(const struct collect_input *input, uint32_t a, uint32_t b);
 
 #endif

@@ -49,8 +49,8 @@ static void judge(struct cluster *cluster, struct matrix *latency, struct matrix
 	struct error err;
 
 	CHECK(matrix_init(latency, cluster->hosts, &err) == ESP_OK && matrix_init(inverse, cluster->hosts, &err) == ESP_OK);
-	collect_expel(&input, cluster->fates);
-	collect_distances(&input, cluster->fates, latency, inverse);
+	probe_collect_expel(&input, cluster->fates);
+	probe_collect_distances(&input, cluster->fates, latency, inverse);
 }
 
 static void check_town(struct cluster *cluster, const enum probe_fate *wanted)

@@ -5,15 +5,15 @@
 #define NS 1e-9
 #define SAMPLE_MAX_NS UINT64_C(10000000000) /* a longer time is a clock that was set meanwhile */
 
-void echo_init(struct echo *echo, const struct packet_session *session, uint32_t hosts, uint32_t self)
+void probe_echo_init(struct echo *echo, const struct packet_session *session, uint32_t hosts, uint32_t self)
 {
 	*echo = (struct echo){.session = session, .hosts = hosts, .self = self, .partner = UINT32_MAX};
 	for (uint32_t i = 0; i < ECHO_ASKERS; i++)
 		echo->askers[i].host = UINT32_MAX;
 }
 
-void echo_begin(struct echo *echo, uint32_t round, uint32_t partner, const struct echo_pace *pace,
-                struct samples *samples)
+void probe_echo_begin(struct echo *echo, uint32_t round, uint32_t partner, const struct echo_pace *pace,
+                      struct samples *samples)
 {
 	echo->round = round;
 	echo->partner = partner;
@@ -45,7 +45,8 @@ static bool is_due(struct echo *echo, uint64_t now_ns, uint64_t *out_wake_ns)
 	return true;
 }
 
-bool echo_ask(struct echo *echo, uint64_t now_ns, uint64_t stamp, uint8_t out[PACKET_BYTES], uint64_t *out_wake_ns)
+bool probe_echo_ask(struct echo *echo, uint64_t now_ns, uint64_t stamp, uint8_t out[PACKET_BYTES],
+                    uint64_t *out_wake_ns)
 {
 	if (echo->waits && now_ns < echo->until_ns) {
 		*out_wake_ns = echo->until_ns;
@@ -72,7 +73,7 @@ bool echo_ask(struct echo *echo, uint64_t now_ns, uint64_t stamp, uint8_t out[PA
 		.round = echo->round,
 		.sequence = echo->sequence,
 	};
-	packet_encode(echo->session, &packet, out);
+	probe_packet_encode(echo->session, &packet, out);
 	return true;
 }
 
@@ -82,7 +83,7 @@ static void complete_half(struct echo *echo, const struct packet *packet)
 	if (!echo->has_half || packet->before != echo->half_sequence || packet->turnaround_ns == 0)
 		return;
 	if (echo->half_ns > packet->turnaround_ns && echo->half_ns < SAMPLE_MAX_NS)
-		samples_add(echo->samples, (double)(echo->half_ns - packet->turnaround_ns) * NS);
+		probe_samples_add(echo->samples, (double)(echo->half_ns - packet->turnaround_ns) * NS);
 }
 
 static void receive_reply(struct echo *echo, const struct packet *packet, uint64_t arrived)
@@ -132,27 +133,27 @@ static bool answer_request(struct echo *echo, const struct packet *request, uint
 	asker->sequence = request->sequence;
 	asker->arrived = arrived;
 	asker->left = stamp;
-	packet_encode(echo->session, &reply, out);
+	probe_packet_encode(echo->session, &reply, out);
 	return true;
 }
 
-bool echo_receive(struct echo *echo, const uint8_t *bytes, size_t length, uint64_t arrived, uint64_t stamp,
-                  uint8_t out[PACKET_BYTES])
+bool probe_echo_receive(struct echo *echo, const uint8_t *bytes, size_t length, uint64_t arrived, uint64_t stamp,
+                        uint8_t out[PACKET_BYTES])
 {
 	struct packet packet;
 
-	if (!packet_decode(echo->session, bytes, length, echo->hosts, &packet) || packet.to != echo->self)
+	if (!probe_packet_decode(echo->session, bytes, length, echo->hosts, &packet) || packet.to != echo->self)
 		return false;
 	if (packet.kind == PACKET_REPLY)
 		receive_reply(echo, &packet, arrived);
 	return packet.kind == PACKET_REQUEST && answer_request(echo, &packet, arrived, stamp, out);
 }
 
-void echo_left(struct echo *echo, const uint8_t *bytes, size_t length, uint64_t stamp)
+void probe_echo_left(struct echo *echo, const uint8_t *bytes, size_t length, uint64_t stamp)
 {
 	struct packet packet;
 
-	if (!packet_decode(echo->session, bytes, length, echo->hosts, &packet) || packet.from != echo->self)
+	if (!probe_packet_decode(echo->session, bytes, length, echo->hosts, &packet) || packet.from != echo->self)
 		return;
 	if (packet.kind == PACKET_REQUEST && echo->waits && packet.sequence == echo->sequence && stamp >= echo->left)
 		echo->left = stamp;

@@ -62,26 +62,27 @@ struct echo {
 };
 
 /* session: borrowed. */
-void echo_init(struct echo *echo, const struct packet_session *session, uint32_t hosts, uint32_t self);
+void probe_echo_init(struct echo *echo, const struct packet_session *session, uint32_t hosts, uint32_t self);
 
 /*
  * Begins a round, with a partner or UINT32_MAX (pace and samples are then unused). Packets of the previous
  * round do not count any more. samples (borrowed) gets round trips in seconds.
  */
-void echo_begin(struct echo *echo, uint32_t round, uint32_t partner, const struct echo_pace *pace,
-                struct samples *samples);
+void probe_echo_begin(struct echo *echo, uint32_t round, uint32_t partner, const struct echo_pace *pace,
+                      struct samples *samples);
 
 /*
  * True: `out` is to be sent to the partner now; stamp: the current time. Otherwise *out_wake_ns is the next
  * time to call.
  */
-bool echo_ask(struct echo *echo, uint64_t now_ns, uint64_t stamp, uint8_t out[PACKET_BYTES], uint64_t *out_wake_ns);
+bool probe_echo_ask(struct echo *echo, uint64_t now_ns, uint64_t stamp, uint8_t out[PACKET_BYTES],
+                    uint64_t *out_wake_ns);
 
 /* Bytes have arrived. True: `out` is to be sent back to their sender. */
-bool echo_receive(struct echo *echo, const uint8_t *bytes, size_t length, uint64_t arrived, uint64_t stamp,
-                  uint8_t out[PACKET_BYTES]);
+bool probe_echo_receive(struct echo *echo, const uint8_t *bytes, size_t length, uint64_t arrived, uint64_t stamp,
+                        uint8_t out[PACKET_BYTES]);
 
 /* Tells when one of our packets has left. */
-void echo_left(struct echo *echo, const uint8_t *bytes, size_t length, uint64_t stamp);
+void probe_echo_left(struct echo *echo, const uint8_t *bytes, size_t length, uint64_t stamp);
 
 #endif

@@ -63,7 +63,7 @@ static void send_late(struct world *world, uint32_t host, uint32_t to, const uin
 
 	world->now += late;
 	if (world->kernel_stamps)
-		echo_left(&world->hosts[host], bytes, PACKET_BYTES, stamp(world, host));
+		probe_echo_left(&world->hosts[host], bytes, PACKET_BYTES, stamp(world, host));
 	fly(world, to, bytes);
 	world->now -= late;
 }
@@ -76,8 +76,8 @@ static void arrive(struct world *world, struct flight *flight)
 	struct packet packet;
 
 	flight->used = false;
-	CHECK(packet_decode(&session, flight->bytes, PACKET_BYTES, HOSTS, &packet));
-	if (echo_receive(&world->hosts[host], flight->bytes, PACKET_BYTES, arrived, arrived, out))
+	CHECK(probe_packet_decode(&session, flight->bytes, PACKET_BYTES, HOSTS, &packet));
+	if (probe_echo_receive(&world->hosts[host], flight->bytes, PACKET_BYTES, arrived, arrived, out))
 		send_late(world, host, packet.from, out);
 }
 
@@ -90,7 +90,7 @@ static bool run_event(struct world *world)
 
 	for (uint32_t h = 0; h < HOSTS; h++) {
 		uint64_t wake;
-		if (echo_ask(&world->hosts[h], world->now, stamp(world, h), out, &wake)) {
+		if (probe_echo_ask(&world->hosts[h], world->now, stamp(world, h), out, &wake)) {
 			send_late(world, h, world->hosts[h].partner, out);
 			return true;
 		}
@@ -112,9 +112,9 @@ static void start(struct world *world, uint64_t seed)
 {
 	*world = (struct world){.now = 1000000, .one_way = 20000, .kernel_stamps = true};
 	rng_init(&world->rng, seed);
-	packet_session_init(&session, key, nonce);
+	probe_packet_session_init(&session, key, nonce);
 	for (uint32_t h = 0; h < HOSTS; h++) {
-		echo_init(&world->hosts[h], &session, HOSTS, h);
+		probe_echo_init(&world->hosts[h], &session, HOSTS, h);
 		world->clock[h] = rng_below(&world->rng, UINT64_C(1) << 50);
 	}
 }
@@ -125,7 +125,7 @@ static void play(struct world *world, uint32_t round, uint32_t most)
 	                               .patience_ns = 10000000};
 
 	for (uint32_t h = 0; h < 2; h++)
-		echo_begin(&world->hosts[h], round, 1 - h, &pace, &world->samples[h]);
+		probe_echo_begin(&world->hosts[h], round, 1 - h, &pace, &world->samples[h]);
 	for (uint32_t i = 0; run_event(world); i++)
 		CHECK_MSG(i < 100000, "it never ends");
 }
@@ -133,7 +133,7 @@ static void play(struct world *world, uint32_t round, uint32_t most)
 static void stop(struct world *world)
 {
 	for (uint32_t h = 0; h < HOSTS; h++)
-		samples_fini(&world->samples[h]);
+		probe_samples_fini(&world->samples[h]);
 }
 
 /* Clocks that differ by days, and slow processes, do not affect the result. */
@@ -225,22 +225,22 @@ static void test_lies(struct rng *rng)
 	uint64_t wake;
 
 	start(&world, 1);
-	echo_begin(&world.hosts[0], 1, 1, &pace, &world.samples[0]);
+	probe_echo_begin(&world.hosts[0], 1, 1, &pace, &world.samples[0]);
 	for (uint64_t now = 1000000;; now += 50000) {
-		if (!echo_ask(&world.hosts[0], now, now, request, &wake)) {
+		if (!probe_echo_ask(&world.hosts[0], now, now, request, &wake)) {
 			if (wake == ECHO_NEVER)
 				break;
 			now = wake; /* an answer with an impossible time is none */
 			continue;
 		}
-		CHECK(echo_receive(&world.hosts[1], request, PACKET_BYTES, now, now, reply));
-		CHECK(packet_decode(&session, reply, PACKET_BYTES, HOSTS, &packet));
+		CHECK(probe_echo_receive(&world.hosts[1], request, PACKET_BYTES, now, now, reply));
+		CHECK(probe_packet_decode(&session, reply, PACKET_BYTES, HOSTS, &packet));
 		packet.turnaround_ns = rng_chance(rng, 1, 4)
 		                       ? rng_next(rng) : lies[rng_below(rng, sizeof(lies) / sizeof(lies[0]))];
 		if (rng_chance(rng, 1, 4))
 			packet.before = (uint32_t)rng_next(rng);
-		packet_encode(&session, &packet, reply);
-		CHECK(!echo_receive(&world.hosts[0], reply, PACKET_BYTES, now + 40000, now + 40000, out));
+		probe_packet_encode(&session, &packet, reply);
+		CHECK(!probe_echo_receive(&world.hosts[0], reply, PACKET_BYTES, now + 40000, now + 40000, out));
 	}
 	CHECK_MSG(world.samples[0].count > 0 && world.samples[0].count < 1000, "%u samples", world.samples[0].count);
 	for (uint32_t i = 0; i < world.samples[0].count; i++)
@@ -257,13 +257,13 @@ static void test_late(void)
 	uint64_t wake;
 
 	start(&world, 1);
-	echo_begin(&world.hosts[0], 1, 1, &pace, &world.samples[0]);
-	CHECK(echo_ask(&world.hosts[0], 10, 10, request, &wake));
-	CHECK(!echo_receive(&world.hosts[2], request, PACKET_BYTES, 10, 10, out)); /* for host 1 */
-	CHECK(echo_receive(&world.hosts[1], request, PACKET_BYTES, 10, 10, reply));
-	echo_begin(&world.hosts[0], 2, 2, &pace, &world.samples[0]);
-	CHECK(echo_ask(&world.hosts[0], 20, 20, request, &wake));
-	CHECK(!echo_receive(&world.hosts[0], reply, PACKET_BYTES, 30, 30, out));
+	probe_echo_begin(&world.hosts[0], 1, 1, &pace, &world.samples[0]);
+	CHECK(probe_echo_ask(&world.hosts[0], 10, 10, request, &wake));
+	CHECK(!probe_echo_receive(&world.hosts[2], request, PACKET_BYTES, 10, 10, out)); /* for host 1 */
+	CHECK(probe_echo_receive(&world.hosts[1], request, PACKET_BYTES, 10, 10, reply));
+	probe_echo_begin(&world.hosts[0], 2, 2, &pace, &world.samples[0]);
+	CHECK(probe_echo_ask(&world.hosts[0], 20, 20, request, &wake));
+	CHECK(!probe_echo_receive(&world.hosts[0], reply, PACKET_BYTES, 30, 30, out));
 	CHECK(world.hosts[0].waits && !world.hosts[0].has_half);
 	stop(&world);
 }
@@ -272,13 +272,13 @@ static void test_quantiles(void)
 {
 	struct samples samples = {0};
 
-	CHECK(isnan(samples_quantile(&samples, 0.5)));
+	CHECK(isnan(probe_samples_quantile(&samples, 0.5)));
 	for (uint32_t i = 0; i < 2 * SAMPLES_MOST; i++)
-		samples_add(&samples, (double)((i * 7919u) % SAMPLES_MOST));
+		probe_samples_add(&samples, (double)((i * 7919u) % SAMPLES_MOST));
 	CHECK_U64(samples.count, SAMPLES_MOST);
-	CHECK(samples_quantile(&samples, 0) == 0 && samples_quantile(&samples, 1) == SAMPLES_MOST - 1);
-	CHECK(fabs(samples_quantile(&samples, 0.5) - SAMPLES_MOST / 2.0) <= 1);
-	samples_fini(&samples);
+	CHECK(probe_samples_quantile(&samples, 0) == 0 && probe_samples_quantile(&samples, 1) == SAMPLES_MOST - 1);
+	CHECK(fabs(probe_samples_quantile(&samples, 0.5) - SAMPLES_MOST / 2.0) <= 1);
+	probe_samples_fini(&samples);
 }
 
 int main(int argc, char **argv)

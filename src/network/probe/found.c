@@ -9,7 +9,7 @@
 #define DELAY_LEAST 1e-9
 #define NEARLY 0.9 /* of the hosts' rates */
 
-void found_fini(struct found *found)
+void probe_found_fini(struct found *found)
 {
 	survey_fini(&found->survey);
 	grouping_fini(&found->grouping);
@@ -21,7 +21,7 @@ void found_fini(struct found *found)
 	*found = (struct found){0};
 }
 
-enum esp_status found_rates_init(struct found *found, struct error *err)
+enum esp_status probe_found_rates_init(struct found *found, struct error *err)
 {
 	size_t hosts = found->survey.count, groups = found->grouping.count;
 
@@ -34,8 +34,8 @@ enum esp_status found_rates_init(struct found *found, struct error *err)
 	return ESP_OK;
 }
 
-void found_uplinks(const struct report_row *rows, uint32_t hosts, const struct grouping *grouping, double *out_out,
-                   double *out_in)
+void probe_found_uplinks(const struct report_row *rows, uint32_t hosts, const struct grouping *grouping,
+                         double *out_out, double *out_in)
 {
 	memset(out_out, 0, grouping->count * sizeof(*out_out));
 	memset(out_in, 0, grouping->count * sizeof(*out_in));
@@ -107,7 +107,7 @@ static void fill(double *at, double estimate)
 		*at = estimate;
 }
 
-void found_estimate_rates(struct found *found)
+void probe_found_estimate_rates(struct found *found)
 {
 	const struct matrix *inverse = inverse_of(found);
 
@@ -259,8 +259,8 @@ static void print_group(const struct found *found, uint32_t group, const char *r
 	}
 }
 
-enum esp_status found_print_topology(const struct found *found, const char *const *comments, FILE *file,
-                                     struct error *err)
+enum esp_status probe_found_print_topology(const struct found *found, const char *const *comments, FILE *file,
+                                           struct error *err)
 {
 	char root[TOPOLOGY_NAME];
 	enum esp_status status = check_printable(found, err);
@@ -277,7 +277,7 @@ enum esp_status found_print_topology(const struct found *found, const char *cons
 	return ferror(file) ? error_set(err, ESP_EIO, "cannot write the topology") : ESP_OK;
 }
 
-enum esp_status found_print_lost(const struct found *found, FILE *file, struct error *err)
+enum esp_status probe_found_print_lost(const struct found *found, FILE *file, struct error *err)
 {
 	char root[TOPOLOGY_NAME], name[TOPOLOGY_NAME];
 	double rate = INFINITY;
@@ -303,7 +303,7 @@ enum esp_status probe_topology(const struct found *found, struct topology **out,
 
 	if (!file)
 		return error_set(err, ESP_ENOMEM, "no memory for a topology");
-	enum esp_status status = found_print_topology(found, NULL, file, err);
+	enum esp_status status = probe_found_print_topology(found, NULL, file, err);
 	if (fclose(file) != 0 && status == ESP_OK)
 		status = error_set(err, ESP_ENOMEM, "no memory for a topology");
 	if (status == ESP_OK)

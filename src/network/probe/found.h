@@ -32,30 +32,30 @@ struct found {
 	double seconds; /* duration of probing */
 };
 
-void found_fini(struct found *found); /* accepts a zeroed struct */
+void probe_found_fini(struct found *found); /* accepts a zeroed struct */
 
 /* Allocates rates by host and group, all unknown; the grouping must be set. ESP_ENOMEM. */
-ESP_CHECKED enum esp_status found_rates_init(struct found *found, struct error *err);
+ESP_CHECKED enum esp_status probe_found_rates_init(struct found *found, struct error *err);
 
 /*
  * Estimates unknown rates from the matrices, which are all that a stored survey has. Inverse bandwidths are of
  * rounds in which all hosts were active, so a group had the random number of flows to other groups.
  */
-void found_estimate_rates(struct found *found);
+void probe_found_estimate_rates(struct found *found);
 
 /* Rates out of and into groups from a round in which all hosts send to other groups: rows by reporter and host. */
-void found_uplinks(const struct report_row *rows, uint32_t hosts, const struct grouping *grouping, double *out_out,
-                   double *out_in);
+void probe_found_uplinks(const struct report_row *rows, uint32_t hosts, const struct grouping *grouping,
+                         double *out_out, double *out_in);
 
 /*
  * Prints a topology (network/topo/topology.h): a root, a switch per group, the hosts by name. comments: lines
  * printed first, each with a '#', or NULL. ESP_EINVAL: a rate is unknown; ESP_EIO.
  */
-ESP_CHECKED enum esp_status found_print_topology(const struct found *found, const char *const *comments, FILE *file,
-                                                 struct error *err);
+ESP_CHECKED enum esp_status probe_found_print_topology(const struct found *found, const char *const *comments,
+                                                       FILE *file, struct error *err);
 
 /* Prints further lines for hosts that were excluded: outside of all groups, with the rate of the slowest host. */
-ESP_CHECKED enum esp_status found_print_lost(const struct found *found, FILE *file, struct error *err);
+ESP_CHECKED enum esp_status probe_found_print_lost(const struct found *found, FILE *file, struct error *err);
 
 /* The same topology as a structure. */
 ESP_CHECKED enum esp_status probe_topology(const struct found *found, struct topology **out, struct error *err);

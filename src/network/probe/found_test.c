@@ -23,7 +23,7 @@ static void build(struct found *found)
 			matrix_set(&found->survey.matrices[SURVEY_LATENCY], i, j, same ? 20e-6 : 44e-6);
 			matrix_set(&found->survey.matrices[SURVEY_INVERSE_BANDWIDTH], i, j, same ? 1 / 100e6 : 1 / 50e6);
 		}
-	CHECK(found_rates_init(found, &err) == ESP_OK);
+	CHECK(probe_found_rates_init(found, &err) == ESP_OK);
 }
 
 static double path_delay(const struct topology *topology, const char *from, const char *to)
@@ -63,7 +63,7 @@ static void test_topology(void)
 	CHECK(fabs(path_delay(topology, "n3", "core") - 10e-6) < 1e-9);
 	CHECK(fabs(path_delay(topology, "n3", "n7") - 22e-6) < 2e-9);
 	topology_close(topology);
-	found_fini(&found);
+	probe_found_fini(&found);
 }
 
 /* Without rates there is no topology; from a matrix they can be estimated. */
@@ -75,13 +75,13 @@ static void test_estimates(void)
 
 	build(&found);
 	CHECK(probe_topology(&found, &topology, &err) == ESP_EINVAL);
-	found_estimate_rates(&found);
+	probe_found_estimate_rates(&found);
 	CHECK(probe_topology(&found, &topology, &err) == ESP_OK);
 	topology_close(topology);
 	CHECK(fabs(found.rate_out[0] - 100e6) < 1);
 	/* Two of five: one and a half flows out in a round, each at 50 MB/s. */
 	CHECK(fabs(found.uplink_out[0] - 75e6) < 1 && fabs(found.uplink_out[1] - 75e6) < 1);
-	found_fini(&found);
+	probe_found_fini(&found);
 
 	/* Paths between groups as fast as those within: their limit is unknown, and nothing is scarce. */
 	build(&found);
@@ -89,9 +89,9 @@ static void test_estimates(void)
 		for (uint32_t j = 0; j < found.survey.count; j++)
 			if (i != j)
 				matrix_set(&found.survey.matrices[SURVEY_INVERSE_BANDWIDTH], i, j, 1e-8);
-	found_estimate_rates(&found);
+	probe_found_estimate_rates(&found);
 	CHECK(fabs(found.uplink_out[0] - 200e6) < 1 && fabs(found.uplink_out[1] - 300e6) < 1);
-	found_fini(&found);
+	probe_found_fini(&found);
 }
 
 static void test_uplinks(void)
@@ -104,7 +104,7 @@ static void test_uplinks(void)
 	rows[0 * 3 + 2].rate_sum = 20;
 	rows[2 * 3 + 0].rate_sum = 6;
 	rows[2 * 3 + 1].rate_sum = 1000; /* stays in group 1 */
-	found_uplinks(rows, 3, &grouping, out, in);
+	probe_found_uplinks(rows, 3, &grouping, out, in);
 	CHECK(out[0] == 6 && in[0] == 30 && out[1] == 30 && in[1] == 6);
 }
 
@@ -118,7 +118,7 @@ static void test_long_names(void)
 	struct error err = {0};
 
 	CHECK(survey_init(&found.survey, list, 2, &err) == ESP_OK && grouping_init(&found.grouping, 2, &err) == ESP_OK);
-	CHECK(found_rates_init(&found, &err) == ESP_OK);
+	CHECK(probe_found_rates_init(&found, &err) == ESP_OK);
 	for (uint32_t i = 0; i < 2; i++)
 		found.rate_out[i] = found.rate_in[i] = 1e6;
 	CHECK(probe_topology(&found, &topology, &err) == ESP_ELIMIT);
@@ -126,7 +126,7 @@ static void test_long_names(void)
 	CHECK_MSG(probe_topology(&found, &topology, &err) == ESP_OK, "%s", err.text);
 	CHECK(topology_find(topology, "a", 1) != TOPOLOGY_NONE);
 	topology_close(topology);
-	found_fini(&found);
+	probe_found_fini(&found);
 }
 
 /* The job may have hosts that could not be probed: they are outside of all groups. */
@@ -139,20 +139,20 @@ static void test_lost(void)
 	size_t length;
 
 	build(&found);
-	found_estimate_rates(&found);
+	probe_found_estimate_rates(&found);
 	found.lost = calloc(1, sizeof(*found.lost));
 	CHECK(found.lost);
 	found.lost_count = 1;
 	snprintf(found.lost[0].name, sizeof(found.lost[0].name), "lost");
 	FILE *file = open_memstream(&text, &length);
-	CHECK(file && found_print_topology(&found, (const char *const[]){"a comment", NULL}, file, &err) == ESP_OK);
-	CHECK(found_print_lost(&found, file, &err) == ESP_OK && fclose(file) == 0);
+	CHECK(file && probe_found_print_topology(&found, (const char *const[]){"a comment", NULL}, file, &err) == ESP_OK);
+	CHECK(probe_found_print_lost(&found, file, &err) == ESP_OK && fclose(file) == 0);
 	CHECK_MSG(topology_parse(text, length, &topology, &err) == ESP_OK, "%s", err.text);
 	CHECK_U64(topology->host_count, 6);
 	CHECK(topology_rack(topology, topology_find(topology, "lost", 4)) == topology_root(topology));
 	topology_close(topology);
 	free(text);
-	found_fini(&found);
+	probe_found_fini(&found);
 }
 
 int main(void)

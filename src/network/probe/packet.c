@@ -12,8 +12,8 @@
 
 static const uint8_t magic[4] = {0x9e, 'E', 'P', 0x01};
 
-void packet_session_init(struct packet_session *session, const uint8_t *job_key,
-                         const uint8_t nonce[PACKET_NONCE_BYTES])
+void probe_packet_session_init(struct packet_session *session, const uint8_t *job_key,
+                               const uint8_t nonce[PACKET_NONCE_BYTES])
 {
 	static const char purpose[] = "espalier probe 1";
 	uint8_t number[16];
@@ -29,7 +29,7 @@ void packet_session_init(struct packet_session *session, const uint8_t *job_key,
 	sodium_memzero(&state, sizeof(state));
 }
 
-void packet_session_wipe(struct packet_session *session)
+void probe_packet_session_wipe(struct packet_session *session)
 {
 	sodium_memzero(session, sizeof(*session));
 }
@@ -39,7 +39,7 @@ static void make_tag(const struct packet_session *session, const uint8_t *bytes,
 	crypto_generichash(tag, TAG_BYTES, bytes, TAG_AT, session->key, PACKET_KEY_BYTES);
 }
 
-void packet_encode(const struct packet_session *session, const struct packet *packet, uint8_t out[PACKET_BYTES])
+void probe_packet_encode(const struct packet_session *session, const struct packet *packet, uint8_t out[PACKET_BYTES])
 {
 	assert(packet->kind >= PACKET_REQUEST && packet->kind <= PACKET_WELCOME);
 	memset(out, 0, PACKET_BYTES);
@@ -65,8 +65,8 @@ static bool is_ours(const struct packet_session *session, const uint8_t *bytes, 
 	return sodium_memcmp(tag, bytes + TAG_AT, TAG_BYTES) == 0;
 }
 
-bool packet_decode(const struct packet_session *session, const uint8_t *bytes, size_t length, uint32_t hosts,
-                   struct packet *out)
+bool probe_packet_decode(const struct packet_session *session, const uint8_t *bytes, size_t length, uint32_t hosts,
+                         struct packet *out)
 {
 	if (!is_ours(session, bytes, length))
 		return false;

@@ -44,14 +44,14 @@ struct packet_session {
 };
 
 /* From the job's key (PACKET_KEY_BYTES) and a nonce that is new for every session. */
-void packet_session_init(struct packet_session *session, const uint8_t *job_key,
-                         const uint8_t nonce[PACKET_NONCE_BYTES]);
-void packet_session_wipe(struct packet_session *session);
+void probe_packet_session_init(struct packet_session *session, const uint8_t *job_key,
+                               const uint8_t nonce[PACKET_NONCE_BYTES]);
+void probe_packet_session_wipe(struct packet_session *session);
 
-void packet_encode(const struct packet_session *session, const struct packet *packet, uint8_t out[PACKET_BYTES]);
+void probe_packet_encode(const struct packet_session *session, const struct packet *packet, uint8_t out[PACKET_BYTES]);
 
 /* False: not of this session, or no packet; *out is then untouched. Hosts are below `hosts`. */
-bool packet_decode(const struct packet_session *session, const uint8_t *bytes, size_t length, uint32_t hosts,
-                   struct packet *out);
+bool probe_packet_decode(const struct packet_session *session, const uint8_t *bytes, size_t length, uint32_t hosts,
+                         struct packet *out);
 
 #endif

@@ -32,11 +32,11 @@ static void test_round_trip(struct rng *rng)
 	struct packet_session session;
 	uint8_t bytes[PACKET_BYTES];
 
-	packet_session_init(&session, key, nonce);
+	probe_packet_session_init(&session, key, nonce);
 	for (int i = 0; i < 2000; i++) {
 		struct packet packet = draw(rng, 20), back;
-		packet_encode(&session, &packet, bytes);
-		CHECK(packet_decode(&session, bytes, sizeof(bytes), 20, &back) && equal(&packet, &back));
+		probe_packet_encode(&session, &packet, bytes);
+		CHECK(probe_packet_decode(&session, bytes, sizeof(bytes), 20, &back) && equal(&packet, &back));
 	}
 }
 
@@ -47,23 +47,24 @@ static void test_strangers(struct rng *rng)
 	uint8_t bytes[PACKET_BYTES], key2[PACKET_KEY_BYTES] = {7}, nonce2[PACKET_NONCE_BYTES] = {7};
 	struct packet packet = draw(rng, 20), back;
 
-	packet_session_init(&session, key, nonce);
-	packet_session_init(&other_job, key2, nonce);
-	packet_session_init(&other_time, key, nonce2);
-	packet_encode(&session, &packet, bytes);
+	probe_packet_session_init(&session, key, nonce);
+	probe_packet_session_init(&other_job, key2, nonce);
+	probe_packet_session_init(&other_time, key, nonce2);
+	probe_packet_encode(&session, &packet, bytes);
 	for (uint32_t bit = 0; bit < PACKET_BYTES * 8; bit++) {
 		bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
-		CHECK_MSG(!packet_decode(&session, bytes, sizeof(bytes), 20, &back), "bit %u is not looked at", bit);
+		CHECK_MSG(!probe_packet_decode(&session, bytes, sizeof(bytes), 20, &back), "bit %u is not looked at", bit);
 		bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
 	}
 	for (size_t length = 0; length < PACKET_BYTES; length++)
-		CHECK(!packet_decode(&session, bytes, length, 20, &back));
-	CHECK(!packet_decode(&other_job, bytes, sizeof(bytes), 20, &back));
-	CHECK(!packet_decode(&other_time, bytes, sizeof(bytes), 20, &back));
-	CHECK(!packet_decode(&session, bytes, sizeof(bytes), packet.from > packet.to ? packet.from : packet.to, &back));
+		CHECK(!probe_packet_decode(&session, bytes, length, 20, &back));
+	CHECK(!probe_packet_decode(&other_job, bytes, sizeof(bytes), 20, &back));
+	CHECK(!probe_packet_decode(&other_time, bytes, sizeof(bytes), 20, &back));
+	CHECK(
+		!probe_packet_decode(&session, bytes, sizeof(bytes), packet.from > packet.to ? packet.from : packet.to, &back));
 	packet.to = packet.from;
-	packet_encode(&session, &packet, bytes);
-	CHECK(!packet_decode(&session, bytes, sizeof(bytes), 20, &back));
+	probe_packet_encode(&session, &packet, bytes);
+	CHECK(!probe_packet_decode(&session, bytes, sizeof(bytes), 20, &back));
 }
 
 int main(int argc, char **argv)

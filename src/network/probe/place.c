@@ -18,7 +18,7 @@ static struct sockaddr_in6 *as_v6(struct sockaddr_storage *address)
 	return (struct sockaddr_in6 *)(void *)address;
 }
 
-void place_set(struct place *place, const uint8_t *bytes, size_t count, uint32_t scope)
+void probe_place_set(struct place *place, const uint8_t *bytes, size_t count, uint32_t scope)
 {
 	memset(&place->address, 0, sizeof(place->address));
 	if (count == 4) {
@@ -38,10 +38,10 @@ static void map_to_v6(struct place *place)
 	uint8_t mapped[16] = {[10] = 0xff, [11] = 0xff};
 
 	memcpy(mapped + 12, &as_v4(&place->address)->sin_addr, 4);
-	place_set(place, mapped, sizeof(mapped), 0);
+	probe_place_set(place, mapped, sizeof(mapped), 0);
 }
 
-int places_settle(struct place *places, uint32_t count)
+int probe_places_settle(struct place *places, uint32_t count)
 {
 	bool any_v6 = false;
 
@@ -61,8 +61,8 @@ static void set_port(struct sockaddr_storage *address, uint16_t port)
 		as_v4(address)->sin_port = htons(port);
 }
 
-bool place_socket_name(const struct place *place, enum place_kind kind, struct sockaddr_storage *out,
-                       socklen_t *out_length)
+bool probe_place_socket_name(const struct place *place, enum place_kind kind, struct sockaddr_storage *out,
+                             socklen_t *out_length)
 {
 	uint16_t port = kind == PLACE_DATAGRAMS ? place->udp_port : place->tcp_port;
 
@@ -93,7 +93,7 @@ static bool bind_to(int fd, int family, enum place_kind kind, uint16_t port)
 	static const uint8_t anywhere[16] = {0};
 	struct place place = {0};
 
-	place_set(&place, anywhere, family == AF_INET6 ? 16 : 4, 0);
+	probe_place_set(&place, anywhere, family == AF_INET6 ? 16 : 4, 0);
 	struct sockaddr_storage any = place.address;
 	set_port(&any, port);
 	return bind(fd, (const struct sockaddr *)(const void *)&any, place.length) == 0 &&
@@ -111,8 +111,8 @@ static uint16_t bound_port(int fd)
 	return name.ss_family == AF_INET6 ? ntohs(as_v6(&name)->sin6_port) : ntohs(as_v4(&name)->sin_port);
 }
 
-enum esp_status place_open(int family, enum place_kind kind, uint16_t first, uint16_t last, int *out_fd,
-                           uint16_t *out_port, struct error *err)
+enum esp_status probe_place_open(int family, enum place_kind kind, uint16_t first, uint16_t last, int *out_fd,
+                                 uint16_t *out_port, struct error *err)
 {
 	int reason = EADDRINUSE;
 

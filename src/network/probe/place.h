@@ -17,10 +17,10 @@ struct place {
 };
 
 /* Bytes in network order: 4 or 16 of them. scope: interface of a link-local address. */
-void place_set(struct place *place, const uint8_t *bytes, size_t count, uint32_t scope);
+void probe_place_set(struct place *place, const uint8_t *bytes, size_t count, uint32_t scope);
 
 /* If one of them is IPv6, all become IPv6, with IPv4 mapped. Returns the common family. */
-int places_settle(struct place *places, uint32_t count);
+int probe_places_settle(struct place *places, uint32_t count);
 
 enum place_kind {
 	PLACE_DATAGRAMS,
@@ -28,14 +28,14 @@ enum place_kind {
 };
 
 /* The address with the port of that kind. False: unknown. */
-bool place_socket_name(const struct place *place, enum place_kind kind, struct sockaddr_storage *out,
-                       socklen_t *out_length);
+bool probe_place_socket_name(const struct place *place, enum place_kind kind, struct sockaddr_storage *out,
+                             socklen_t *out_length);
 
 /*
  * Opens a non-blocking socket on all addresses of this host: at the first free port of first .. last, or at any
  * port if none of them is free or they are 0. ESP_ELINK.
  */
-ESP_CHECKED enum esp_status place_open(int family, enum place_kind kind, uint16_t first, uint16_t last, int *out_fd,
-                                       uint16_t *out_port, struct error *err);
+ESP_CHECKED enum esp_status probe_place_open(int family, enum place_kind kind, uint16_t first, uint16_t last,
+                                             int *out_fd, uint16_t *out_port, struct error *err);
 
 #endif

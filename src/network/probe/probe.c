@@ -19,7 +19,7 @@ static enum esp_status allocate(struct prober *prober, struct error *err)
 {
 	size_t hosts = prober->config->hosts;
 
-	prober->room = larger(report_bytes((uint32_t)hosts), again_bytes(prober));
+	prober->room = larger(report_bytes((uint32_t)hosts), probe_again_bytes(prober));
 	prober->room = larger(prober->room, GREETING_BYTES);
 	prober->samples = calloc(hosts, sizeof(*prober->samples));
 	prober->rows = calloc(hosts, sizeof(*prober->rows));
@@ -38,20 +38,20 @@ static enum esp_status allocate(struct prober *prober, struct error *err)
 static void open_ports(struct prober *prober)
 {
 	const struct probe_config *config = prober->config;
-	int family = places_settle(config->places, config->hosts);
+	int family = probe_places_settle(config->places, config->hosts);
 
 	prober->measures = config->self != PROBE_OBSERVER &&
-	                   udp_open(&prober->udp, family, config->port_first, config->port_last, NULL) == ESP_OK &&
-	                   burst_open(&prober->port, family, config->port_first, config->port_last, NULL) == ESP_OK;
+	                   probe_udp_open(&prober->udp, family, config->port_first, config->port_last, NULL) == ESP_OK &&
+	                   probe_burst_open(&prober->port, family, config->port_first, config->port_last, NULL) == ESP_OK;
 }
 
 static void finish(struct prober *prober)
 {
 	for (uint32_t i = 0; i < prober->config->hosts && prober->samples; i++)
-		samples_fini(&prober->samples[i]);
-	udp_close(&prober->udp);
-	burst_close(&prober->port);
-	packet_session_wipe(&prober->session);
+		probe_samples_fini(&prober->samples[i]);
+	probe_udp_close(&prober->udp);
+	probe_burst_close(&prober->port);
+	probe_packet_session_wipe(&prober->session);
 	free(prober->samples);
 	free(prober->rows);
 	free(prober->all_rows);
@@ -67,17 +67,17 @@ static enum esp_status probe_pass(struct prober *prober, bool latency, uint32_t 
 {
 	const struct timing *timing = &prober->timing;
 	struct schedule schedule;
-	enum esp_status status = schedule_tournament(prober->config->hosts,
-	                                             prober->config->seed + pass + (latency ? 0 : 1000), &schedule);
+	enum esp_status status =
+		probe_schedule_tournament(prober->config->hosts, prober->config->seed + pass + (latency ? 0 : 1000), &schedule);
 
 	if (status != ESP_OK)
 		return error_set(err, status, "no schedule for %u hosts", prober->config->hosts);
-	status = wait_for_all(prober, err);
+	status = probe_wait_for_all(prober, err);
 	if (status == ESP_OK && latency)
-		play_latency(prober, &schedule, schedule.rounds, timing->latency_slot_ns, timing->patience_ns);
+		probe_play_latency(prober, &schedule, schedule.rounds, timing->latency_slot_ns, timing->patience_ns);
 	else if (status == ESP_OK)
-		play_schedule(prober, &schedule, schedule.rounds, "bandwidth");
-	schedule_fini(&schedule);
+		probe_play_schedule(prober, &schedule, schedule.rounds, "bandwidth");
+	probe_schedule_fini(&schedule);
 	return status;
 }
 
@@ -89,7 +89,7 @@ static enum esp_status probe_all_pairs(struct prober *prober, bool latency, stru
 	for (uint32_t pass = 0; pass < passes && status == ESP_OK; pass++)
 		status = probe_pass(prober, latency, pass, err);
 	if (status == ESP_OK)
-		status = exchange_reports(prober, err);
+		status = probe_exchange_reports(prober, err);
 	return status == ESP_OK ? probe_again(prober, latency, err) : status;
 }
 
@@ -124,7 +124,7 @@ static enum esp_status make_survey(struct prober *prober, const uint32_t *kept, 
                                    struct error *err)
 {
 	const struct probe_config *config = prober->config;
-	const struct collect_input input = input_of(prober, config->latency, config->bandwidth);
+	const struct collect_input input = probe_input_of(prober, config->latency, config->bandwidth);
 	struct matrix latency = {0}, inverse = {0};
 	const char **names = calloc((size_t)count + 1, sizeof(*names));
 
@@ -138,7 +138,7 @@ static enum esp_status make_survey(struct prober *prober, const uint32_t *kept, 
 	if (status == ESP_OK)
 		status = survey_init(&found->survey, names, count, err);
 	if (status == ESP_OK)
-		collect_distances(&input, prober->fates, &latency, &inverse);
+		probe_collect_distances(&input, prober->fates, &latency, &inverse);
 	if (status == ESP_OK && config->latency && matrix_known(&latency) > 0)
 		status = matrix_select(&latency, kept, count, &found->survey.matrices[SURVEY_LATENCY], err);
 	if (status == ESP_OK && config->bandwidth && matrix_known(&inverse) > 0)
@@ -163,7 +163,7 @@ static enum esp_status send_groups(struct prober *prober, uint32_t count, size_t
 
 	*out_grouped = (struct error){0};
 	memset(prober->mine, 0, bytes);
-	if (decides(prober)) {
+	if (probe_decides(prober)) {
 		enum esp_status grouped = config->group(config->group_context, survey, &mine, out_grouped);
 		bytes_put32(prober->mine, grouped == ESP_OK && mine.nodes == count ? 1 : 2);
 		for (uint32_t i = 0; i < count && grouped == ESP_OK; i++)
@@ -171,7 +171,7 @@ static enum esp_status send_groups(struct prober *prober, uint32_t count, size_t
 		out_grouped->status = grouped;
 		grouping_fini(&mine);
 	}
-	return meet(prober, bytes, err);
+	return probe_meet(prober, bytes, err);
 }
 
 static enum esp_status agree_on_groups(struct prober *prober, uint32_t count, struct found *found, struct error *err)
@@ -183,7 +183,7 @@ static enum esp_status agree_on_groups(struct prober *prober, uint32_t count, st
 	uint32_t first;
 
 	do { /* if the deciding host has died during it, the next one decides */
-		first = first_present(prober);
+		first = probe_first_present(prober);
 		status = first < config->hosts ? send_groups(prober, count, bytes, &found->survey, &grouped, err)
 		                               : error_set(err, ESP_EPEER, "no host is left to group the others");
 	} while (status == ESP_OK && !prober->present[first]);
@@ -191,11 +191,11 @@ static enum esp_status agree_on_groups(struct prober *prober, uint32_t count, st
 		return status;
 	if (grouped.status != ESP_OK)
 		return error_set(err, grouped.status, "%.200s", grouped.text);
-	if (bytes_get32(sent_by(prober, first, bytes)) != 1)
+	if (bytes_get32(probe_sent_by(prober, first, bytes)) != 1)
 		return error_set(err, ESP_EPEER, "the first host could not group the others");
 	uint32_t *labels = calloc((size_t)count + 1, sizeof(*labels));
 	for (uint32_t i = 0; i < count && labels; i++)
-		labels[i] = bytes_get32(sent_by(prober, first, bytes) + 4 + (size_t)i * 4);
+		labels[i] = bytes_get32(probe_sent_by(prober, first, bytes) + 4 + (size_t)i * 4);
 	status = labels ? grouping_from(&found->grouping, labels, count, err) : error_set(err, ESP_ENOMEM, "no memory");
 	free(labels);
 	return status;
@@ -208,15 +208,15 @@ static enum esp_status run_prober(struct prober *prober, uint32_t *kept, struct 
 	const struct probe_config *config = prober->config;
 	uint32_t count = 0;
 
-	enum esp_status status = exchange_hello(prober, err);
+	enum esp_status status = probe_exchange_hello(prober, err);
 	if (status == ESP_OK && config->latency)
 		status = probe_all_pairs(prober, true, err);
 	if (status == ESP_OK && config->bandwidth)
 		status = probe_all_pairs(prober, false, err);
 	if (status != ESP_OK)
 		return status;
-	const struct collect_input input = input_of(prober, config->latency, config->bandwidth);
-	collect_expel(&input, prober->fates);
+	const struct collect_input input = probe_input_of(prober, config->latency, config->bandwidth);
+	probe_collect_expel(&input, prober->fates);
 	status = list_hosts(prober, kept, &count, found, err);
 	if (status == ESP_OK)
 		status = make_survey(prober, kept, count, found, err);
@@ -247,7 +247,7 @@ enum esp_status probe_run(const struct probe_config *config, struct found *out, 
 		return error_set(err, ESP_EINVAL, "neither latency nor bandwidth is to be probed");
 	if (sodium_init() < 0)
 		return error_set(err, ESP_EUNSUPPORTED, "libsodium does not start");
-	timing_make(&wish, &prober.timing);
+	probe_timing_make(&wish, &prober.timing);
 	count_steps(&prober);
 	uint32_t *kept = calloc(config->hosts, sizeof(*kept));
 	if (!kept)
@@ -263,6 +263,6 @@ enum esp_status probe_run(const struct probe_config *config, struct found *out, 
 	if (status == ESP_OK)
 		*out = found;
 	else
-		found_fini(&found);
+		probe_found_fini(&found);
 	return status;
 }

@@ -46,7 +46,7 @@ struct probe_config {
 	uint32_t self;            /* or PROBE_OBSERVER    */
 	const char *const *names; /* by host, unique; borrowed */
 	struct place *places;     /* by host: addresses; probe_run() fills in the ports. Borrowed */
-	uint16_t port_first, port_last; /* as in place_open() */
+	uint16_t port_first, port_last; /* as in probe_place_open() */
 	uint8_t key[PROBE_KEY_BYTES];   /* the job's key */
 	bool latency, bandwidth;  /* distances to measure; at least one */
 	double seconds;           /* 0: PROBE_SECONDS     */
@@ -61,7 +61,7 @@ struct probe_config {
 };
 
 /*
- * All hosts get the same *out (the caller calls found_fini()), unless a host vanishes during a meeting.
+ * All hosts get the same *out (the caller calls probe_found_fini()), unless a host vanishes during a meeting.
  * ESP_EPEER: fewer than two hosts are left; ESP_ELINK, ESP_ENOMEM, ESP_EINVAL; errors of exchange and group.
  */
 ESP_CHECKED enum esp_status probe_run(const struct probe_config *config, struct found *out, struct error *err);

@@ -19,7 +19,7 @@ static uint32_t again_most(const struct prober *prober)
 	return 2 * prober->config->hosts;
 }
 
-size_t again_bytes(const struct prober *prober)
+size_t probe_again_bytes(const struct prober *prober)
 {
 	return AGAIN_HEAD + (size_t)AGAIN_PAIR * again_most(prober);
 }
@@ -32,12 +32,12 @@ static enum esp_status find_suspects(const struct matrix *matrix, uint64_t seed,
 	struct embedding embedding = {0};
 	struct matrix model = {0};
 
-	enum esp_status status = embed(matrix, &options, &embedding, err);
+	enum esp_status status = discover_embed(matrix, &options, &embedding, err);
 	if (status == ESP_OK)
-		status = embedding_matrix(&embedding, true, &model, err);
+		status = discover_embedding_matrix(&embedding, true, &model, err);
 	if (status == ESP_OK)
-		status = clean_suspects(matrix, &model, 0, suspects, room, out_count, err);
-	embedding_fini(&embedding);
+		status = discover_clean_suspects(matrix, &model, 0, suspects, room, out_count, err);
+	discover_embedding_fini(&embedding);
 	matrix_fini(&model);
 	return status;
 }
@@ -49,7 +49,7 @@ static enum esp_status list_suspects(struct prober *prober, bool latency, struct
 	uint32_t hosts = prober->config->hosts, count = 0;
 	uint32_t *there = calloc(hosts, sizeof(*there));
 	struct matrix all = {0}, some = {0};
-	const struct collect_input input = input_of(prober, latency, !latency);
+	const struct collect_input input = probe_input_of(prober, latency, !latency);
 
 	if (!there)
 		return error_set(err, ESP_ENOMEM, "no memory to probe %u hosts", hosts);
@@ -58,7 +58,7 @@ static enum esp_status list_suspects(struct prober *prober, bool latency, struct
 		if (prober->fates[i] == PROBE_IN)
 			there[count++] = i;
 	if (status == ESP_OK && count >= 3) {
-		collect_distances(&input, prober->fates, latency ? &all : NULL, latency ? NULL : &all);
+		probe_collect_distances(&input, prober->fates, latency ? &all : NULL, latency ? NULL : &all);
 		status = matrix_select(&all, there, count, &some, err);
 		if (status == ESP_OK && matrix_known(&some) > 0)
 			status = find_suspects(&some, prober->config->seed, suspects, room, out_count, err);
@@ -119,36 +119,37 @@ static enum esp_status play_again(struct prober *prober, const struct schedule_p
 	for (uint32_t i = 0; i < hosts && usable; i++)
 		usable[i] = prober->fates[i] == PROBE_IN;
 	if (usable)
-		status = schedule_pairs(hosts, pairs, count, AGAIN_TIMES, usable, prober->config->seed + prober->round,
-		                        &schedule);
+		status = probe_schedule_pairs(hosts, pairs, count, AGAIN_TIMES, usable, prober->config->seed + prober->round,
+		                              &schedule);
 	free(usable);
 	if (status != ESP_OK)
 		return error_set(err, status, "no schedule for the pairs that are probed again");
 	uint32_t rounds = schedule.rounds < most ? schedule.rounds : most;
 	if (latency)
-		play_latency(prober, &schedule, rounds, timing->latency_again_ns, timing->latency_again_ns / 2);
+		probe_play_latency(prober, &schedule, rounds, timing->latency_again_ns, timing->latency_again_ns / 2);
 	else
-		play_schedule(prober, &schedule, rounds, "bandwidth again");
-	schedule_fini(&schedule);
+		probe_play_schedule(prober, &schedule, rounds, "bandwidth again");
+	probe_schedule_fini(&schedule);
 	return ESP_OK;
 }
 
 enum esp_status probe_again(struct prober *prober, bool latency, struct error *err)
 {
 	uint32_t hosts = prober->config->hosts, most = again_most(prober), count = 0;
-	size_t bytes = again_bytes(prober);
+	size_t bytes = probe_again_bytes(prober);
 	struct schedule_pair *pairs = calloc(most, sizeof(*pairs));
 
 	if (!pairs)
 		return error_set(err, ESP_ENOMEM, "no memory to probe %u hosts", hosts);
 	memset(prober->mine, 0, bytes);
-	if (decides(prober))
+	if (probe_decides(prober))
 		write_suspects(prober, latency);
-	enum esp_status status = meet(prober, bytes, err);
-	uint32_t first = first_present(prober);
-	if (status == ESP_OK && first < hosts && read_suspects(sent_by(prober, first, bytes), most, hosts, pairs, &count))
+	enum esp_status status = probe_meet(prober, bytes, err);
+	uint32_t first = probe_first_present(prober);
+	if (status == ESP_OK && first < hosts &&
+	    read_suspects(probe_sent_by(prober, first, bytes), most, hosts, pairs, &count))
 		status = play_again(prober, pairs, count, latency, err);
 	free(pairs);
-	return status == ESP_OK ? exchange_reports(prober, err) : status;
+	return status == ESP_OK ? probe_exchange_reports(prober, err) : status;
 }
 

@@ -7,13 +7,13 @@
 
 #define RTT_LOW 0.05 /* quantile of the samples that counts as the distance */
 
-const uint8_t *sent_by(const struct prober *prober, uint32_t host, size_t bytes)
+const uint8_t *probe_sent_by(const struct prober *prober, uint32_t host, size_t bytes)
 {
 	return prober->all + (size_t)host * bytes;
 }
 
 /* Sends prober->mine, receives prober->all. */
-enum esp_status meet(struct prober *prober, size_t bytes, struct error *err)
+enum esp_status probe_meet(struct prober *prober, size_t bytes, struct error *err)
 {
 	const struct probe_config *config = prober->config;
 
@@ -27,7 +27,7 @@ enum esp_status meet(struct prober *prober, size_t bytes, struct error *err)
 }
 
 /* The host that decides where one has to. */
-uint32_t first_present(const struct prober *prober)
+uint32_t probe_first_present(const struct prober *prober)
 {
 	uint32_t first = 0;
 
@@ -36,39 +36,39 @@ uint32_t first_present(const struct prober *prober)
 	return first;
 }
 
-bool decides(const struct prober *prober)
+bool probe_decides(const struct prober *prober)
 {
-	return prober->config->self == first_present(prober);
+	return prober->config->self == probe_first_present(prober);
 }
 
-enum esp_status exchange_hello(struct prober *prober, struct error *err)
+enum esp_status probe_exchange_hello(struct prober *prober, struct error *err)
 {
 	const struct probe_config *config = prober->config;
 
 	randombytes_buf(prober->mine, PACKET_NONCE_BYTES);
 	bytes_put16(prober->mine + PACKET_NONCE_BYTES, prober->measures ? prober->udp.port : 0);
 	bytes_put16(prober->mine + PACKET_NONCE_BYTES + 2, prober->measures ? prober->port.port : 0);
-	enum esp_status status = meet(prober, GREETING_BYTES, err);
+	enum esp_status status = probe_meet(prober, GREETING_BYTES, err);
 	if (status != ESP_OK)
 		return status;
-	uint32_t first = first_present(prober);
+	uint32_t first = probe_first_present(prober);
 	if (first == config->hosts)
 		return error_set(err, ESP_EPEER, "no host is there to be probed");
-	packet_session_init(&prober->session, config->key, sent_by(prober, first, GREETING_BYTES));
+	probe_packet_session_init(&prober->session, config->key, probe_sent_by(prober, first, GREETING_BYTES));
 	for (uint32_t i = 0; i < config->hosts; i++) {
-		const uint8_t *said = sent_by(prober, i, GREETING_BYTES) + PACKET_NONCE_BYTES;
+		const uint8_t *said = probe_sent_by(prober, i, GREETING_BYTES) + PACKET_NONCE_BYTES;
 		config->places[i].udp_port = prober->present[i] ? bytes_get16(said) : 0;
 		config->places[i].tcp_port = prober->present[i] ? bytes_get16(said + 2) : 0;
 	}
-	echo_init(&prober->echo, &prober->session, config->hosts, config->self);
+	probe_echo_init(&prober->echo, &prober->session, config->hosts, config->self);
 	return ESP_OK;
 }
 
 /* All hosts start together. */
-enum esp_status wait_for_all(struct prober *prober, struct error *err)
+enum esp_status probe_wait_for_all(struct prober *prober, struct error *err)
 {
 	prober->mine[0] = 1;
-	return meet(prober, 1, err);
+	return probe_meet(prober, 1, err);
 }
 
 static void sum_up_samples(struct prober *prober)
@@ -78,22 +78,22 @@ static void sum_up_samples(struct prober *prober)
 		prober->rows[i].rtt_count = samples->count;
 		if (samples->count == 0)
 			continue;
-		prober->rows[i].rtt_low = samples_quantile(samples, RTT_LOW);
-		prober->rows[i].rtt_median = samples_quantile(samples, 0.5);
+		prober->rows[i].rtt_low = probe_samples_quantile(samples, RTT_LOW);
+		prober->rows[i].rtt_median = probe_samples_quantile(samples, 0.5);
 	}
 }
 
-enum esp_status exchange_reports(struct prober *prober, struct error *err)
+enum esp_status probe_exchange_reports(struct prober *prober, struct error *err)
 {
 	uint32_t hosts = prober->config->hosts;
 	size_t bytes = report_bytes(hosts);
 
 	sum_up_samples(prober);
-	report_encode(prober->rows, hosts, prober->mine);
-	enum esp_status status = meet(prober, bytes, err);
+	probe_report_encode(prober->rows, hosts, prober->mine);
+	enum esp_status status = probe_meet(prober, bytes, err);
 	for (uint32_t i = 0; i < hosts && status == ESP_OK; i++) {
 		struct report_row *rows = prober->all_rows + (size_t)i * hosts;
-		if (prober->fates[i] == PROBE_IN && !report_decode(sent_by(prober, i, bytes), hosts, i, rows))
+		if (prober->fates[i] == PROBE_IN && !probe_report_decode(probe_sent_by(prober, i, bytes), hosts, i, rows))
 			prober->fates[i] = PROBE_NONSENSE;
 		if (prober->fates[i] != PROBE_IN)
 			memset(rows, 0, hosts * sizeof(*rows));
@@ -101,7 +101,7 @@ enum esp_status exchange_reports(struct prober *prober, struct error *err)
 	return status;
 }
 
-struct collect_input input_of(const struct prober *prober, bool latency, bool bandwidth)
+struct collect_input probe_input_of(const struct prober *prober, bool latency, bool bandwidth)
 {
 	return (struct collect_input){prober->config->hosts, prober->all_rows, latency, bandwidth, prober->window};
 }

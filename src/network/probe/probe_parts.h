@@ -34,26 +34,27 @@ struct prober {
 #define GREETING_BYTES (PACKET_NONCE_BYTES + 4u) /* and two ports */
 
 /* Sends prober->mine, receives prober->all; hosts that are missing become PROBE_ABSENT. */
-ESP_CHECKED enum esp_status meet(struct prober *prober, size_t bytes, struct error *err);
+ESP_CHECKED enum esp_status probe_meet(struct prober *prober, size_t bytes, struct error *err);
 /* The bytes of a host at a meeting of so many bytes. */
-const uint8_t *sent_by(const struct prober *prober, uint32_t host, size_t bytes);
+const uint8_t *probe_sent_by(const struct prober *prober, uint32_t host, size_t bytes);
 
-/* The host that decides where one has to; the number of hosts if none is left. decides(): whether it is this one. */
-uint32_t first_present(const struct prober *prober);
-bool decides(const struct prober *prober);
+/* The host that decides where one has to; the number of hosts if none is left. probe_decides(): whether it is this one.
+ */
+uint32_t probe_first_present(const struct prober *prober);
+bool probe_decides(const struct prober *prober);
 
-ESP_CHECKED enum esp_status exchange_hello(struct prober *prober, struct error *err);
+ESP_CHECKED enum esp_status probe_exchange_hello(struct prober *prober, struct error *err);
 /* A meeting without content: all hosts start together. */
-ESP_CHECKED enum esp_status wait_for_all(struct prober *prober, struct error *err);
+ESP_CHECKED enum esp_status probe_wait_for_all(struct prober *prober, struct error *err);
 /* Sends this host's report, and receives the others'. */
-ESP_CHECKED enum esp_status exchange_reports(struct prober *prober, struct error *err);
-struct collect_input input_of(const struct prober *prober, bool latency, bool bandwidth);
+ESP_CHECKED enum esp_status probe_exchange_reports(struct prober *prober, struct error *err);
+struct collect_input probe_input_of(const struct prober *prober, bool latency, bool bandwidth);
 
 /* ---- pairs that are probed again (probe_again.c) ---- */
 
 /* Meets twice, whether pairs are probed again or not. */
 ESP_CHECKED enum esp_status probe_again(struct prober *prober, bool latency, struct error *err);
-size_t again_bytes(const struct prober *prober); /* size of such a meeting */
+size_t probe_again_bytes(const struct prober *prober); /* size of such a meeting */
 
 /* ---- rates of hosts and groups (probe_rates.c) ---- */
 
@@ -67,8 +68,8 @@ ESP_CHECKED enum esp_status probe_rates(struct prober *prober, const uint32_t *k
 typedef uint32_t target_fn(const void *context, uint32_t round, uint32_t host);
 
 /* Rounds of latency and of bandwidth, from now on by the clock. */
-void play_latency(struct prober *prober, const struct schedule *schedule, uint32_t rounds, uint64_t slot_ns,
-                  uint64_t patience_ns);
+void probe_play_latency(struct prober *prober, const struct schedule *schedule, uint32_t rounds, uint64_t slot_ns,
+                        uint64_t patience_ns);
 struct play {
 	target_fn *target;
 	const void *context; /* of target */
@@ -78,19 +79,19 @@ struct play {
 	uint32_t streams;
 	const char *what;    /* for progress reports */
 };
-void play_bandwidth(struct prober *prober, const struct play *play);
+void probe_play_bandwidth(struct prober *prober, const struct play *play);
 
 /* Plays a schedule from its first round on. */
-void play_schedule(struct prober *prober, const struct schedule *schedule, uint32_t rounds, const char *what);
+void probe_play_schedule(struct prober *prober, const struct schedule *schedule, uint32_t rounds, const char *what);
 /* Connections per path. */
-uint32_t streams_of(const struct prober *prober);
+uint32_t probe_streams_of(const struct prober *prober);
 
 /* Targets within groups and between them: groups by host, UINT32_MAX for hosts without a group. */
 struct target_groups {
 	uint32_t hosts, count;
 	const uint32_t *group_of;
 };
-uint32_t target_within(const void *context, uint32_t round, uint32_t host);
-uint32_t target_between(const void *context, uint32_t round, uint32_t host);
+uint32_t probe_target_within(const void *context, uint32_t round, uint32_t host);
+uint32_t probe_target_between(const void *context, uint32_t round, uint32_t host);
 
 #endif

@@ -44,7 +44,7 @@ static enum esp_status note_uplinks(const struct prober *prober, const uint32_t 
 	for (uint32_t i = 0; i < count; i++)
 		for (uint32_t j = 0; j < count; j++)
 			rows[(size_t)i * count + j] = prober->all_rows[(size_t)kept[i] * hosts + kept[j]];
-	found_uplinks(rows, count, &found->grouping, rates, rates + groups);
+	probe_found_uplinks(rows, count, &found->grouping, rates, rates + groups);
 	for (uint32_t g = 0; g < groups; g++) {
 		found->uplink_out[g] = fmax(found->uplink_out[g], rates[g]);
 		found->uplink_in[g] = fmax(found->uplink_in[g], rates[groups + g]);
@@ -66,10 +66,10 @@ static void forget_rows(struct prober *prober)
 static enum esp_status play_and_report(struct prober *prober, const struct play *play, struct error *err)
 {
 	forget_rows(prober);
-	enum esp_status status = wait_for_all(prober, err);
+	enum esp_status status = probe_wait_for_all(prober, err);
 	if (status == ESP_OK)
-		play_bandwidth(prober, play);
-	return status == ESP_OK ? exchange_reports(prober, err) : status;
+		probe_play_bandwidth(prober, play);
+	return status == ESP_OK ? probe_exchange_reports(prober, err) : status;
 }
 
 /*
@@ -81,22 +81,23 @@ static enum esp_status play_rates(struct prober *prober, const struct target_gro
                                   uint32_t count, struct found *found, struct error *err)
 {
 	const struct timing *timing = &prober->timing;
-	struct play play = {target_within, groups, 0, timing->within_rounds, timing->within_slot_ns, streams_of(prober),
-	                    "rates of hosts"};
+	struct play play = {probe_target_within,      groups,          0, timing->within_rounds, timing->within_slot_ns,
+	                    probe_streams_of(prober), "rates of hosts"};
 
 	note_rates(prober, kept, count, found);
 	enum esp_status status = play_and_report(prober, &play, err);
 	if (status == ESP_OK)
 		note_rates(prober, kept, count, found);
 	for (uint32_t r = 0; r < timing->between_rounds && status == ESP_OK; r++) {
-		play = (struct play){target_between, groups, r, 1, timing->between_slot_ns, r == 1 ? streams_of(prober) : 1,
-		                     "rates of groups"};
+		play = (struct play){
+			probe_target_between, groups, r, 1, timing->between_slot_ns, r == 1 ? probe_streams_of(prober) : 1,
+			"rates of groups"};
 		status = play_and_report(prober, &play, err);
 		if (status == ESP_OK)
 			status = note_uplinks(prober, kept, count, found, err);
 	}
 	if (status == ESP_OK)
-		found_estimate_rates(found);
+		probe_found_estimate_rates(found);
 	return status;
 }
 
@@ -111,7 +112,7 @@ enum esp_status probe_rates(struct prober *prober, const uint32_t *kept, uint32_
 	memset(group_of, 0xff, hosts * sizeof(*group_of));
 	for (uint32_t i = 0; i < count; i++)
 		group_of[kept[i]] = found->grouping.group_of[i];
-	enum esp_status status = found_rates_init(found, err);
+	enum esp_status status = probe_found_rates_init(found, err);
 	if (status == ESP_OK)
 		status = play_rates(prober, &groups, kept, count, found, err);
 	free(group_of);

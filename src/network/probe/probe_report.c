@@ -22,7 +22,7 @@ static double get_double(const uint8_t *at)
 	return value;
 }
 
-void report_encode(const struct report_row *rows, uint32_t hosts, uint8_t *out)
+void probe_report_encode(const struct report_row *rows, uint32_t hosts, uint8_t *out)
 {
 	for (uint32_t i = 0; i < hosts; i++, out += REPORT_ROW_BYTES) {
 		put_double(out, rows[i].rtt_low);
@@ -77,7 +77,7 @@ static bool is_all_zero(const uint8_t *bytes, size_t count)
 	return true;
 }
 
-bool report_decode(const uint8_t *bytes, uint32_t hosts, uint32_t self, struct report_row *out)
+bool probe_report_decode(const uint8_t *bytes, uint32_t hosts, uint32_t self, struct report_row *out)
 {
 	struct report_row row;
 

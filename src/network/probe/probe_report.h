@@ -33,9 +33,9 @@ static inline size_t report_bytes(uint32_t hosts)
 	return (size_t)hosts * REPORT_ROW_BYTES;
 }
 
-void report_encode(const struct report_row *rows, uint32_t hosts, uint8_t *out);
+void probe_report_encode(const struct report_row *rows, uint32_t hosts, uint8_t *out);
 
 /* False: invalid; rows are then untouched. self: the reporter. A decoded report encodes to the same bytes. */
-bool report_decode(const uint8_t *bytes, uint32_t hosts, uint32_t self, struct report_row *out);
+bool probe_report_decode(const uint8_t *bytes, uint32_t hosts, uint32_t self, struct report_row *out);
 
 #endif

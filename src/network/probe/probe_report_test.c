@@ -35,10 +35,10 @@ static bool round_trips(const struct report_row *rows)
 	uint8_t bytes[HOSTS * REPORT_ROW_BYTES], again[HOSTS * REPORT_ROW_BYTES];
 	struct report_row back[HOSTS];
 
-	report_encode(rows, HOSTS, bytes);
-	if (!report_decode(bytes, HOSTS, SELF, back))
+	probe_report_encode(rows, HOSTS, bytes);
+	if (!probe_report_decode(bytes, HOSTS, SELF, back))
 		return false;
-	report_encode(back, HOSTS, again);
+	probe_report_encode(back, HOSTS, again);
 	return memcmp(bytes, again, sizeof(bytes)) == 0;
 }
 

@@ -31,8 +31,8 @@ static uint32_t living(const struct prober *prober, uint32_t host)
 
 /* ---- latency ---- */
 
-void play_latency(struct prober *prober, const struct schedule *schedule, uint32_t rounds, uint64_t slot_ns,
-                  uint64_t patience_ns)
+void probe_play_latency(struct prober *prober, const struct schedule *schedule, uint32_t rounds, uint64_t slot_ns,
+                        uint64_t patience_ns)
 {
 	const struct echo_pace pace = {
 		.asks = prober->timing.asks,
@@ -44,19 +44,19 @@ void play_latency(struct prober *prober, const struct schedule *schedule, uint32
 	uint32_t self = prober->config->self;
 
 	if (prober->measures)
-		udp_run(&prober->udp, &prober->echo, prober->config->places, start_ns);
+		probe_udp_run(&prober->udp, &prober->echo, prober->config->places, start_ns);
 	for (uint32_t r = 0; r < rounds; r++) {
 		uint64_t end_ns = start_ns + (r + 1) * slot_ns;
 		uint32_t round = prober->round++;
 		report_progress(prober, "latency");
 		if (!prober->measures)
 			continue;
-		uint32_t partner = living(prober, schedule_partner(schedule, r, self));
+		uint32_t partner = living(prober, probe_schedule_partner(schedule, r, self));
 		struct samples *samples = partner == SCHEDULE_NONE ? NULL : &prober->samples[partner];
-		echo_begin(&prober->echo, round, partner, &pace, samples);
-		udp_run(&prober->udp, &prober->echo, prober->config->places, end_ns);
+		probe_echo_begin(&prober->echo, round, partner, &pace, samples);
+		probe_udp_run(&prober->udp, &prober->echo, prober->config->places, end_ns);
 	}
-	echo_begin(&prober->echo, prober->round, SCHEDULE_NONE, NULL, NULL);
+	probe_echo_begin(&prober->echo, prober->round, SCHEDULE_NONE, NULL, NULL);
 }
 
 /* ---- bandwidth ---- */
@@ -84,14 +84,14 @@ static void note_round(struct prober *prober, uint32_t target, const struct burs
 	}
 }
 
-void play_bandwidth(struct prober *prober, const struct play *play)
+void probe_play_bandwidth(struct prober *prober, const struct play *play)
 {
 	const struct probe_config *config = prober->config;
 	uint64_t slot_ns = play->slot_ns;
 	uint64_t begin_ns = clock_now_ns() + LEAD_NS;
 	struct burst_result result;
 
-	double window = (double)(slot_ns - timing_warm_ns(slot_ns)) * 1e-9;
+	double window = (double)(slot_ns - probe_timing_warm_ns(slot_ns)) * 1e-9;
 	prober->window = window > prober->window ? window : prober->window;
 	for (uint32_t r = play->first; r < play->first + play->rounds; r++, begin_ns += slot_ns) {
 		uint32_t number = prober->round++;
@@ -107,34 +107,34 @@ void play_bandwidth(struct prober *prober, const struct play *play)
 			.round = number,
 			.target = target,
 			.streams = play->streams,
-			.start_ns = begin_ns + timing_connect_ns(slot_ns),
-			.count_ns = begin_ns + timing_warm_ns(slot_ns),
+			.start_ns = begin_ns + probe_timing_connect_ns(slot_ns),
+			.count_ns = begin_ns + probe_timing_warm_ns(slot_ns),
 			.end_ns = begin_ns + slot_ns,
 		};
 		if (clock_now_ns() > round.count_ns) /* this process was stopped: the round is over */
 			continue;
 		sleep_until(begin_ns);
-		burst_run(&prober->port, &round, &result);
+		probe_burst_run(&prober->port, &round, &result);
 		note_round(prober, target, &result, play, r);
 	}
 }
 
 static uint32_t target_by_schedule(const void *schedule, uint32_t round, uint32_t host)
 {
-	return schedule_partner(schedule, round, host);
+	return probe_schedule_partner(schedule, round, host);
 }
 
-uint32_t streams_of(const struct prober *prober)
+uint32_t probe_streams_of(const struct prober *prober)
 {
 	return prober->config->streams ? prober->config->streams : PROBE_STREAMS;
 }
 
-void play_schedule(struct prober *prober, const struct schedule *schedule, uint32_t rounds, const char *what)
+void probe_play_schedule(struct prober *prober, const struct schedule *schedule, uint32_t rounds, const char *what)
 {
-	const struct play play = {target_by_schedule, schedule, 0, rounds, prober->timing.bandwidth_slot_ns,
-	                          streams_of(prober), what};
+	const struct play play = {target_by_schedule,       schedule, 0, rounds, prober->timing.bandwidth_slot_ns,
+	                          probe_streams_of(prober), what};
 
-	play_bandwidth(prober, &play);
+	probe_play_bandwidth(prober, &play);
 }
 
 /* ---- targets ---- */
@@ -163,7 +163,7 @@ static uint32_t member(const struct target_groups *groups, uint32_t group, uint3
 	return SCHEDULE_NONE;
 }
 
-uint32_t target_within(const void *context, uint32_t round, uint32_t host)
+uint32_t probe_target_within(const void *context, uint32_t round, uint32_t host)
 {
 	const struct target_groups *groups = context;
 	uint32_t size, group = groups->group_of[host];
@@ -174,7 +174,7 @@ uint32_t target_within(const void *context, uint32_t round, uint32_t host)
 	return size < 2 ? SCHEDULE_NONE : member(groups, group, (place + 1 + round % (size - 1)) % size);
 }
 
-uint32_t target_between(const void *context, uint32_t round, uint32_t host)
+uint32_t probe_target_between(const void *context, uint32_t round, uint32_t host)
 {
 	const struct target_groups *groups = context;
 	uint32_t size, group = groups->group_of[host];

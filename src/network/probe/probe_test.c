@@ -80,12 +80,13 @@ static void falsify(const struct member *member, uint8_t *said, size_t bytes)
 	if (member->trick == TRICK_ZERO || member->trick == TRICK_HALF)
 		memset(said + (member->trick == TRICK_HALF ? bytes / 2 : 0), 0,
 		       bytes - (member->trick == TRICK_HALF ? bytes / 2 : 0));
-	if (member->trick < TRICK_LIE || member->trick > TRICK_HUGE || !report_decode(said, HOSTS, member->host, rows))
+	if (member->trick < TRICK_LIE || member->trick > TRICK_HUGE ||
+	    !probe_report_decode(said, HOSTS, member->host, rows))
 		return;
 	for (uint32_t i = 0; i < HOSTS; i++)
 		if (i != member->host)
 			falsify_row(member->trick, &rows[i]);
-	report_encode(rows, HOSTS, said);
+	probe_report_encode(rows, HOSTS, said);
 }
 
 static enum esp_status exchange(void *context, const void *mine, size_t bytes, void *all, bool *present,
@@ -158,7 +159,7 @@ static void *take_part(void *argument)
 	struct place places[HOSTS] = {0};
 
 	for (uint32_t i = 0; i < HOSTS; i++)
-		place_set(&places[i], loopback, sizeof(loopback), 0);
+		probe_place_set(&places[i], loopback, sizeof(loopback), 0);
 	const struct probe_config config = {
 		.hosts = HOSTS,
 		.self = member->observes ? PROBE_OBSERVER : member->host,
@@ -243,7 +244,7 @@ static void test(enum trick trick, enum probe_fate fate)
 	}
 	check_complete(&members[0].found);
 	for (uint32_t i = 0; i <= HOSTS; i++)
-		found_fini(&members[i].found);
+		probe_found_fini(&members[i].found);
 	free(meeting.was_all);
 }
 
@@ -271,7 +272,7 @@ static void test_grouping_host_vanishes(void)
 	}
 	CHECK_U64(members[2].found.survey.count, HOSTS);
 	for (uint32_t i = 0; i < HOSTS; i++)
-		found_fini(&members[i].found);
+		probe_found_fini(&members[i].found);
 	free(meeting.was_all);
 }
 

@@ -5,7 +5,7 @@
 
 #define FIRST_CAPACITY 64u
 
-void samples_add(struct samples *samples, double value)
+void probe_samples_add(struct samples *samples, double value)
 {
 	if (samples->count == samples->capacity) {
 		uint32_t capacity = samples->capacity ? 2 * samples->capacity : FIRST_CAPACITY;
@@ -18,7 +18,7 @@ void samples_add(struct samples *samples, double value)
 	samples->at[samples->count++] = value;
 }
 
-void samples_fini(struct samples *samples)
+void probe_samples_fini(struct samples *samples)
 {
 	free(samples->at);
 	*samples = (struct samples){0};
@@ -31,7 +31,7 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-double samples_quantile(struct samples *samples, double share)
+double probe_samples_quantile(struct samples *samples, double share)
 {
 	if (samples->count == 0)
 		return NAN;

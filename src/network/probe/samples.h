@@ -18,10 +18,10 @@ struct samples {
 };
 
 /* Drops the value if there is no memory or no room. */
-void samples_add(struct samples *samples, double value);
-void samples_fini(struct samples *samples); /* accepts a zeroed struct */
+void probe_samples_add(struct samples *samples, double value);
+void probe_samples_fini(struct samples *samples); /* accepts a zeroed struct */
 
 /* The value that this share of the samples does not exceed; sorts them. 0.5 is the median. NAN: there are none. */
-double samples_quantile(struct samples *samples, double share);
+double probe_samples_quantile(struct samples *samples, double share);
 
 #endif

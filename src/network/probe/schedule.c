@@ -14,7 +14,7 @@ static void shuffle(uint32_t *list, uint32_t count, struct rng *rng)
 	}
 }
 
-enum esp_status schedule_tournament(uint32_t hosts, uint64_t seed, struct schedule *out)
+enum esp_status probe_schedule_tournament(uint32_t hosts, uint64_t seed, struct schedule *out)
 {
 	struct rng rng;
 
@@ -24,7 +24,7 @@ enum esp_status schedule_tournament(uint32_t hosts, uint64_t seed, struct schedu
 	out->host_at = calloc((size_t)hosts + 1, sizeof(*out->host_at));
 	out->position_of = calloc((size_t)hosts + 1, sizeof(*out->position_of));
 	if (!out->host_at || !out->position_of) {
-		schedule_fini(out);
+		probe_schedule_fini(out);
 		return ESP_ENOMEM;
 	}
 	for (uint32_t i = 0; i < hosts; i++)
@@ -55,7 +55,7 @@ static uint32_t tournament_partner(const struct schedule *schedule, uint32_t rou
 	return other < schedule->hosts ? schedule->host_at[other] : SCHEDULE_NONE;
 }
 
-uint32_t schedule_partner(const struct schedule *schedule, uint32_t round, uint32_t host)
+uint32_t probe_schedule_partner(const struct schedule *schedule, uint32_t round, uint32_t host)
 {
 	assert(round < schedule->rounds && host < schedule->hosts);
 	if (schedule->partner)
@@ -63,7 +63,7 @@ uint32_t schedule_partner(const struct schedule *schedule, uint32_t round, uint3
 	return tournament_partner(schedule, round, host);
 }
 
-void schedule_fini(struct schedule *schedule)
+void probe_schedule_fini(struct schedule *schedule)
 {
 	free(schedule->position_of);
 	free(schedule->host_at);
@@ -94,8 +94,8 @@ static bool add_round(struct schedule *schedule)
 
 static bool is_free(const struct schedule *schedule, uint32_t round, const struct schedule_pair *pair)
 {
-	return schedule_partner(schedule, round, pair->a) == SCHEDULE_NONE &&
-	       schedule_partner(schedule, round, pair->b) == SCHEDULE_NONE;
+	return probe_schedule_partner(schedule, round, pair->a) == SCHEDULE_NONE &&
+	       probe_schedule_partner(schedule, round, pair->b) == SCHEDULE_NONE;
 }
 
 static bool place_pair(struct schedule *schedule, const struct schedule_pair *pair)
@@ -140,8 +140,8 @@ static enum esp_status place_pairs(struct schedule *schedule, const struct sched
 	return ESP_OK;
 }
 
-enum esp_status schedule_pairs(uint32_t hosts, const struct schedule_pair *pairs, uint32_t count, uint32_t times,
-                               const bool *usable, uint64_t seed, struct schedule *out)
+enum esp_status probe_schedule_pairs(uint32_t hosts, const struct schedule_pair *pairs, uint32_t count, uint32_t times,
+                                     const bool *usable, uint64_t seed, struct schedule *out)
 {
 	struct rng rng;
 	enum esp_status status = hosts <= SCHEDULE_HOSTS_MAX ? ESP_OK : ESP_ELIMIT;
@@ -157,6 +157,6 @@ enum esp_status schedule_pairs(uint32_t hosts, const struct schedule_pair *pairs
 		fill_round(out->partner + (size_t)r * hosts, hosts, usable, waiting, &rng);
 	free(waiting);
 	if (status != ESP_OK)
-		schedule_fini(out);
+		probe_schedule_fini(out);
 	return status;
 }

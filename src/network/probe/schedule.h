@@ -35,17 +35,18 @@ struct schedule_pair {
 };
 
 /* ESP_ENOMEM. Seeds change the order only. */
-ESP_CHECKED enum esp_status schedule_tournament(uint32_t hosts, uint64_t seed, struct schedule *out);
+ESP_CHECKED enum esp_status probe_schedule_tournament(uint32_t hosts, uint64_t seed, struct schedule *out);
 
 /*
  * Plays each of the pairs `times` times. Hosts that are not `usable` (NULL: all are), and their pairs, play in
  * no round. ESP_EINVAL: an invalid pair; ESP_ENOMEM.
  */
-ESP_CHECKED enum esp_status schedule_pairs(uint32_t hosts, const struct schedule_pair *pairs, uint32_t count,
-                                           uint32_t times, const bool *usable, uint64_t seed, struct schedule *out);
-void schedule_fini(struct schedule *schedule); /* accepts a zeroed struct */
+ESP_CHECKED enum esp_status probe_schedule_pairs(uint32_t hosts, const struct schedule_pair *pairs, uint32_t count,
+                                                 uint32_t times, const bool *usable, uint64_t seed,
+                                                 struct schedule *out);
+void probe_schedule_fini(struct schedule *schedule); /* accepts a zeroed struct */
 
 /* SCHEDULE_NONE: sits out. */
-uint32_t schedule_partner(const struct schedule *schedule, uint32_t round, uint32_t host);
+uint32_t probe_schedule_partner(const struct schedule *schedule, uint32_t round, uint32_t host);
 
 #endif

@@ -9,11 +9,11 @@ static void check_round(const struct schedule *schedule, uint32_t round, uint32_
 	uint32_t n = schedule->hosts;
 
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t other = schedule_partner(schedule, round, i);
+		uint32_t other = probe_schedule_partner(schedule, round, i);
 		if (other == SCHEDULE_NONE)
 			continue;
 		CHECK_MSG(other < n && other != i, "%u hosts, round %u: host %u meets %u", n, round, i, other);
-		CHECK_U64(schedule_partner(schedule, round, other), i);
+		CHECK_U64(probe_schedule_partner(schedule, round, other), i);
 		met[(size_t)i * n + other]++;
 	}
 }
@@ -23,7 +23,7 @@ static uint32_t idle_hosts(const struct schedule *schedule, uint32_t round)
 	uint32_t idle = 0;
 
 	for (uint32_t i = 0; i < schedule->hosts; i++)
-		idle += schedule_partner(schedule, round, i) == SCHEDULE_NONE;
+		idle += probe_schedule_partner(schedule, round, i) == SCHEDULE_NONE;
 	return idle;
 }
 
@@ -32,7 +32,7 @@ static void test_tournament(uint32_t hosts, uint64_t seed)
 	struct schedule schedule;
 	uint32_t *met = calloc((size_t)hosts * hosts + 1, sizeof(*met));
 
-	CHECK(met && schedule_tournament(hosts, seed, &schedule) == ESP_OK);
+	CHECK(met && probe_schedule_tournament(hosts, seed, &schedule) == ESP_OK);
 	CHECK_U64(schedule.rounds, hosts < 2 ? 0 : hosts % 2 ? hosts : hosts - 1);
 	for (uint32_t r = 0; r < schedule.rounds; r++) {
 		check_round(&schedule, r, met);
@@ -42,7 +42,7 @@ static void test_tournament(uint32_t hosts, uint64_t seed)
 		for (uint32_t j = 0; j < hosts; j++)
 			CHECK_MSG(met[(size_t)i * hosts + j] == (i != j), "%u hosts: %u and %u meet %u times", hosts, i, j,
 			          met[(size_t)i * hosts + j]);
-	schedule_fini(&schedule);
+	probe_schedule_fini(&schedule);
 	free(met);
 }
 
@@ -52,17 +52,17 @@ static void test_seeds_differ(void)
 	struct schedule a, b;
 	uint32_t different = 0;
 
-	CHECK(schedule_tournament(16, 1, &a) == ESP_OK && schedule_tournament(16, 2, &b) == ESP_OK);
+	CHECK(probe_schedule_tournament(16, 1, &a) == ESP_OK && probe_schedule_tournament(16, 2, &b) == ESP_OK);
 	for (uint32_t r = 0; r < a.rounds; r++) {
-		uint32_t partner = schedule_partner(&a, r, 0), other = 0;
-		while (schedule_partner(&b, other, 0) != partner)
+		uint32_t partner = probe_schedule_partner(&a, r, 0), other = 0;
+		while (probe_schedule_partner(&b, other, 0) != partner)
 			other++;
 		for (uint32_t i = 0; i < 16; i++)
-			different += schedule_partner(&a, r, i) != schedule_partner(&b, other, i);
+			different += probe_schedule_partner(&a, r, i) != probe_schedule_partner(&b, other, i);
 	}
 	CHECK(different > 15 * 8);
-	schedule_fini(&a);
-	schedule_fini(&b);
+	probe_schedule_fini(&a);
+	probe_schedule_fini(&b);
 }
 
 static void test_pairs(uint64_t seed)
@@ -86,12 +86,12 @@ static void test_pairs(uint64_t seed)
 		if (usable[a] && usable[b])
 			wanted[(size_t)a * hosts + b] += times;
 	}
-	CHECK(schedule_pairs(hosts, pairs, count, times, usable, seed, &schedule) == ESP_OK);
+	CHECK(probe_schedule_pairs(hosts, pairs, count, times, usable, seed, &schedule) == ESP_OK);
 	for (uint32_t r = 0; r < schedule.rounds; r++) {
 		uint32_t idle_usable = 0;
 		check_round(&schedule, r, met);
 		for (uint32_t i = 0; i < hosts; i++) {
-			bool idle = schedule_partner(&schedule, r, i) == SCHEDULE_NONE;
+			bool idle = probe_schedule_partner(&schedule, r, i) == SCHEDULE_NONE;
 			CHECK_MSG(usable[i] || idle, "host %u cannot play", i);
 			idle_usable += usable[i] && idle;
 		}
@@ -99,7 +99,7 @@ static void test_pairs(uint64_t seed)
 	}
 	for (uint32_t i = 0; i < hosts * hosts; i++)
 		CHECK(met[i] >= wanted[i]);
-	schedule_fini(&schedule);
+	probe_schedule_fini(&schedule);
 	free(wanted);
 	free(met);
 }
@@ -108,11 +108,11 @@ static void test_bad_pairs(void)
 {
 	struct schedule schedule;
 
-	CHECK(schedule_pairs(4, &(struct schedule_pair){1, 1}, 1, 1, NULL, 0, &schedule) == ESP_EINVAL);
-	CHECK(schedule_pairs(4, &(struct schedule_pair){2, 4}, 1, 1, NULL, 0, &schedule) == ESP_EINVAL);
-	CHECK(schedule_pairs(4, NULL, 0, 1, NULL, 0, &schedule) == ESP_OK);
+	CHECK(probe_schedule_pairs(4, &(struct schedule_pair){1, 1}, 1, 1, NULL, 0, &schedule) == ESP_EINVAL);
+	CHECK(probe_schedule_pairs(4, &(struct schedule_pair){2, 4}, 1, 1, NULL, 0, &schedule) == ESP_EINVAL);
+	CHECK(probe_schedule_pairs(4, NULL, 0, 1, NULL, 0, &schedule) == ESP_OK);
 	CHECK_U64(schedule.rounds, 0);
-	schedule_fini(&schedule);
+	probe_schedule_fini(&schedule);
 }
 
 int main(int argc, char **argv)

@@ -60,7 +60,7 @@ static void plan_bandwidth(struct timing *timing, double budget_ns)
 		      BANDWIDTH_SLOT_MOST);
 }
 
-void timing_make(const struct timing_wish *wish, struct timing *out)
+void probe_timing_make(const struct timing_wish *wish, struct timing *out)
 {
 	double ns = wish->seconds * (double)NS_PER_S;
 	bool both = wish->latency && wish->bandwidth;
@@ -86,22 +86,22 @@ void timing_make(const struct timing_wish *wish, struct timing *out)
 	                       (double)out->between_slot_ns);
 }
 
-double timing_patience(const struct timing *timing, uint32_t hosts)
+double probe_timing_patience(const struct timing *timing, uint32_t hosts)
 {
 	return PATIENCE_S + timing->seconds + GROUPING_S * hosts * hosts;
 }
 
 /* One or two round trips, of packets that may queue behind the rest of the previous round. */
-uint64_t timing_connect_ns(uint64_t slot_ns)
+uint64_t probe_timing_connect_ns(uint64_t slot_ns)
 {
 	uint64_t part = slot_ns / 6;
 
 	return part < 15 * NS_PER_MS ? 15 * NS_PER_MS : part;
 }
 
-uint64_t timing_warm_ns(uint64_t slot_ns)
+uint64_t probe_timing_warm_ns(uint64_t slot_ns)
 {
-	uint64_t connect_ns = timing_connect_ns(slot_ns);
+	uint64_t connect_ns = probe_timing_connect_ns(slot_ns);
 
 	return connect_ns + (slot_ns - connect_ns) / 3;
 }

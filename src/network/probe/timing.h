@@ -27,16 +27,16 @@ struct timing {
 };
 
 /* At least 2 hosts. */
-void timing_make(const struct timing_wish *wish, struct timing *out);
+void probe_timing_make(const struct timing_wish *wish, struct timing *out);
 
 /*
  * How many seconds a host may be late for a meeting: it may have measured all the time, or it groups the
  * others, which takes the longer the more they are.
  */
-double timing_patience(const struct timing *timing, uint32_t hosts);
+double probe_timing_patience(const struct timing *timing, uint32_t hosts);
 
 /* The parts of a bandwidth slot: connecting, warming up, counting. */
-uint64_t timing_connect_ns(uint64_t slot_ns);
-uint64_t timing_warm_ns(uint64_t slot_ns); /* connecting included */
+uint64_t probe_timing_connect_ns(uint64_t slot_ns);
+uint64_t probe_timing_warm_ns(uint64_t slot_ns); /* connecting included */
 
 #endif

@@ -8,7 +8,7 @@ static void check(uint32_t hosts, bool latency, bool bandwidth, double seconds)
 	const struct timing_wish wish = {hosts, latency, bandwidth, seconds};
 	struct timing timing;
 
-	timing_make(&wish, &timing);
+	probe_timing_make(&wish, &timing);
 	CHECK_U64(timing.rounds, hosts - 1 + hosts % 2);
 	CHECK((timing.latency_passes > 0) == latency && (timing.bandwidth_passes > 0) == bandwidth);
 	CHECK((timing.latency_again > 0) == latency && (timing.bandwidth_again > 0) == bandwidth);
@@ -16,11 +16,11 @@ static void check(uint32_t hosts, bool latency, bool bandwidth, double seconds)
 		CHECK(timing.asks > 1 && timing.patience_ns > 0 && timing.patience_ns < timing.latency_slot_ns);
 	if (bandwidth) {
 		uint64_t slot_ns = timing.bandwidth_slot_ns;
-		CHECK(timing_connect_ns(slot_ns) < timing_warm_ns(slot_ns) && 2 * timing_warm_ns(slot_ns) < slot_ns + slot_ns /
-		      4);
+		CHECK(probe_timing_connect_ns(slot_ns) < probe_timing_warm_ns(slot_ns) &&
+		      2 * probe_timing_warm_ns(slot_ns) < slot_ns + slot_ns / 4);
 	}
-	CHECK(timing_warm_ns(timing.within_slot_ns) < timing.within_slot_ns &&
-	      timing_warm_ns(timing.between_slot_ns) < timing.between_slot_ns);
+	CHECK(probe_timing_warm_ns(timing.within_slot_ns) < timing.within_slot_ns &&
+	      probe_timing_warm_ns(timing.between_slot_ns) < timing.between_slot_ns);
 	CHECK(timing.seconds > 0 && timing.seconds < seconds + 0.2 * hosts + 2);
 }
 
@@ -30,7 +30,7 @@ static void test_sixteen_hosts(void)
 	const struct timing_wish wish = {16, true, true, 8};
 	struct timing timing;
 
-	timing_make(&wish, &timing);
+	probe_timing_make(&wish, &timing);
 	CHECK_MSG(timing.seconds <= 8.5, "%f", timing.seconds);
 	CHECK(timing.bandwidth_passes >= 2 && timing.latency_passes >= 2);
 }
@@ -50,8 +50,8 @@ static void test_patience(void)
 		const struct timing_wish wish = {known[i].hosts, true, false, 3};
 		struct timing timing;
 
-		timing_make(&wish, &timing);
-		CHECK(timing_patience(&timing, known[i].hosts) > timing.seconds + 4 * known[i].grouping + 30);
+		probe_timing_make(&wish, &timing);
+		CHECK(probe_timing_patience(&timing, known[i].hosts) > timing.seconds + 4 * known[i].grouping + 30);
 	}
 }
 

@@ -24,16 +24,16 @@ static void ask_for_stamps(int fd)
 	(void)setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPING, &what, sizeof(what));
 }
 
-enum esp_status udp_open(struct udp *udp, int family, uint16_t first, uint16_t last, struct error *err)
+enum esp_status probe_udp_open(struct udp *udp, int family, uint16_t first, uint16_t last, struct error *err)
 {
 	udp->fd = -1;
-	enum esp_status status = place_open(family, PLACE_DATAGRAMS, first, last, &udp->fd, &udp->port, err);
+	enum esp_status status = probe_place_open(family, PLACE_DATAGRAMS, first, last, &udp->fd, &udp->port, err);
 	if (status == ESP_OK)
 		ask_for_stamps(udp->fd);
 	return status;
 }
 
-void udp_close(struct udp *udp)
+void probe_udp_close(struct udp *udp)
 {
 	if (udp->fd >= 0)
 		close(udp->fd);
@@ -102,7 +102,7 @@ static void read_departures(struct udp *udp, struct echo *echo)
 
 	for (uint32_t i = 0; i < UDP_TAKES_MOST && receive_one(udp->fd, MSG_ERRQUEUE, &in); i++)
 		if (in.stamp && in.length >= PACKET_BYTES)
-			echo_left(echo, in.bytes + in.length - PACKET_BYTES, PACKET_BYTES, in.stamp);
+			probe_echo_left(echo, in.bytes + in.length - PACKET_BYTES, PACKET_BYTES, in.stamp);
 }
 
 static void transmit(struct udp *udp, struct echo *echo, const uint8_t *bytes, const struct sockaddr_storage *to,
@@ -124,7 +124,7 @@ static void read_arrivals(struct udp *udp, struct echo *echo)
 
 	for (uint32_t i = 0; i < UDP_TAKES_MOST && receive_one(udp->fd, 0, &in); i++) {
 		uint64_t now = stamp_now();
-		if (echo_receive(echo, in.bytes, in.length, in.stamp ? in.stamp : now, now, out))
+		if (probe_echo_receive(echo, in.bytes, in.length, in.stamp ? in.stamp : now, now, out))
 			transmit(udp, echo, out, &in.from, in.from_length);
 	}
 }
@@ -137,9 +137,9 @@ static uint64_t send_request(struct udp *udp, struct echo *echo, const struct pl
 	socklen_t length;
 	uint64_t wake_ns = 0;
 
-	if (!echo_ask(echo, now_ns, stamp_now(), out, &wake_ns))
+	if (!probe_echo_ask(echo, now_ns, stamp_now(), out, &wake_ns))
 		return wake_ns;
-	if (place_socket_name(&places[echo->partner], PLACE_DATAGRAMS, &to, &length))
+	if (probe_place_socket_name(&places[echo->partner], PLACE_DATAGRAMS, &to, &length))
 		transmit(udp, echo, out, &to, length);
 	return now_ns + 1;
 }
@@ -152,17 +152,17 @@ static void sleep_until(struct udp *udp, uint64_t now_ns, uint64_t until_ns)
 	(void)ppoll(&poll_fd, 1, &nap, NULL);
 }
 
-uint64_t udp_turn(struct udp *udp, struct echo *echo, const struct place *places, uint64_t now_ns)
+uint64_t probe_udp_turn(struct udp *udp, struct echo *echo, const struct place *places, uint64_t now_ns)
 {
 	read_departures(udp, echo);
 	read_arrivals(udp, echo);
 	return send_request(udp, echo, places, now_ns);
 }
 
-void udp_run(struct udp *udp, struct echo *echo, const struct place *places, uint64_t until_ns)
+void probe_udp_run(struct udp *udp, struct echo *echo, const struct place *places, uint64_t until_ns)
 {
 	for (uint64_t now_ns = clock_now_ns(); now_ns < until_ns; now_ns = clock_now_ns()) {
-		uint64_t wake_ns = udp_turn(udp, echo, places, now_ns);
+		uint64_t wake_ns = probe_udp_turn(udp, echo, places, now_ns);
 		wake_ns = wake_ns < until_ns ? wake_ns : until_ns;
 		if (wake_ns > now_ns + 1)
 			sleep_until(udp, now_ns, wake_ns);

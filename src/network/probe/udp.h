@@ -12,16 +12,17 @@ struct udp {
 	uint16_t port;
 };
 
-/* Ports as in place_open(). */
-ESP_CHECKED enum esp_status udp_open(struct udp *udp, int family, uint16_t first, uint16_t last, struct error *err);
-void udp_close(struct udp *udp);
+/* Ports as in probe_place_open(). */
+ESP_CHECKED enum esp_status probe_udp_open(struct udp *udp, int family, uint16_t first, uint16_t last,
+                                           struct error *err);
+void probe_udp_close(struct udp *udp);
 
 #define UDP_TAKES_MOST 64u /* packets per turn: a flood does not keep this host from looking at the time */
 
 /* Reads at most UDP_TAKES_MOST packets, and sends due requests. Returns when to call again. */
-uint64_t udp_turn(struct udp *udp, struct echo *echo, const struct place *places, uint64_t now_ns);
+uint64_t probe_udp_turn(struct udp *udp, struct echo *echo, const struct place *places, uint64_t now_ns);
 
 /* Takes turns until then; errors count as lost packets. places: by host. */
-void udp_run(struct udp *udp, struct echo *echo, const struct place *places, uint64_t until_ns);
+void probe_udp_run(struct udp *udp, struct echo *echo, const struct place *places, uint64_t until_ns);
 
 #endif

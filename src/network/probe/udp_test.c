@@ -23,7 +23,7 @@ static void send_requests(int fd, const struct packet_session *session, uint16_t
 		const struct packet request = {.kind = PACKET_REQUEST, .from = 1, .to = 0, .round = i, .sequence = 1};
 		uint8_t bytes[PACKET_BYTES];
 
-		packet_encode(session, &request, bytes);
+		probe_packet_encode(session, &request, bytes);
 		CHECK(sendto(fd, bytes, sizeof(bytes), 0, (const struct sockaddr *)(const void *)&to,
 		             sizeof(to)) == (ssize_t)sizeof(bytes));
 	}
@@ -49,16 +49,16 @@ int main(void)
 	struct error err;
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
-	packet_session_init(&session, key, nonce);
-	echo_init(&echo, &session, 2, 0);
-	echo_begin(&echo, 0, UINT32_MAX, NULL, NULL);
-	CHECK(fd >= 0 && udp_open(&udp, AF_INET, 0, 0, &err) == ESP_OK);
+	probe_packet_session_init(&session, key, nonce);
+	probe_echo_init(&echo, &session, 2, 0);
+	probe_echo_begin(&echo, 0, UINT32_MAX, NULL, NULL);
+	CHECK(fd >= 0 && probe_udp_open(&udp, AF_INET, 0, 0, &err) == ESP_OK);
 	send_requests(fd, &session, udp.port);
-	(void)udp_turn(&udp, &echo, places, clock_now_ns());
+	(void)probe_udp_turn(&udp, &echo, places, clock_now_ns());
 	CHECK_U64(count_answers(fd), UDP_TAKES_MOST);
-	(void)udp_turn(&udp, &echo, places, clock_now_ns());
+	(void)probe_udp_turn(&udp, &echo, places, clock_now_ns());
 	CHECK_U64(count_answers(fd), PACKETS - UDP_TAKES_MOST);
 	close(fd);
-	udp_close(&udp);
+	probe_udp_close(&udp);
 	return 0;
 }

@@ -220,9 +220,15 @@ static enum esp_status add_switch(struct maker *maker, const char *name, uint32_
 	double rate = fmin(bits, BITS_MAX) / 8;
 
 	*out_vertex = maker->builder.topology->vertex_count;
-	return build_add(&maker->builder, &(struct build_vertex){
-		.name = name, .length = strlen(name), .parent = above, .nics = 1, .rate_out = rate, .rate_in = rate,
-		.delay = (double)maker->links->uplink_delay_ns * 1e-9}, maker->err);
+	return topology_build_add(&maker->builder,
+	                          &(struct build_vertex){.name = name,
+	                                                 .length = strlen(name),
+	                                                 .parent = above,
+	                                                 .nics = 1,
+	                                                 .rate_out = rate,
+	                                                 .rate_in = rate,
+	                                                 .delay = (double)maker->links->uplink_delay_ns * 1e-9},
+	                          maker->err);
 }
 
 /* The vertex above several outermost places is in no file: a core, with a name that is free. */
@@ -273,9 +279,16 @@ static enum esp_status add_host(struct maker *maker, uint32_t host)
 	}
 	if (status != ESP_OK)
 		return status;
-	return build_add(&maker->builder, &(struct build_vertex){
-		.name = maker->hosts[host], .length = strlen(maker->hosts[host]), .parent = above, .is_host = true, .nics = 1,
-		.rate_out = rate, .rate_in = rate, .delay = (double)maker->links->delay_ns * 1e-9}, maker->err);
+	return topology_build_add(&maker->builder,
+	                          &(struct build_vertex){.name = maker->hosts[host],
+	                                                 .length = strlen(maker->hosts[host]),
+	                                                 .parent = above,
+	                                                 .is_host = true,
+	                                                 .nics = 1,
+	                                                 .rate_out = rate,
+	                                                 .rate_in = rate,
+	                                                 .delay = (double)maker->links->delay_ns * 1e-9},
+	                          maker->err);
 }
 
 static enum esp_status make_topology(struct maker *maker)
@@ -317,7 +330,7 @@ enum esp_status racks_topology(const struct racks *racks, const char *const *hos
 	enum esp_status status = check_links(links, err);
 
 	if (status == ESP_OK)
-		status = build_begin(&maker.builder, err);
+		status = topology_build_begin(&maker.builder, err);
 	if (status != ESP_OK)
 		return status;
 	maker.places = calloc(count, sizeof(*maker.places));
@@ -332,9 +345,9 @@ enum esp_status racks_topology(const struct racks *racks, const char *const *hos
 	free(maker.order);
 	free(maker.taken);
 	if (status != ESP_OK) {
-		build_abandon(&maker.builder);
+		topology_build_abandon(&maker.builder);
 		return status;
 	}
-	*out = build_end(&maker.builder);
+	*out = topology_build_end(&maker.builder);
 	return ESP_OK;
 }

@@ -58,18 +58,31 @@ static enum esp_status add_rack(struct topology_builder *builder, const struct t
 
 	snprintf(name, sizeof(name), "rack%u", rack);
 	uint32_t number = builder->topology->vertex_count;
-	enum esp_status status = build_add(builder, &(struct build_vertex){
-		.name = name, .length = strlen(name), .parent = has_core ? 0 : TOPOLOGY_NONE, .nics = 1,
-		.rate_out = uplink, .rate_in = uplink, .delay = (double)spec->uplink_delay_ns * 1e-9}, err);
+	enum esp_status status = topology_build_add(builder,
+	                                            &(struct build_vertex){.name = name,
+	                                                                   .length = strlen(name),
+	                                                                   .parent = has_core ? 0 : TOPOLOGY_NONE,
+	                                                                   .nics = 1,
+	                                                                   .rate_out = uplink,
+	                                                                   .rate_in = uplink,
+	                                                                   .delay = (double)spec->uplink_delay_ns * 1e-9},
+	                                            err);
 	for (uint32_t i = 0; status == ESP_OK && i < hosts; i++) {
 		bool is_server = spec->rack_servers && spec->server_bits && i + spec->rack_servers[rack] >= hosts;
 		double own = is_server ? (double)spec->server_bits / 8 : rate;
 
-		build_host_name(builder, name);
-		status = build_add(builder, &(struct build_vertex){
-			.name = name, .length = strlen(name), .parent = number, .is_host = true, .nics = nics,
-			.rate_out = own, .rate_in = own, .delay = (double)spec->delay_ns * 1e-9,
-			.local = (double)spec->local_bits / 8}, err);
+		topology_build_host_name(builder, name);
+		status = topology_build_add(builder,
+		                            &(struct build_vertex){.name = name,
+		                                                   .length = strlen(name),
+		                                                   .parent = number,
+		                                                   .is_host = true,
+		                                                   .nics = nics,
+		                                                   .rate_out = own,
+		                                                   .rate_in = own,
+		                                                   .delay = (double)spec->delay_ns * 1e-9,
+		                                                   .local = (double)spec->local_bits / 8},
+		                            err);
 	}
 	return status;
 }
@@ -80,16 +93,17 @@ enum esp_status topology_make(const struct topology_spec *spec, struct topology 
 	enum esp_status status = spec_check(spec, err);
 
 	if (status == ESP_OK)
-		status = build_begin(&builder, err);
+		status = topology_build_begin(&builder, err);
 	if (status == ESP_OK && spec->racks > 1)
-		status = build_add(&builder, &(struct build_vertex){.name = "core", .length = 4, .parent = TOPOLOGY_NONE}, err);
+		status = topology_build_add(&builder,
+		                            &(struct build_vertex){.name = "core", .length = 4, .parent = TOPOLOGY_NONE}, err);
 	for (uint32_t rack = 0; status == ESP_OK && rack < spec->racks; rack++)
 		status = add_rack(&builder, spec, rack, hosts_of(spec, rack), err);
 	if (status != ESP_OK) {
-		build_abandon(&builder);
+		topology_build_abandon(&builder);
 		return status;
 	}
-	*out = build_end(&builder);
+	*out = topology_build_end(&builder);
 	return ESP_OK;
 }
 

@@ -3,13 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum esp_status build_begin(struct topology_builder *builder, struct error *err)
+enum esp_status topology_build_begin(struct topology_builder *builder, struct error *err)
 {
 	*builder = (struct topology_builder){.topology = calloc(1, sizeof(struct topology))};
 	return builder->topology ? ESP_OK : error_set(err, ESP_ENOMEM, "no memory for a topology");
 }
 
-void build_abandon(struct topology_builder *builder)
+void topology_build_abandon(struct topology_builder *builder)
 {
 	topology_close(builder->topology);
 	builder->topology = NULL;
@@ -90,7 +90,7 @@ const char *topology_host_name(uint32_t number, char text[TOPOLOGY_NAME])
 	return text;
 }
 
-const char *build_host_name(const struct topology_builder *builder, char text[TOPOLOGY_NAME])
+const char *topology_build_host_name(const struct topology_builder *builder, char text[TOPOLOGY_NAME])
 {
 	return topology_host_name(builder->topology->host_count, text);
 }
@@ -134,7 +134,8 @@ static enum esp_status check_vertex(const struct topology *topology, const struc
 	return ESP_OK;
 }
 
-enum esp_status build_add(struct topology_builder *builder, const struct build_vertex *vertex, struct error *err)
+enum esp_status topology_build_add(struct topology_builder *builder, const struct build_vertex *vertex,
+                                   struct error *err)
 {
 	struct topology *topology = builder->topology;
 	uint32_t number = topology->vertex_count;
@@ -166,7 +167,8 @@ enum esp_status build_add(struct topology_builder *builder, const struct build_v
 	return ESP_OK;
 }
 
-enum esp_status build_change(struct topology_builder *builder, struct topology_change change, struct error *err)
+enum esp_status topology_build_change(struct topology_builder *builder, struct topology_change change,
+                                      struct error *err)
 {
 	struct topology *topology = builder->topology;
 
@@ -176,8 +178,8 @@ enum esp_status build_change(struct topology_builder *builder, struct topology_c
 	return ESP_OK;
 }
 
-enum esp_status build_background(struct topology_builder *builder, struct topology_background background,
-                                 struct error *err)
+enum esp_status topology_build_background(struct topology_builder *builder, struct topology_background background,
+                                          struct error *err)
 {
 	struct topology *topology = builder->topology;
 
@@ -207,7 +209,7 @@ static void set_classes(struct topology *topology, uint32_t number, bool has_hos
 	}
 }
 
-struct topology *build_end(struct topology_builder *builder)
+struct topology *topology_build_end(struct topology_builder *builder)
 {
 	struct topology *topology = builder->topology;
 

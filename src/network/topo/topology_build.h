@@ -8,7 +8,7 @@
 #include "network/topo/topology.h"
 
 struct topology_builder {
-	struct topology *topology; /* owned until build_end() */
+	struct topology *topology; /* owned until topology_build_end() */
 	uint32_t vertex_capacity, link_capacity, host_capacity, change_capacity, background_capacity;
 };
 
@@ -24,22 +24,22 @@ struct build_vertex {
 	double local; /* 0: no local link */
 };
 
-ESP_CHECKED enum esp_status build_begin(struct topology_builder *builder, struct error *err);
-void build_abandon(struct topology_builder *builder);
+ESP_CHECKED enum esp_status topology_build_begin(struct topology_builder *builder, struct error *err);
+void topology_build_abandon(struct topology_builder *builder);
 
 /* ESP_EINVAL: the name is taken or too long, the tree too deep; ESP_ELIMIT; ESP_ENOMEM. */
-ESP_CHECKED enum esp_status build_add(struct topology_builder *builder, const struct build_vertex *vertex,
-                                      struct error *err);
-ESP_CHECKED enum esp_status build_change(struct topology_builder *builder, struct topology_change change,
-                                         struct error *err);
-ESP_CHECKED enum esp_status build_background(struct topology_builder *builder, struct topology_background background,
-                                             struct error *err);
+ESP_CHECKED enum esp_status topology_build_add(struct topology_builder *builder, const struct build_vertex *vertex,
+                                               struct error *err);
+ESP_CHECKED enum esp_status topology_build_change(struct topology_builder *builder, struct topology_change change,
+                                                  struct error *err);
+ESP_CHECKED enum esp_status topology_build_background(struct topology_builder *builder,
+                                                      struct topology_background background, struct error *err);
 
 /* The default name of the next host: by its number among the hosts, as in a lab. Returns text. */
-const char *build_host_name(const struct topology_builder *builder, char text[TOPOLOGY_NAME]);
+const char *topology_build_host_name(const struct topology_builder *builder, char text[TOPOLOGY_NAME]);
 
 /* Sets the classes of the links; returns the topology, which the caller owns. */
-struct topology *build_end(struct topology_builder *builder);
+struct topology *topology_build_end(struct topology_builder *builder);
 
 /* The default name of a host: "node07". Returns text. */
 const char *topology_host_name(uint32_t number, char text[TOPOLOGY_NAME]);

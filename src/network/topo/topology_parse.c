@@ -195,7 +195,7 @@ static enum esp_status read_switch(struct topology_builder *builder, const struc
 	if (is_root && line->count > 2)
 		return fail_line(line, err, "the first switch is the root: it has nothing above it and no link");
 	enum esp_status status = is_root ? ESP_OK : read_under(builder->topology, line, 2, &vertex, err);
-	return status == ESP_OK ? at_line(build_add(builder, &vertex, err), line, err) : status;
+	return status == ESP_OK ? at_line(topology_build_add(builder, &vertex, err), line, err) : status;
 }
 
 static enum esp_status read_host(struct topology_builder *builder, const struct line *line, struct error *err)
@@ -206,7 +206,7 @@ static enum esp_status read_host(struct topology_builder *builder, const struct 
 		return fail_line(line, err, "a host needs a name");
 	vertex.length = strlen(line->words[1]);
 	enum esp_status status = read_under(builder->topology, line, 2, &vertex, err);
-	return status == ESP_OK ? at_line(build_add(builder, &vertex, err), line, err) : status;
+	return status == ESP_OK ? at_line(topology_build_add(builder, &vertex, err), line, err) : status;
 }
 
 static enum esp_status read_hosts(struct topology_builder *builder, const struct line *line, struct error *err)
@@ -219,9 +219,9 @@ static enum esp_status read_hosts(struct topology_builder *builder, const struct
 		return fail_line(line, err, "hosts wants their number, from 1 up");
 	enum esp_status status = read_under(builder->topology, line, 2, &vertex, err);
 	for (uint32_t i = 0; status == ESP_OK && i < count; i++) {
-		vertex.name = build_host_name(builder, name);
+		vertex.name = topology_build_host_name(builder, name);
 		vertex.length = strlen(name);
-		status = at_line(build_add(builder, &vertex, err), line, err);
+		status = at_line(topology_build_add(builder, &vertex, err), line, err);
 	}
 	return status;
 }
@@ -240,7 +240,7 @@ static enum esp_status read_change(struct topology_builder *builder, const struc
 		return fail_line(line, err, "the root has no link of its own: name what hangs from it");
 	if (!is_word(line, 3, "rate") || !rate_at(line, 4, &change.rate) || line->count > 5)
 		return fail_line(line, err, "what changes is missing: at 2s rack0 rate 10gbit");
-	return build_change(builder, change, err);
+	return topology_build_change(builder, change, err);
 }
 
 /* from TIME [to TIME] NAME > NAME rate R | flows N */
@@ -269,7 +269,7 @@ static enum esp_status read_background(struct topology_builder *builder, const s
 	bool is_flows = is_word(line, at + 3, "flows") && count_at(line, at + 4, 1000, &background.flows);
 	if ((!is_rate && !is_flows) || line->count > at + 5)
 		return fail_line(line, err, "how much? rate 2gbit, or flows N, from 1 to 1000");
-	return build_background(builder, background, err);
+	return topology_build_background(builder, background, err);
 }
 
 static enum esp_status read_statement(struct topology_builder *builder, const struct line *line, struct error *err)
@@ -325,14 +325,14 @@ static enum esp_status read_all(struct topology_builder *builder, const char *te
 enum esp_status topology_parse(const char *text, size_t length, struct topology **out, struct error *err)
 {
 	struct topology_builder builder = {0};
-	enum esp_status status = build_begin(&builder, err);
+	enum esp_status status = topology_build_begin(&builder, err);
 
 	if (status == ESP_OK)
 		status = read_all(&builder, text, length, err);
 	if (status != ESP_OK) {
-		build_abandon(&builder);
+		topology_build_abandon(&builder);
 		return status;
 	}
-	*out = build_end(&builder);
+	*out = topology_build_end(&builder);
 	return ESP_OK;
 }

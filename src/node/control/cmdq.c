@@ -2,22 +2,22 @@
 
 #include <stdlib.h>
 
-void cmdq_init(struct cmdq *cmdq)
+void control_cmdq_init(struct cmdq *cmdq)
 {
 	*cmdq = (struct cmdq){0};
 	pthread_mutex_init(&cmdq->lock, NULL);
 }
 
-void cmdq_fini(struct cmdq *cmdq)
+void control_cmdq_fini(struct cmdq *cmdq)
 {
 	struct control_cmd *cmd;
 
-	while ((cmd = cmdq_take(cmdq)))
+	while ((cmd = control_cmdq_take(cmdq)))
 		free(cmd);
 	pthread_mutex_destroy(&cmdq->lock);
 }
 
-bool cmdq_post(struct cmdq *cmdq, const struct control_cmd *cmd)
+bool control_cmdq_post(struct cmdq *cmdq, const struct control_cmd *cmd)
 {
 	struct control_cmd *copy = malloc(sizeof(*copy));
 
@@ -35,7 +35,7 @@ bool cmdq_post(struct cmdq *cmdq, const struct control_cmd *cmd)
 	return true;
 }
 
-struct control_cmd *cmdq_take(struct cmdq *cmdq)
+struct control_cmd *control_cmdq_take(struct cmdq *cmdq)
 {
 	pthread_mutex_lock(&cmdq->lock);
 	struct control_cmd *cmd = cmdq->first;

@@ -37,12 +37,12 @@ struct cmdq {
 	struct control_cmd *first, *last;
 };
 
-void cmdq_init(struct cmdq *cmdq);
+void control_cmdq_init(struct cmdq *cmdq);
 /* Frees the commands that are left. */
-void cmdq_fini(struct cmdq *cmdq);
+void control_cmdq_fini(struct cmdq *cmdq);
 /* Queues a copy. False: no memory. */
-bool cmdq_post(struct cmdq *cmdq, const struct control_cmd *cmd);
+bool control_cmdq_post(struct cmdq *cmdq, const struct control_cmd *cmd);
 /* Removes the first command, which the caller frees; NULL: the queue is empty. */
-struct control_cmd *cmdq_take(struct cmdq *cmdq);
+struct control_cmd *control_cmdq_take(struct cmdq *cmdq);
 
 #endif

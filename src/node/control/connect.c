@@ -60,7 +60,7 @@ void connect_failed(struct control *control, struct connection *connection)
 		connection->retry_ns = now + wait < connection->deadline_ns ? now + wait : connection->deadline_ns;
 		return;
 	}
-	bool is_check = connection->dial.is_check, is_spare = peer_connection_is_spare(control, connection);
+	bool is_check = connection->dial.is_check, is_spare = control_peer_connection_is_spare(control, connection);
 	struct error why = is_check ? connection->dial.doubt : connection->err;
 	uint32_t peer = connection->peer, lane = connection->lane;
 	uint8_t purpose = connection->purpose;

@@ -77,7 +77,7 @@ struct connection_joiner {
 struct connection_fds {
 	bool has_left;          /* the first message has been moved: the descriptors of the rank that has dialled */
 	bool wants_room;        /* there are descriptors to be sent */
-	uint32_t at;            /* position among the ranks (fd_exchange_fetch(), fd_exchange_hand()) */
+	uint32_t at;            /* position among the ranks (control_fd_exchange_fetch(), control_fd_exchange_hand()) */
 };
 
 struct connection_buffer {

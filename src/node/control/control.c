@@ -67,7 +67,7 @@ void control_remove(struct control *control, struct connection *connection)
 	control->accept.guests -= connection->is_guest;
 	joiner_queue_gone(control, connection);
 	if (connection->purpose == HELLO_CONTROL && control->control[connection->peer] == connection)
-		peer_connection_choose_other(control, connection->peer);
+		control_peer_connection_choose_other(control, connection->peer);
 	connection_free(connection);
 }
 
@@ -81,7 +81,7 @@ static void connection_ended(struct control *control, struct connection *connect
 	}
 	bool is_proved = connection->handshake.state == HANDSHAKE_DONE;
 	if (is_proved && connection->purpose == HELLO_CONTROL) {
-		peer_connection_ended(control, connection);
+		control_peer_connection_ended(control, connection);
 		return;
 	}
 	/* A mismatch shows that the peer has the key: no stranger can fill the log. */
@@ -101,7 +101,7 @@ static void opened(struct control *control, struct connection *connection)
 {
 	const struct control_peer_events *events = control->config.events->peers;
 
-	peer_connection_opened(control, connection);
+	control_peer_connection_opened(control, connection);
 	if (connection->dialled && connection->lane == 0)
 		events->connected(control->config.context, connection->peer);
 	events->opened(control->config.context, connection->peer, connection->dialled);
@@ -143,7 +143,7 @@ void control_turn_connection(struct control *control, struct connection *connect
 	if (connection->is_guest && connection->handshake.state == HANDSHAKE_DONE)
 		accept_proved(control, connection);
 	if (connection->state == CONNECTION_HANDING)
-		fd_handover_turn(control, connection);
+		control_fd_handover_turn(control, connection);
 	if (connection->state == CONNECTION_JOINER)
 		joiner_queue_turn(control, connection);
 	if (connection->state == CONNECTION_OPEN && !connection->is_announced) {
@@ -152,10 +152,10 @@ void control_turn_connection(struct control *control, struct connection *connect
 	}
 	connection_flush(connection);
 	if (connection->state == CONNECTION_OPEN)
-		peer_connection_turn(control, connection);
+		control_peer_connection_turn(control, connection);
 	connection_flush(connection);
 	if (connection->state == CONNECTION_DONE && connection->purpose == HELLO_FDS)
-		fd_handover_done(control, connection);
+		control_fd_handover_done(control, connection);
 	else if (connection->state == CONNECTION_DONE && data_connection_is_outdated(control, connection))
 		control_remove(control, connection);
 	else if (connection->state == CONNECTION_DONE)
@@ -176,7 +176,7 @@ static void flush_all(struct control *control)
 	control->has_queued = false;
 	for (struct connection *connection = control->connections; connection; connection = connection->next) {
 		if (connection->state == CONNECTION_OPEN && control->control[connection->peer] == connection &&
-		    peer_connection_speak(control, connection))
+		    control_peer_connection_speak(control, connection))
 			control_watch(control, connection);
 	}
 }
@@ -192,7 +192,7 @@ static void forget(struct control *control, uint32_t peer)
 			control_remove(control, connection);
 	}
 	assert(!control->control[peer]);
-	reliable_fini(&control->reliable[peer]);
+	control_reliable_fini(&control->reliable[peer]);
 	control->dialled[peer] = 0;
 	for (uint32_t lane = 0; lane < control->config.lanes; lane++)
 		control->newest[(size_t)peer * control->config.lanes + lane] = 0;
@@ -220,12 +220,12 @@ static void run_cmd(struct control *control, const struct control_cmd *cmd)
 		connect_look_for(control, cmd->peer);
 		break;
 	case CMD_SEND:
-		peer_connection_send(control, cmd->peer, &cmd->msg);
+		control_peer_connection_send(control, cmd->peer, &cmd->msg);
 		break;
 	case CMD_SEND_ALL:
 		for (uint32_t i = 0; i < control->config.roster->size; i++) {
 			if (control->control[i] && control->config.events->peers->forwards_to(control->config.context, i))
-				peer_connection_send(control, i, &cmd->msg);
+				control_peer_connection_send(control, i, &cmd->msg);
 		}
 		break;
 	case CMD_FORGET:
@@ -241,7 +241,7 @@ static void run_cmds(struct control *control)
 {
 	struct control_cmd *cmd;
 
-	while ((cmd = cmdq_take(&control->cmdq))) {
+	while ((cmd = control_cmdq_take(&control->cmdq))) {
 		run_cmd(control, cmd);
 		free(cmd);
 	}
@@ -251,7 +251,7 @@ static void run_cmds(struct control *control)
 /* False: no memory; a caller that waits for the effect has a deadline. */
 static bool post(struct control *control, struct control_cmd cmd)
 {
-	bool is_posted = cmdq_post(&control->cmdq, &cmd);
+	bool is_posted = control_cmdq_post(&control->cmdq, &cmd);
 
 	if (is_posted)
 		loop_post(control->loop, &control->cmds);
@@ -445,7 +445,7 @@ static uint64_t hook(void *argument, uint64_t now)
 	const struct control_turn_events *turns = control->config.events->turns;
 
 	run_cmds(control);
-	fd_handover_serve(control);
+	control_fd_handover_serve(control);
 	uint64_t next = run_timers(control, now), batch = accept_batch(control, now);
 	bool ticks = turns && does_tick(control);
 	next = batch < next ? batch : next;
@@ -501,7 +501,7 @@ static void free_all(struct control *control)
 		connection_free(control->connections);
 		control->connections = next;
 	}
-	cmdq_fini(&control->cmdq);
+	control_cmdq_fini(&control->cmdq);
 	int fds[] = {control->config.local_fd, control->config.join_fd, control->config.join_free_fd};
 	for (unsigned i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
 		if (fds[i] >= 0)
@@ -514,12 +514,12 @@ static void free_all(struct control *control)
 		close(control->join_free_fd);
 	}
 	for (uint32_t i = 0; control->reliable && i < control->config.roster->size; i++)
-		reliable_fini(&control->reliable[i]);
+		control_reliable_fini(&control->reliable[i]);
 	free(control->reliable);
 	free(control->dialled);
 	free(control->newest);
 	free(control->control);
-	fd_exchange_fini(&control->fd_exchange);
+	control_fd_exchange_fini(&control->fd_exchange);
 	if (control->loop == &control->own_loop)
 		loop_fini(&control->own_loop);
 	pthread_mutex_destroy(&control->lock);
@@ -565,7 +565,7 @@ enum esp_status control_open(const struct control_config *config, struct control
 	control->accept.listen_count = config->listener->count;
 	memcpy(control->accept.listen_fds, config->listener->fds, sizeof(control->accept.listen_fds));
 	pthread_mutex_init(&control->lock, NULL);
-	cmdq_init(&control->cmdq);
+	control_cmdq_init(&control->cmdq);
 	accept_limit_init(&control->accept.limit, (uint64_t)config->roster->size * (config->lanes + 2), clock_now_ns());
 	rng_init(&control->rng, clock_now_ns() ^ (uint64_t)getpid() << 32);
 	make_listener(config, &control->listener);
@@ -581,8 +581,8 @@ enum esp_status control_open(const struct control_config *config, struct control
 	if (has_loop)
 		loop_set_hook(control->loop, hook, control);
 	*out = control; /* before the thread starts: its events may use the control where the caller keeps it */
-	enum esp_status exchanged = fd_exchange_init(&control->fd_exchange, config->local_self, config->local_count,
-	                                             config->descriptors, config->descriptor_count);
+	enum esp_status exchanged = control_fd_exchange_init(&control->fd_exchange, config->local_self, config->local_count,
+	                                                     config->descriptors, config->descriptor_count);
 	if (!control->control || !control->reliable || !control->dialled || !control->newest || !watched ||
 	    exchanged != ESP_OK || (!config->loop && start_thread(control) != 0)) {
 		*out = NULL;

@@ -173,10 +173,10 @@ void joiner_queue_due(struct control *control, struct connection *connection, ui
 /* ---- fd_handover.c ---- */
 
 /* Moves descriptors over a connection as far as it goes. */
-void fd_handover_turn(struct control *control, struct connection *connection);
+void control_fd_handover_turn(struct control *control, struct connection *connection);
 /* All descriptors have been moved: removes the connection. */
-void fd_handover_done(struct control *control, struct connection *connection);
+void control_fd_handover_done(struct control *control, struct connection *connection);
 /* The first rank: once all have sent their descriptors, serves the waiting ranks. */
-void fd_handover_serve(struct control *control);
+void control_fd_handover_serve(struct control *control);
 
 #endif

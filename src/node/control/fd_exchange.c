@@ -10,8 +10,8 @@
 #define MESSAGE_MOST 253u /* descriptors; the kernel's limit */
 #define BYTE 'D'
 
-enum esp_status fd_exchange_init(struct fd_exchange *exchange, uint32_t self, uint32_t count, const int *own,
-                                 uint32_t each)
+enum esp_status control_fd_exchange_init(struct fd_exchange *exchange, uint32_t self, uint32_t count, const int *own,
+                                         uint32_t each)
 {
 	assert(each > 0 && each <= FD_EXCHANGE_EACH_MOST && self < count);
 	*exchange = (struct fd_exchange){.self = self, .count = count, .each = each, .own = own, .missing = count - 1};
@@ -33,7 +33,7 @@ static void close_all(const int *fds, uint32_t count)
 	}
 }
 
-void fd_exchange_fini(struct fd_exchange *exchange)
+void control_fd_exchange_fini(struct fd_exchange *exchange)
 {
 	if (exchange->fds) /* the own ones are borrowed */
 		close_all(exchange->fds + exchange->each, (exchange->count - 1) * exchange->each);
@@ -41,7 +41,7 @@ void fd_exchange_fini(struct fd_exchange *exchange)
 	*exchange = (struct fd_exchange){0};
 }
 
-bool fd_exchange_is_full(const struct fd_exchange *exchange)
+bool control_fd_exchange_is_full(const struct fd_exchange *exchange)
 {
 	return exchange->missing == 0;
 }
@@ -126,13 +126,14 @@ static uint32_t next_ranks(const struct fd_exchange *exchange, uint32_t to, uint
 
 /* ---- ranks but the first ---- */
 
-enum esp_status fd_exchange_leave(const struct fd_exchange *exchange, int socket, bool *out_busy, struct error *err)
+enum esp_status control_fd_exchange_leave(const struct fd_exchange *exchange, int socket, bool *out_busy,
+                                          struct error *err)
 {
 	return send_message(socket, exchange->own, exchange->each, out_busy, err);
 }
 
-enum esp_status fd_exchange_fetch(const struct fd_exchange *exchange, int socket, uint32_t *at, fd_exchange_fn *take,
-                                  void *context, struct error *err)
+enum esp_status control_fd_exchange_fetch(const struct fd_exchange *exchange, int socket, uint32_t *at,
+                                          fd_exchange_fn *take, void *context, struct error *err)
 {
 	uint32_t ranks[MESSAGE_MOST], behind = *at, count = next_ranks(exchange, exchange->self, &behind, ranks);
 	int fds[MESSAGE_MOST];
@@ -150,7 +151,7 @@ enum esp_status fd_exchange_fetch(const struct fd_exchange *exchange, int socket
 
 /* ---- the first rank ---- */
 
-enum esp_status fd_exchange_put(struct fd_exchange *exchange, int socket, uint32_t rank, struct error *err)
+enum esp_status control_fd_exchange_put(struct fd_exchange *exchange, int socket, uint32_t rank, struct error *err)
 {
 	int fds[FD_EXCHANGE_EACH_MOST], *place = exchange->fds ? exchange->fds + (size_t)rank * exchange->each : NULL;
 
@@ -165,12 +166,12 @@ enum esp_status fd_exchange_put(struct fd_exchange *exchange, int socket, uint32
 	return ESP_OK;
 }
 
-enum esp_status fd_exchange_hand(const struct fd_exchange *exchange, int socket, uint32_t to, uint32_t *at,
-                                 bool *out_busy, struct error *err)
+enum esp_status control_fd_exchange_hand(const struct fd_exchange *exchange, int socket, uint32_t to, uint32_t *at,
+                                         bool *out_busy, struct error *err)
 {
 	enum esp_status status = ESP_OK;
 
-	assert(fd_exchange_is_full(exchange));
+	assert(control_fd_exchange_is_full(exchange));
 	*out_busy = false;
 	while (status == ESP_OK && *at < exchange->count) {
 		uint32_t ranks[MESSAGE_MOST], behind = *at, count = next_ranks(exchange, to, &behind, ranks);
@@ -187,7 +188,7 @@ enum esp_status fd_exchange_hand(const struct fd_exchange *exchange, int socket,
 	return status;
 }
 
-void fd_exchange_clear(struct fd_exchange *exchange, fd_exchange_fn *take, void *context)
+void control_fd_exchange_clear(struct fd_exchange *exchange, fd_exchange_fn *take, void *context)
 {
 	for (uint32_t i = 1; exchange->fds && i < exchange->count; i++) {
 		int *place = exchange->fds + (size_t)i * exchange->each;

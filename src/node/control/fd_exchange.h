@@ -32,10 +32,10 @@ struct fd_exchange {
 };
 
 /* Borrows own. ESP_ENOMEM. */
-ESP_CHECKED enum esp_status fd_exchange_init(struct fd_exchange *exchange, uint32_t self, uint32_t count,
-                                             const int *own, uint32_t each);
+ESP_CHECKED enum esp_status control_fd_exchange_init(struct fd_exchange *exchange, uint32_t self, uint32_t count,
+                                                     const int *own, uint32_t each);
 /* Closes descriptors that were not taken. Accepts a zeroed struct. */
-void fd_exchange_fini(struct fd_exchange *exchange);
+void control_fd_exchange_fini(struct fd_exchange *exchange);
 
 /*
  * The functions below return ESP_OK; ESP_PENDING: call again when the socket is readable or writable; ESP_EPEER: the
@@ -44,19 +44,20 @@ void fd_exchange_fini(struct fd_exchange *exchange);
  */
 
 /* Not the first rank: sends its own. */
-enum esp_status fd_exchange_leave(const struct fd_exchange *exchange, int socket, bool *out_busy, struct error *err);
+enum esp_status control_fd_exchange_leave(const struct fd_exchange *exchange, int socket, bool *out_busy,
+                                          struct error *err);
 /* Not the first rank: receives; `take` owns each rank's descriptors. *at begins at 0 and ends at count. */
 typedef void fd_exchange_fn(void *context, uint32_t rank, const int *fds);
-enum esp_status fd_exchange_fetch(const struct fd_exchange *exchange, int socket, uint32_t *at, fd_exchange_fn *take,
-                                  void *context, struct error *err);
+enum esp_status control_fd_exchange_fetch(const struct fd_exchange *exchange, int socket, uint32_t *at,
+                                          fd_exchange_fn *take, void *context, struct error *err);
 
 /* The first rank: receives the descriptors of this rank. */
-enum esp_status fd_exchange_put(struct fd_exchange *exchange, int socket, uint32_t rank, struct error *err);
-bool fd_exchange_is_full(const struct fd_exchange *exchange);
+enum esp_status control_fd_exchange_put(struct fd_exchange *exchange, int socket, uint32_t rank, struct error *err);
+bool control_fd_exchange_is_full(const struct fd_exchange *exchange);
 /* The first rank: sends all but its own to this rank; *at as above. */
-enum esp_status fd_exchange_hand(const struct fd_exchange *exchange, int socket, uint32_t to, uint32_t *at,
-                                 bool *out_busy, struct error *err);
+enum esp_status control_fd_exchange_hand(const struct fd_exchange *exchange, int socket, uint32_t to, uint32_t *at,
+                                         bool *out_busy, struct error *err);
 /* The first rank, after all were served: `take` owns the descriptors of the other ranks. */
-void fd_exchange_clear(struct fd_exchange *exchange, fd_exchange_fn *take, void *context);
+void control_fd_exchange_clear(struct fd_exchange *exchange, fd_exchange_fn *take, void *context);
 
 #endif

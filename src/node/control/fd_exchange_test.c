@@ -75,7 +75,7 @@ static void open_house(struct rng *rng)
 
 		for (uint32_t k = 0; k < house.each; k++)
 			member->own[k] = make_file(i, k);
-		CHECK(fd_exchange_init(&member->exchange, i, house.count, member->own, house.each) == ESP_OK);
+		CHECK(control_fd_exchange_init(&member->exchange, i, house.count, member->own, house.each) == ESP_OK);
 		CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0);
 		member->here = ends[0];
 		member->there = ends[1];
@@ -87,7 +87,7 @@ static void close_house(void)
 	for (uint32_t i = 0; i < house.count; i++) {
 		struct member *member = &house.members[i];
 
-		fd_exchange_fini(&member->exchange);
+		control_fd_exchange_fini(&member->exchange);
 		for (uint32_t k = 0; k < house.each; k++)
 			close(member->own[k]);
 		if (member->here >= 0)
@@ -103,13 +103,13 @@ static void step_other(struct member *member)
 	bool busy;
 
 	if (!member->has_left) {
-		enum esp_status status = fd_exchange_leave(&member->exchange, member->here, &busy, &err);
+		enum esp_status status = control_fd_exchange_leave(&member->exchange, member->here, &busy, &err);
 
 		CHECK(status == ESP_OK || busy);
 		member->has_left = status == ESP_OK;
 	} else if (member->fetched_at < house.count) {
 		enum esp_status status =
-			fd_exchange_fetch(&member->exchange, member->here, &member->fetched_at, take, member, &err);
+			control_fd_exchange_fetch(&member->exchange, member->here, &member->fetched_at, take, member, &err);
 
 		CHECK_MSG(status == ESP_OK || status == ESP_PENDING, "%s", err.text);
 	}
@@ -124,10 +124,10 @@ static void step_first(struct member *member, uint32_t rank)
 	enum esp_status status = ESP_PENDING;
 
 	if (!member->is_put) {
-		status = fd_exchange_put(exchange, member->there, rank, &err);
+		status = control_fd_exchange_put(exchange, member->there, rank, &err);
 		member->is_put = status == ESP_OK;
-	} else if (fd_exchange_is_full(exchange) && !member->is_served) {
-		status = fd_exchange_hand(exchange, member->there, rank, &member->handed_at, &busy, &err);
+	} else if (control_fd_exchange_is_full(exchange) && !member->is_served) {
+		status = control_fd_exchange_hand(exchange, member->there, rank, &member->handed_at, &busy, &err);
 		member->is_served = status == ESP_OK;
 		if (member->is_served) { /* messages in flight arrive nevertheless */
 			close(member->there);
@@ -159,7 +159,7 @@ static void test_all_get_all(struct rng *rng)
 		else
 			step_first(&house.members[rank], rank);
 	}
-	fd_exchange_clear(&house.members[0].exchange, take, &house.members[0]);
+	control_fd_exchange_clear(&house.members[0].exchange, take, &house.members[0]);
 	for (uint32_t i = 0; i < house.count; i++) {
 		for (uint32_t k = 0; k < house.count; k++)
 			CHECK_U64(house.members[i].got[k], i == k ? 0 : 1);
@@ -181,7 +181,8 @@ static void test_gone(struct rng *rng)
 	CHECK(member->is_put);
 	close(member->there);
 	member->there = -1;
-	CHECK(fd_exchange_fetch(&member->exchange, member->here, &member->fetched_at, take, member, &err) == ESP_EPEER);
+	CHECK(control_fd_exchange_fetch(&member->exchange, member->here, &member->fetched_at, take, member, &err) ==
+	      ESP_EPEER);
 	close_house();
 	CHECK_U64(open_descriptors(), before);
 }
@@ -201,17 +202,17 @@ static void test_nonsense(struct rng *rng)
 		more[i] = member->own[i < house.each ? i : 0];
 	other.own = more;
 	bool busy;
-	CHECK(fd_exchange_leave(&other, member->here, &busy, &err) == ESP_OK);
-	CHECK(fd_exchange_put(&first->exchange, member->there, 1, &err) == ESP_ELIMIT);
+	CHECK(control_fd_exchange_leave(&other, member->here, &busy, &err) == ESP_OK);
+	CHECK(control_fd_exchange_put(&first->exchange, member->there, 1, &err) == ESP_ELIMIT);
 	CHECK(send(member->here, "D", 1, 0) == 1);
-	CHECK(fd_exchange_put(&first->exchange, member->there, 1, &err) == ESP_ELIMIT);
+	CHECK(control_fd_exchange_put(&first->exchange, member->there, 1, &err) == ESP_ELIMIT);
 	step_other(member);
 	step_first(member, 1);
 	CHECK(member->is_put);
-	CHECK(fd_exchange_put(&first->exchange, member->there, 1, &err) == ESP_ELINK);
-	CHECK(fd_exchange_put(&first->exchange, member->there, 0, &err) == ESP_ELINK);
-	CHECK(fd_exchange_put(&first->exchange, member->there, house.count, &err) == ESP_ELINK);
-	CHECK(fd_exchange_put(&member->exchange, member->here, 1, &err) == ESP_ELINK);
+	CHECK(control_fd_exchange_put(&first->exchange, member->there, 1, &err) == ESP_ELINK);
+	CHECK(control_fd_exchange_put(&first->exchange, member->there, 0, &err) == ESP_ELINK);
+	CHECK(control_fd_exchange_put(&first->exchange, member->there, house.count, &err) == ESP_ELINK);
+	CHECK(control_fd_exchange_put(&member->exchange, member->here, 1, &err) == ESP_ELINK);
 	close_house();
 	CHECK_U64(open_descriptors(), before);
 }

@@ -20,9 +20,9 @@ static bool fetch(struct control *control, struct connection *connection)
 	struct error why;
 	bool busy = false;
 	enum esp_status status = connection->fds.has_left
-	                             ? fd_exchange_fetch(&control->fd_exchange, connection->fd, &connection->fds.at,
-	                                                 take_descriptors, control, &why)
-	                             : fd_exchange_leave(&control->fd_exchange, connection->fd, &busy, &why);
+	                             ? control_fd_exchange_fetch(&control->fd_exchange, connection->fd, &connection->fds.at,
+	                                                         take_descriptors, control, &why)
+	                             : control_fd_exchange_leave(&control->fd_exchange, connection->fd, &busy, &why);
 
 	connection->fds.wants_room = !connection->fds.has_left && !busy;
 	connection->retry_ns = busy ? clock_now_ns() + BUSY_PAUSE : 0;
@@ -48,15 +48,16 @@ static bool hand(struct control *control, struct connection *connection)
 	connection->fds.wants_room = false;
 	connection->retry_ns = 0;
 	if (!connection->fds.has_left)
-		status = fd_exchange_put(&control->fd_exchange, connection->fd, local, &why);
-	else if (fd_exchange_is_full(&control->fd_exchange))
-		status = fd_exchange_hand(&control->fd_exchange, connection->fd, local, &connection->fds.at, &busy, &why);
+		status = control_fd_exchange_put(&control->fd_exchange, connection->fd, local, &why);
+	else if (control_fd_exchange_is_full(&control->fd_exchange))
+		status =
+			control_fd_exchange_hand(&control->fd_exchange, connection->fd, local, &connection->fds.at, &busy, &why);
 	else
 		connection_check_closed(connection); /* the peer sends nothing until then, but may close */
 	if (status < 0)
 		connection_broke(connection, &why);
-	connection->fds.wants_room =
-		connection->fds.has_left && fd_exchange_is_full(&control->fd_exchange) && status == ESP_PENDING && !busy;
+	connection->fds.wants_room = connection->fds.has_left && control_fd_exchange_is_full(&control->fd_exchange) &&
+	                             status == ESP_PENDING && !busy;
 	connection->retry_ns = busy ? clock_now_ns() + BUSY_PAUSE : 0;
 	if (status == ESP_OK && connection->fds.has_left)
 		connection_enter(connection, CONNECTION_DONE);
@@ -66,7 +67,7 @@ static bool hand(struct control *control, struct connection *connection)
 	return status == ESP_OK;
 }
 
-void fd_handover_turn(struct control *control, struct connection *connection)
+void control_fd_handover_turn(struct control *control, struct connection *connection)
 {
 	struct error why;
 
@@ -80,20 +81,20 @@ void fd_handover_turn(struct control *control, struct connection *connection)
 		;
 }
 
-void fd_handover_done(struct control *control, struct connection *connection)
+void control_fd_handover_done(struct control *control, struct connection *connection)
 {
 	control->served += !connection->dialled;
 	control_remove(control, connection);
 	if (control->served > 0 && control->served == control->config.local_count - 1)
-		fd_exchange_clear(&control->fd_exchange, take_descriptors, control);
+		control_fd_exchange_clear(&control->fd_exchange, take_descriptors, control);
 }
 
 /* One connection at a time, as each turn may remove its connection. */
-void fd_handover_serve(struct control *control)
+void control_fd_handover_serve(struct control *control)
 {
 	struct connection *following;
 
-	if (control->is_serving || !fd_exchange_is_full(&control->fd_exchange) || control->config.local_self > 0)
+	if (control->is_serving || !control_fd_exchange_is_full(&control->fd_exchange) || control->config.local_self > 0)
 		return;
 	control->is_serving = true;
 	for (struct connection *connection = control->connections; connection; connection = following) {

@@ -67,7 +67,7 @@ static void add(struct flood_filter *filter, const uint8_t *name)
 	filter->recent.count++;
 }
 
-bool flood_filter_hear(struct flood_filter *filter, const uint8_t name[FLOOD_NAME_BYTES], uint64_t now_ns)
+bool control_flood_filter_hear(struct flood_filter *filter, const uint8_t name[FLOOD_NAME_BYTES], uint64_t now_ns)
 {
 	if (now_ns - filter->turned_ns >= FLOOD_KEPT_NS) {
 		clear(&filter->older);
@@ -84,7 +84,7 @@ bool flood_filter_hear(struct flood_filter *filter, const uint8_t name[FLOOD_NAM
 	return !is_known;
 }
 
-void flood_filter_free(struct flood_filter *filter)
+void control_flood_filter_free(struct flood_filter *filter)
 {
 	clear(&filter->recent);
 	clear(&filter->older);

@@ -29,7 +29,7 @@ struct flood_filter {
 };
 
 /* True if the message is new; it is known from now on. If memory is short, earlier messages are forgotten. */
-bool flood_filter_hear(struct flood_filter *filter, const uint8_t name[FLOOD_NAME_BYTES], uint64_t now_ns);
-void flood_filter_free(struct flood_filter *filter);
+bool control_flood_filter_hear(struct flood_filter *filter, const uint8_t name[FLOOD_NAME_BYTES], uint64_t now_ns);
+void control_flood_filter_free(struct flood_filter *filter);
 
 #endif

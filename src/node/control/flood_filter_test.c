@@ -20,7 +20,7 @@ static bool hear(struct flood_filter *filter, uint64_t word, uint64_t now_ns)
 	uint8_t name[FLOOD_NAME_BYTES];
 
 	name_word(name, word);
-	return flood_filter_hear(filter, name, now_ns);
+	return control_flood_filter_hear(filter, name, now_ns);
 }
 
 /* All messages start at once, on an overlay of powers of two, and every step takes some time. */
@@ -49,7 +49,7 @@ static void passes_on_once(uint32_t words)
 	}
 	CHECK_U64(passed, (uint64_t)words * RANKS);
 	for (uint32_t i = 0; i < RANKS; i++)
-		flood_filter_free(&heard[i]);
+		control_flood_filter_free(&heard[i]);
 	free(queue);
 }
 
@@ -73,7 +73,7 @@ int main(void)
 	CHECK(hear(&filter, 20000, now + 3 * FLOOD_KEPT_NS));
 	CHECK(filter.older.room == 0 && filter.recent.count == 1); /* and the memory is free */
 	CHECK(hear(&filter, 1, now + 3 * FLOOD_KEPT_NS));
-	flood_filter_free(&filter);
+	control_flood_filter_free(&filter);
 
 	passes_on_once(1);
 	passes_on_once(64);

@@ -36,7 +36,7 @@ static void retire_older(struct control *control, const struct connection *newer
 	}
 }
 
-bool peer_connection_is_spare(const struct control *control, const struct connection *connection)
+bool control_peer_connection_is_spare(const struct control *control, const struct connection *connection)
 {
 	if (connection->purpose != HELLO_CONTROL || connection->lane == 0)
 		return false;
@@ -47,7 +47,7 @@ bool peer_connection_is_spare(const struct control *control, const struct connec
 	return false;
 }
 
-void peer_connection_choose_other(struct control *control, uint32_t peer)
+void control_peer_connection_choose_other(struct control *control, uint32_t peer)
 {
 	struct connection *best = NULL;
 
@@ -60,13 +60,14 @@ void peer_connection_choose_other(struct control *control, uint32_t peer)
 			best = connection;
 	}
 	control->control[peer] = best;
-	reliable_begin(&control->reliable[peer]);
+	control_reliable_begin(&control->reliable[peer]);
 	control->has_queued = control->has_posted = true; /* kept messages are queued on it before the thread sleeps */
 }
 
-void peer_connection_ended(struct control *control, struct connection *connection)
+void control_peer_connection_ended(struct control *control, struct connection *connection)
 {
-	uint32_t peer = connection->peer, count = connection->lane, in_vain = reliable_broke(&control->reliable[peer]);
+	uint32_t peer = connection->peer, count = connection->lane,
+			 in_vain = control_reliable_broke(&control->reliable[peer]);
 	bool may_be_there = !connection->local &&
 	                    (connection->err.status == ESP_EPEER || connection->err.status == ESP_ELINK) &&
 	                    in_vain <= IN_VAIN_MOST;
@@ -80,7 +81,7 @@ void peer_connection_ended(struct control *control, struct connection *connectio
 	/* If both ends dialled there is another connection: its messages come first, as one may be CONTROL_LEFT. */
 	for (struct connection *other = control->connections; other; other = other->next) {
 		if (other->peer == peer && other->is_announced && other->purpose == HELLO_CONTROL)
-			peer_connection_receive(control, other);
+			control_peer_connection_receive(control, other);
 	}
 	if (may_be_there && control->config.events->peers->doubts(control->config.context, peer))
 		recheck_begin(control, peer, count, in_vain > AT_ONCE_MOST ? control->config.interval_ns / 50 : 0, &far, &why);
@@ -98,14 +99,14 @@ static void dispatch(struct control *control, uint32_t peer, const struct contro
 		subscribers->of[msg->type](control->config.context, peer, msg);
 }
 
-void peer_connection_receive(struct control *control, struct connection *connection)
+void control_peer_connection_receive(struct control *control, struct connection *connection)
 {
 	struct reliable *reliable = &control->reliable[connection->peer];
 	struct control_msg msg;
 
 	/* An event may queue messages on this connection, but not remove it. */
 	while (connection->state == CONNECTION_OPEN && connection_receive(connection, &msg)) {
-		enum reliable_heard heard = reliable_hear(reliable, &msg);
+		enum reliable_heard heard = control_reliable_hear(reliable, &msg);
 
 		connection->is_spoken_on = true;
 		if (heard == RELIABLE_NEW)
@@ -115,23 +116,23 @@ void peer_connection_receive(struct control *control, struct connection *connect
 	}
 }
 
-bool peer_connection_speak(struct control *control, struct connection *connection)
+bool control_peer_connection_speak(struct control *control, struct connection *connection)
 {
 	struct reliable *reliable = &control->reliable[connection->peer];
 	struct control_msg msg;
 
-	while (connection->state == CONNECTION_OPEN && reliable_next(reliable, connection->queued, &msg)) {
+	while (connection->state == CONNECTION_OPEN && control_reliable_next(reliable, connection->queued, &msg)) {
 		connection->queued = msg.number;
 		connection_queue(connection, &msg);
 	}
-	if (connection->state == CONNECTION_OPEN && reliable_owes(reliable, &msg))
+	if (connection->state == CONNECTION_OPEN && control_reliable_owes(reliable, &msg))
 		connection_queue(connection, &msg);
 	bool has_some = connection->buffer.out_at < connection->buffer.out_bytes;
 	connection_flush(connection);
 	return has_some;
 }
 
-void peer_connection_opened(struct control *control, struct connection *connection)
+void control_peer_connection_opened(struct control *control, struct connection *connection)
 {
 	const struct connection *spoken_on = control->control[connection->peer];
 
@@ -142,32 +143,32 @@ void peer_connection_opened(struct control *control, struct connection *connecti
 	if (!spoken_on || spoken_on->state != CONNECTION_OPEN || spoken_on->lane < connection->lane)
 		control->control[connection->peer] = connection;
 	if (control->control[connection->peer] == connection) {
-		reliable_begin(&control->reliable[connection->peer]);
-		(void)peer_connection_speak(control, connection);
+		control_reliable_begin(&control->reliable[connection->peer]);
+		(void)control_peer_connection_speak(control, connection);
 	}
 }
 
-void peer_connection_turn(struct control *control, struct connection *connection)
+void control_peer_connection_turn(struct control *control, struct connection *connection)
 {
-	peer_connection_receive(control, connection);
+	control_peer_connection_receive(control, connection);
 	if (connection->is_spoken_on && connection->lane > 0)
 		retire_older(control, connection);
 	if (connection->state != CONNECTION_OPEN)
 		return;
 	/* Acknowledgements and answers may take another connection than the messages they are for. */
 	struct connection *spoken_on = control->control[connection->peer];
-	if (spoken_on && spoken_on->state == CONNECTION_OPEN && peer_connection_speak(control, spoken_on))
+	if (spoken_on && spoken_on->state == CONNECTION_OPEN && control_peer_connection_speak(control, spoken_on))
 		control_watch(control, spoken_on);
 }
 
-void peer_connection_send(struct control *control, uint32_t peer, const struct control_msg *msg)
+void control_peer_connection_send(struct control *control, uint32_t peer, const struct control_msg *msg)
 {
 	if (!control->control[peer])
 		control_dial(control, peer, HELLO_CONTROL, 0, connect_patience_ns(control, clock_now_ns()));
 	struct connection *connection = control->control[peer];
 	if (!connection) /* the attempt has failed for good at once */
 		return;
-	if (!reliable_say(&control->reliable[peer], msg))
+	if (!control_reliable_say(&control->reliable[peer], msg))
 		connection_overflows(connection);
 	control->has_queued = true;
 }

@@ -13,22 +13,22 @@
 #include "node/control/control_state.h"
 
 /* The connection is open: it may carry the messages from now on. */
-void peer_connection_opened(struct control *control, struct connection *connection);
+void control_peer_connection_opened(struct control *control, struct connection *connection);
 /* Receives messages, then sends what is due. */
-void peer_connection_turn(struct control *control, struct connection *connection);
-void peer_connection_receive(struct control *control, struct connection *connection);
+void control_peer_connection_turn(struct control *control, struct connection *connection);
+void control_peer_connection_receive(struct control *control, struct connection *connection);
 /* Queues kept messages that this connection was not given, and flushes. False: there were none. */
-bool peer_connection_speak(struct control *control, struct connection *connection);
+bool control_peer_connection_speak(struct control *control, struct connection *connection);
 /* Queues a message; it is sent after the commands of this turn. Dials the peer if there is no connection. */
-void peer_connection_send(struct control *control, uint32_t peer, const struct control_msg *msg);
+void control_peer_connection_send(struct control *control, uint32_t peer, const struct control_msg *msg);
 /*
  * The connection has broken; it is removed. If there is no newer one, the peer is dialled again, and closed() is called
  * if that fails.
  */
-void peer_connection_ended(struct control *control, struct connection *connection);
+void control_peer_connection_ended(struct control *control, struct connection *connection);
 /* Of a replacement that has failed: true if another connection at least as new is open or being made. */
-bool peer_connection_is_spare(const struct control *control, const struct connection *connection);
+bool control_peer_connection_is_spare(const struct control *control, const struct connection *connection);
 /* The connection that carried messages goes away: chooses another, if there is one. */
-void peer_connection_choose_other(struct control *control, uint32_t peer);
+void control_peer_connection_choose_other(struct control *control, uint32_t peer);
 
 #endif

@@ -25,7 +25,7 @@ static bool grow(struct reliable *reliable)
 	return true;
 }
 
-const struct control_msg *reliable_say(struct reliable *reliable, const struct control_msg *msg)
+const struct control_msg *control_reliable_say(struct reliable *reliable, const struct control_msg *msg)
 {
 	if (reliable->count == reliable->capacity && !grow(reliable))
 		return NULL;
@@ -35,7 +35,7 @@ const struct control_msg *reliable_say(struct reliable *reliable, const struct c
 	return kept;
 }
 
-bool reliable_next(struct reliable *reliable, uint64_t after, struct control_msg *out)
+bool control_reliable_next(struct reliable *reliable, uint64_t after, struct control_msg *out)
 {
 	uint64_t before_first = reliable->said - reliable->count;
 	uint64_t skipped = after > before_first ? after - before_first : 0;
@@ -48,7 +48,7 @@ bool reliable_next(struct reliable *reliable, uint64_t after, struct control_msg
 	return true;
 }
 
-enum reliable_heard reliable_hear(struct reliable *reliable, const struct control_msg *msg)
+enum reliable_heard control_reliable_hear(struct reliable *reliable, const struct control_msg *msg)
 {
 	if (msg->heard > reliable->said || msg->number > reliable->heard + 1)
 		return RELIABLE_BROKEN;
@@ -63,18 +63,18 @@ enum reliable_heard reliable_hear(struct reliable *reliable, const struct contro
 	return RELIABLE_NEW;
 }
 
-void reliable_begin(struct reliable *reliable)
+void control_reliable_begin(struct reliable *reliable)
 {
 	reliable->told = 0;
 	reliable->is_new = true;
 }
 
-uint32_t reliable_broke(struct reliable *reliable)
+uint32_t control_reliable_broke(struct reliable *reliable)
 {
 	return ++reliable->in_vain;
 }
 
-bool reliable_owes(struct reliable *reliable, struct control_msg *out)
+bool control_reliable_owes(struct reliable *reliable, struct control_msg *out)
 {
 	if (reliable->heard - reliable->told < RELIABLE_OWED && !reliable->is_new)
 		return false;
@@ -84,7 +84,7 @@ bool reliable_owes(struct reliable *reliable, struct control_msg *out)
 	return true;
 }
 
-void reliable_fini(struct reliable *reliable)
+void control_reliable_fini(struct reliable *reliable)
 {
 	free(reliable->kept);
 	*reliable = (struct reliable){0};

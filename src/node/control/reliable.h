@@ -36,16 +36,16 @@ enum reliable_heard {
 };
 
 /* Numbers the message and keeps it; NULL: no memory, or too many are kept. Valid until the next call. */
-const struct control_msg *reliable_say(struct reliable *reliable, const struct control_msg *msg);
+const struct control_msg *control_reliable_say(struct reliable *reliable, const struct control_msg *msg);
 /* The first kept message with a number above `after`, with an acknowledgement of all messages so far; false: none. */
-bool reliable_next(struct reliable *reliable, uint64_t after, struct control_msg *out);
-enum reliable_heard reliable_hear(struct reliable *reliable, const struct control_msg *msg);
+bool control_reliable_next(struct reliable *reliable, uint64_t after, struct control_msg *out);
+enum reliable_heard control_reliable_hear(struct reliable *reliable, const struct control_msg *msg);
 /* A new connection: acknowledgements on the old one may have been lost. */
-void reliable_begin(struct reliable *reliable);
+void control_reliable_begin(struct reliable *reliable);
 /* A connection has ended. Returns how many have since a message last came. */
-uint32_t reliable_broke(struct reliable *reliable);
+uint32_t control_reliable_broke(struct reliable *reliable);
 /* True if an acknowledgement is due: in *out. */
-bool reliable_owes(struct reliable *reliable, struct control_msg *out);
-void reliable_fini(struct reliable *reliable);
+bool control_reliable_owes(struct reliable *reliable, struct control_msg *out);
+void control_reliable_fini(struct reliable *reliable);
 
 #endif

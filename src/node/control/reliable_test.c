@@ -34,7 +34,7 @@ static void queue_all(struct end *end)
 {
 	struct control_msg msg;
 
-	while (reliable_next(&end->reliable, end->queued, &msg)) {
+	while (control_reliable_next(&end->reliable, end->queued, &msg)) {
 		CHECK_U64(msg.number, end->queued < end->reliable.said - end->reliable.count ? msg.number : end->queued + 1);
 		end->queued = msg.number;
 		put(&end->out, &msg);
@@ -48,12 +48,12 @@ static void deliver(struct end *from, struct end *to, struct pipe *pipe)
 	if (pipe->at == pipe->count)
 		return;
 	const struct control_msg *msg = &pipe->queue[pipe->at++];
-	enum reliable_heard heard = reliable_hear(&to->reliable, msg);
+	enum reliable_heard heard = control_reliable_hear(&to->reliable, msg);
 	CHECK(heard != RELIABLE_BROKEN);
 	if (heard == RELIABLE_NEW) /* in order, each once */
 		CHECK_U64(msg->dials.at_ns, ++to->heard);
 	CHECK(to->heard <= from->said);
-	if (reliable_owes(&to->reliable, &owed))
+	if (control_reliable_owes(&to->reliable, &owed))
 		put(&to->out, &owed);
 }
 
@@ -71,8 +71,8 @@ static void survives_breaks(uint64_t seed)
 		bool is_chatty = seed % 3 != 0 || end == ends; /* in every third only one end has messages, until it is done */
 
 		if (end->said < MESSAGES && (is_chatty || ends[1].heard == MESSAGES) && rng_chance(&rng, 1, 3)) {
-			CHECK(
-				reliable_say(&end->reliable, &(struct control_msg){.type = CONTROL_DIALS, .dials.at_ns = ++end->said}));
+			CHECK(control_reliable_say(&end->reliable,
+			                           &(struct control_msg){.type = CONTROL_DIALS, .dials.at_ns = ++end->said}));
 			queue_all(end);
 		}
 		deliver(end, other, &end->out);
@@ -83,29 +83,29 @@ static void survives_breaks(uint64_t seed)
 				ends[i].before = ends[i].out;
 				ends[i].out.at = ends[i].out.count = 0;
 				ends[i].queued = 0;
-				reliable_begin(&ends[i].reliable);
+				control_reliable_begin(&ends[i].reliable);
 				queue_all(&ends[i]);
-				if (reliable_owes(&ends[i].reliable, &owed))
+				if (control_reliable_owes(&ends[i].reliable, &owed))
 					put(&ends[i].out, &owed);
 			}
 		}
 		CHECK(end->reliable.count < PIPE / 2);
 	}
-	reliable_fini(&ends[0].reliable);
-	reliable_fini(&ends[1].reliable);
+	control_reliable_fini(&ends[0].reliable);
+	control_reliable_fini(&ends[1].reliable);
 }
 
 static void nonsense_is_noticed(void)
 {
 	struct reliable reliable = {0};
 
-	CHECK(reliable_hear(&reliable, &(struct control_msg){.number = 2}) == RELIABLE_BROKEN);
-	CHECK(reliable_hear(&reliable, &(struct control_msg){.number = 1, .heard = 1}) == RELIABLE_BROKEN);
-	CHECK(reliable_hear(&reliable, &(struct control_msg){.number = 1}) == RELIABLE_NEW);
-	CHECK(reliable_hear(&reliable, &(struct control_msg){.number = 1}) == RELIABLE_AGAIN);
-	CHECK(reliable_hear(&reliable, &(struct control_msg){.number = 0}) == RELIABLE_AGAIN);
-	CHECK(reliable_hear(&reliable, &(struct control_msg){.number = UINT64_MAX}) == RELIABLE_BROKEN);
-	reliable_fini(&reliable);
+	CHECK(control_reliable_hear(&reliable, &(struct control_msg){.number = 2}) == RELIABLE_BROKEN);
+	CHECK(control_reliable_hear(&reliable, &(struct control_msg){.number = 1, .heard = 1}) == RELIABLE_BROKEN);
+	CHECK(control_reliable_hear(&reliable, &(struct control_msg){.number = 1}) == RELIABLE_NEW);
+	CHECK(control_reliable_hear(&reliable, &(struct control_msg){.number = 1}) == RELIABLE_AGAIN);
+	CHECK(control_reliable_hear(&reliable, &(struct control_msg){.number = 0}) == RELIABLE_AGAIN);
+	CHECK(control_reliable_hear(&reliable, &(struct control_msg){.number = UINT64_MAX}) == RELIABLE_BROKEN);
+	control_reliable_fini(&reliable);
 }
 
 /* A new connection begins with a message, if only an acknowledgement. */
@@ -114,16 +114,17 @@ static void tells_what_works(void)
 	struct reliable one = {0}, other = {0};
 	struct control_msg msg;
 
-	CHECK(!reliable_owes(&one, &msg));
-	reliable_begin(&one);
-	CHECK(reliable_owes(&one, &msg) && msg.number == 0);
-	CHECK(reliable_broke(&other) == 1 && reliable_broke(&other) == 2);
-	CHECK(reliable_hear(&other, &msg) == RELIABLE_AGAIN && reliable_broke(&other) == 1);
-	CHECK(!reliable_owes(&one, &msg));
-	reliable_begin(&one);
-	CHECK(reliable_say(&one, &(struct control_msg){.type = CONTROL_ASK}) && reliable_next(&one, 0, &msg));
-	CHECK(!reliable_owes(&one, &(struct control_msg){0}));
-	reliable_fini(&one);
+	CHECK(!control_reliable_owes(&one, &msg));
+	control_reliable_begin(&one);
+	CHECK(control_reliable_owes(&one, &msg) && msg.number == 0);
+	CHECK(control_reliable_broke(&other) == 1 && control_reliable_broke(&other) == 2);
+	CHECK(control_reliable_hear(&other, &msg) == RELIABLE_AGAIN && control_reliable_broke(&other) == 1);
+	CHECK(!control_reliable_owes(&one, &msg));
+	control_reliable_begin(&one);
+	CHECK(control_reliable_say(&one, &(struct control_msg){.type = CONTROL_ASK}) &&
+	      control_reliable_next(&one, 0, &msg));
+	CHECK(!control_reliable_owes(&one, &(struct control_msg){0}));
+	control_reliable_fini(&one);
 }
 
 static void gives_up_who_does_not_read(void)
@@ -132,12 +133,12 @@ static void gives_up_who_does_not_read(void)
 	struct control_msg msg = {.type = CONTROL_ASK};
 	uint32_t kept = 0;
 
-	while (reliable_say(&reliable, &msg))
+	while (control_reliable_say(&reliable, &msg))
 		kept++;
 	CHECK_U64(kept, RELIABLE_KEPT_MOST);
-	CHECK(reliable_hear(&reliable, &(struct control_msg){.heard = kept}) == RELIABLE_AGAIN);
+	CHECK(control_reliable_hear(&reliable, &(struct control_msg){.heard = kept}) == RELIABLE_AGAIN);
 	CHECK_U64(reliable.count, 0);
-	reliable_fini(&reliable);
+	control_reliable_fini(&reliable);
 }
 
 int main(void)

@@ -12,7 +12,7 @@
 
 /* ---- moving ---- */
 
-unsigned ports_move(struct progress *progress, bool looks)
+unsigned progress_ports_move(struct progress *progress, bool looks)
 {
 	unsigned moved = 0;
 
@@ -24,7 +24,7 @@ unsigned ports_move(struct progress *progress, bool looks)
 	return moved;
 }
 
-uint32_t lane_owes(const struct progress *progress)
+uint32_t progress_lane_owes(const struct progress *progress)
 {
 	uint32_t owed = lane_unfinished(progress->lane);
 
@@ -35,7 +35,7 @@ uint32_t lane_owes(const struct progress *progress)
 
 static bool has_duty(const struct progress *progress)
 {
-	return atomic_load_explicit(&progress->has_cmds, memory_order_relaxed) || lane_owes(progress) > 0;
+	return atomic_load_explicit(&progress->has_cmds, memory_order_relaxed) || progress_lane_owes(progress) > 0;
 }
 
 /* Another thread waits for the token, or the set is being closed. */
@@ -156,21 +156,21 @@ static bool pass_time(struct progress *progress, uint64_t until_ns, bool is_call
 	return true;
 }
 
-void drive(struct progress *progress, bool (*done)(void *), void *argument, uint64_t until_ns, bool is_caller)
+void progress_drive(struct progress *progress, bool (*done)(void *), void *argument, uint64_t until_ns, bool is_caller)
 {
 	unsigned turns = 0;
 
 	assert(progress->is_held);
 	wait_policy_begin(&progress->wait);
 	for (;;) {
-		cmds_fetch_and_take(progress);
-		unsigned moved = ports_move(progress, true);
+		progress_cmds_fetch_and_take(progress);
+		unsigned moved = progress_ports_move(progress, true);
 		if (moved) { /* before an ended call is reported */
 			note_end_of_wait(progress);
 			wait_policy_begin(&progress->wait);
 			set(&progress->idle_since_ns, 0);
 		}
-		settle(progress);
+		progress_settle(progress);
 		if ((done && done(argument)) || !has_duty(progress) || is_wanted(progress))
 			break;
 		if (!moved && !pass_time(progress, until_ns, is_caller))
@@ -181,8 +181,8 @@ void drive(struct progress *progress, bool (*done)(void *), void *argument, uint
 	note_end_of_wait(progress);
 	wait_policy_leave(&progress->wait, is_caller);
 	/* Credits and acknowledgements, for which peers wait, are sent before the lane rests. */
-	for (unsigned i = 0; i < LAST_TURNS && ports_move(progress, false) > 0; i++)
-		settle(progress);
+	for (unsigned i = 0; i < LAST_TURNS && progress_ports_move(progress, false) > 0; i++)
+		progress_settle(progress);
 }
 
 /* ---- the lane thread; set->lock is held ---- */
@@ -232,7 +232,7 @@ static bool is_pending(void *argument)
 	return has_background(argument);
 }
 
-void *lane_main(void *argument)
+void *progress_lane_main(void *argument)
 {
 	struct progress *progress = argument;
 	struct progress_set *of = progress->set;
@@ -250,9 +250,9 @@ void *lane_main(void *argument)
 			note_miss(progress);
 			progress->is_held = true;
 			pthread_mutex_unlock(&of->lock);
-			drive(progress, is_pending, progress, until, false);
+			progress_drive(progress, is_pending, progress, until, false);
 			pthread_mutex_lock(&of->lock);
-			give_up(progress);
+			progress_give_up(progress);
 		} else if (!progress->quits && !has_background(progress)) {
 			sleep_on_duty(progress, until);
 		}

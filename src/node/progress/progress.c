@@ -54,7 +54,7 @@ static enum esp_status start_thread(struct progress *progress, struct error *err
 
 	sigfillset(&all); /* signals are the program's */
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	int error = pthread_create(&progress->thread, NULL, lane_main, progress);
+	int error = pthread_create(&progress->thread, NULL, progress_lane_main, progress);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (error)
 		return error_set(err, ESP_ELIMIT, "no thread for lane %u: %s", progress->number, strerror(error));
@@ -335,7 +335,7 @@ static void cmd_take(struct progress *progress, struct progress_cmd *cmd)
 	}
 }
 
-struct progress_cmd *cmds_fetch(struct progress *progress)
+struct progress_cmd *progress_cmds_fetch(struct progress *progress)
 {
 	struct progress_cmd *first = progress->first_cmd;
 
@@ -345,7 +345,7 @@ struct progress_cmd *cmds_fetch(struct progress *progress)
 	return first;
 }
 
-void cmds_take(struct progress *progress, struct progress_cmd *cmd)
+void progress_cmds_take(struct progress *progress, struct progress_cmd *cmd)
 {
 	while (cmd) {
 		struct progress_cmd *next = cmd->next;
@@ -358,19 +358,19 @@ void cmds_take(struct progress *progress, struct progress_cmd *cmd)
 	}
 }
 
-void cmds_fetch_and_take(struct progress *progress)
+void progress_cmds_fetch_and_take(struct progress *progress)
 {
 	if (!atomic_load_explicit(&progress->has_cmds, memory_order_acquire))
 		return;
 	pthread_mutex_lock(&progress->set->lock);
-	struct progress_cmd *first = cmds_fetch(progress);
+	struct progress_cmd *first = progress_cmds_fetch(progress);
 	pthread_mutex_unlock(&progress->set->lock);
-	cmds_take(progress, first);
+	progress_cmds_take(progress, first);
 }
 
 /* ---- outcome of calls ---- */
 
-void settle(struct progress *progress)
+void progress_settle(struct progress *progress)
 {
 	const struct progress_set *set = progress->set;
 	struct lane_failure failure;
@@ -388,11 +388,11 @@ void settle(struct progress *progress)
 
 /* ---- the token; set->lock is held ---- */
 
-void give_up(struct progress *progress)
+void progress_give_up(struct progress *progress)
 {
 	assert(progress->is_held);
 	progress->is_held = false;
-	progress->unfinished = lane_owes(progress);
+	progress->unfinished = progress_lane_owes(progress);
 	if (atomic_load_explicit(&progress->set->sleepers, memory_order_relaxed) > 0)
 		pthread_cond_broadcast(&progress->set->changed);
 }
@@ -457,7 +457,7 @@ bool progress_try_acquire(struct progress *progress, uint64_t until_ns)
 		wake_lane_threads(set);
 	pthread_mutex_unlock(&set->lock);
 	if (is_ours)
-		cmds_fetch_and_take(progress);
+		progress_cmds_fetch_and_take(progress);
 	return is_ours;
 }
 
@@ -470,9 +470,9 @@ void progress_release(struct progress *progress)
 {
 	struct progress_set *set = progress->set;
 
-	settle(progress);
+	progress_settle(progress);
 	pthread_mutex_lock(&set->lock);
-	give_up(progress);
+	progress_give_up(progress);
 	wake_lane_threads(set);
 	pthread_mutex_unlock(&set->lock);
 }
@@ -502,12 +502,12 @@ bool progress_wait(struct progress_set *set, bool (*done)(void *), void *argumen
 
 		if (progress) {
 			progress->is_held = true;
-			struct progress_cmd *first = cmds_fetch(progress);
+			struct progress_cmd *first = progress_cmds_fetch(progress);
 			pthread_mutex_unlock(&set->lock);
-			cmds_take(progress, first);
-			drive(progress, done, argument, until_ns, true);
+			progress_cmds_take(progress, first);
+			progress_drive(progress, done, argument, until_ns, true);
 			pthread_mutex_lock(&set->lock);
-			give_up(progress);
+			progress_give_up(progress);
 		} else {
 			wait_for_change(set, done, argument, until_ns);
 		}
@@ -571,7 +571,7 @@ unsigned progress_turn(struct progress *progress)
 	assert(!progress->has_thread);
 	if (!progress_try_acquire(progress, 0))
 		return 0;
-	unsigned moved = ports_move(progress, true);
+	unsigned moved = progress_ports_move(progress, true);
 	progress_release(progress);
 	return moved;
 }

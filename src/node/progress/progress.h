@@ -120,7 +120,7 @@ struct progress {
 	atomic_uint wanting; /* threads that wait for the token */
 	atomic_bool has_cmds;
 	struct progress_cmd *first_cmd, *last_cmd;
-	uint32_t unfinished;  /* lane_owes() when the token was given up */
+	uint32_t unfinished;  /* progress_lane_owes() when the token was given up */
 	uint64_t expected_ns; /* since when a caller is predicted that drives all that is left for the lane; 0: none */
 	uint64_t watched_ns;  /* when one was predicted last */
 	bool watches;         /* the lane thread checks now and then whether that caller has come */

@@ -15,21 +15,21 @@
 
 static uint8_t butterfly_fold(struct plan_row *row, uint8_t target, uint8_t have, uint32_t self, uint32_t other)
 {
-	row_fold(row, target, 2);
+	plan_row_fold(row, target, 2);
 	if (other < self)
-		row_term(row, other);
-	row_local(row, have);
+		plan_row_term(row, other);
+	plan_row_local(row, have);
 	if (other > self)
-		row_term(row, other);
+		plan_row_term(row, other);
 	return target;
 }
 
 static void guest_row(struct plan_row *row, uint32_t node)
 {
-	row_fetch(row);
-	row_send(row, PLAN_IN, node - 1);
-	row_recv(row, PLAN_OUT, node - 1);
-	row_deliver(row);
+	plan_row_fetch(row);
+	plan_row_send(row, PLAN_IN, node - 1);
+	plan_row_recv(row, PLAN_OUT, node - 1);
+	plan_row_deliver(row);
 }
 
 static bool butterfly_row(const struct plan *plan, uint32_t node, const struct plan_piece *piece, struct plan_row *row)
@@ -45,25 +45,25 @@ static bool butterfly_row(const struct plan *plan, uint32_t node, const struct p
 	uint32_t vertex = hypercube_vertex(cube, node);
 	uint8_t have = PLAN_IN;
 
-	row_fetch(row);
+	plan_row_fetch(row);
 	if (hypercube_has_guest(cube, node)) {
-		have = butterfly_fold(row, row_tmp(row), have, node, node + 1);
+		have = butterfly_fold(row, plan_row_tmp(row), have, node, node + 1);
 	} else if (plan->in_place) {
-		have = row_tmp(row); /* the copy is sent, as the output overwrites the input */
-		row_copy(row, have, PLAN_IN);
+		have = plan_row_tmp(row); /* the copy is sent, as the output overwrites the input */
+		plan_row_copy(row, have, PLAN_IN);
 	}
 	for (uint32_t bit = 1; bit < cube.vertices; bit *= 2) {
 		uint32_t other = hypercube_rank(cube, vertex ^ bit);
-		uint8_t target = bit * 2 < cube.vertices ? row_tmp(row) : PLAN_OUT;
+		uint8_t target = bit * 2 < cube.vertices ? plan_row_tmp(row) : PLAN_OUT;
 
-		row_send(row, have, other);
+		plan_row_send(row, have, other);
 		have = butterfly_fold(row, target, have, node, other);
 	}
 	if (plan_collective_reduces(plan->chunks.collective))
-		row_update(row, PLAN_OUT);
+		plan_row_update(row, PLAN_OUT);
 	if (hypercube_has_guest(cube, node))
-		row_send(row, PLAN_OUT, node + 1);
-	row_deliver(row);
+		plan_row_send(row, PLAN_OUT, node + 1);
+	plan_row_deliver(row);
 	return true;
 }
 

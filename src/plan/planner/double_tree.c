@@ -132,14 +132,14 @@ static void double_gather(const struct route *route, uint32_t node, struct route
 	children(route, node, child);
 	while (self < 2 && child[self] < node)
 		self++;
-	fold_begin(builder);
+	plan_fold_begin(builder);
 	for (uint32_t i = 0; i <= 2; i++) {
 		if (i == self)
-			fold_self(builder);
+			plan_fold_self(builder);
 		if (i < 2 && child[i] != PLAN_NONE)
-			fold_from(builder, child[i]);
+			plan_fold_from(builder, child[i]);
 	}
-	fold_end(builder);
+	plan_fold_end(builder);
 }
 
 static void double_spread(const struct route *route, uint32_t node, struct route_builder *builder)
@@ -148,7 +148,7 @@ static void double_spread(const struct route *route, uint32_t node, struct route
 
 	children(route, node, child);
 	for (uint32_t i = 0; i < 2 && child[i] != PLAN_NONE; i++)
-		fan_to(builder, child[i]);
+		plan_fan_to(builder, child[i]);
 }
 
 const struct planner planner_double_tree = {

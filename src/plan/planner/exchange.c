@@ -24,25 +24,25 @@ static bool exchange_row(const struct plan *plan, uint32_t node, const struct pl
 
 	if (piece->from != PLAN_ALL || piece->to != PLAN_ALL || workers == 1)
 		return false;
-	row_fetch(row);
+	plan_row_fetch(row);
 	if (plan->in_place) {
 		/* The sum overwrites the input, and no received message proves that the input was sent. */
-		have = row_tmp(row);
-		row_copy(row, have, PLAN_IN);
+		have = plan_row_tmp(row);
+		plan_row_copy(row, have, PLAN_IN);
 	}
 	/* Begins with the next worker: otherwise all would send to worker 0 first. */
 	for (uint32_t i = 1; i < workers; i++)
-		row_send(row, have, (uint32_t)(((uint64_t)node + i) % workers));
-	row_fold(row, PLAN_OUT, workers);
+		plan_row_send(row, have, (uint32_t)(((uint64_t)node + i) % workers));
+	plan_row_fold(row, PLAN_OUT, workers);
 	for (uint32_t worker = 0; worker < workers; worker++) {
 		if (worker == node)
-			row_local(row, have);
+			plan_row_local(row, have);
 		else
-			row_term(row, worker);
+			plan_row_term(row, worker);
 	}
 	if (plan_collective_reduces(plan->chunks.collective))
-		row_update(row, PLAN_OUT);
-	row_deliver(row);
+		plan_row_update(row, PLAN_OUT);
+	plan_row_deliver(row);
 	return true;
 }
 

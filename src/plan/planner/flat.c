@@ -21,7 +21,7 @@ static enum esp_status flat_prepare(struct plan *plan, const struct plan_spec *s
 
 static uint32_t flat_owner(const struct route *route)
 {
-	uint32_t fixed = route_fixed_owner(route);
+	uint32_t fixed = plan_route_fixed_owner(route);
 
 	return fixed != PLAN_NONE ? fixed : route->plan->owner[route->chunk];
 }

@@ -36,7 +36,7 @@ static enum esp_status halving_prepare(struct plan *plan, const struct plan_spec
 uint32_t hypercube_owner(const struct route *route)
 {
 	struct hypercube cube = hypercube_of(route->plan->workers);
-	uint32_t owner = route_fixed_owner(route);
+	uint32_t owner = plan_route_fixed_owner(route);
 
 	if (owner == PLAN_NONE)
 		owner = route->plan->owner ? route->plan->owner[route->chunk] : 0;
@@ -68,10 +68,10 @@ void hypercube_gather(const struct route *route, uint32_t node, struct route_bui
 	if (hypercube_is_guest(cube, node))
 		return;
 	if (hypercube_has_guest(cube, node))
-		fold_pair(builder, node, node + 1);
+		plan_fold_pair(builder, node, node + 1);
 	uint32_t vertex = hypercube_vertex(cube, node), leaving = leaving_bit(cube, vertex, route->owner);
 	for (uint32_t bit = 1; bit < leaving; bit *= 2)
-		fold_pair(builder, node, hypercube_rank(cube, vertex ^ bit));
+		plan_fold_pair(builder, node, hypercube_rank(cube, vertex ^ bit));
 }
 
 void hypercube_spread(const struct route *route, uint32_t node, struct route_builder *builder)
@@ -82,9 +82,9 @@ void hypercube_spread(const struct route *route, uint32_t node, struct route_bui
 		return;
 	uint32_t vertex = hypercube_vertex(cube, node), leaving = leaving_bit(cube, vertex, route->owner);
 	for (uint32_t bit = leaving / 2; bit >= 1; bit /= 2)
-		fan_to(builder, hypercube_rank(cube, vertex ^ bit));
+		plan_fan_to(builder, hypercube_rank(cube, vertex ^ bit));
 	if (hypercube_has_guest(cube, node))
-		fan_to(builder, node + 1);
+		plan_fan_to(builder, node + 1);
 }
 
 /*

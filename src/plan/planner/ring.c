@@ -48,7 +48,7 @@ static enum esp_status ring_prepare(struct plan *plan, const struct plan_spec *s
 
 static uint32_t ring_owner(const struct route *route)
 {
-	uint32_t fixed = route_fixed_owner(route);
+	uint32_t fixed = plan_route_fixed_owner(route);
 
 	if (fixed != PLAN_NONE)
 		return fixed;
@@ -84,10 +84,10 @@ void ring_gather(const struct route *route, uint32_t node, struct route_builder 
 
 	if (before == route->owner || before == node)
 		return; /* the sum starts here */
-	fold_begin(builder);
-	fold_from(builder, before);
-	fold_self(builder);
-	fold_end(builder);
+	plan_fold_begin(builder);
+	plan_fold_from(builder, before);
+	plan_fold_self(builder);
+	plan_fold_end(builder);
 }
 
 static void ring_spread(const struct route *route, uint32_t node, struct route_builder *builder)
@@ -95,7 +95,7 @@ static void ring_spread(const struct route *route, uint32_t node, struct route_b
 	uint32_t after = ring_after(route, node);
 
 	if (after != route->owner)
-		fan_to(builder, after);
+		plan_fan_to(builder, after);
 }
 
 const struct planner planner_ring = {

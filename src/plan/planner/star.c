@@ -12,14 +12,14 @@ void star_gather(const struct route *route, uint32_t node, struct route_builder 
 {
 	if (node != route->owner)
 		return;
-	fold_begin(builder);
+	plan_fold_begin(builder);
 	for (uint32_t worker = 0; worker < route->plan->workers; worker++) {
 		if (worker == node)
-			fold_self(builder);
+			plan_fold_self(builder);
 		else
-			fold_from(builder, worker);
+			plan_fold_from(builder, worker);
 	}
-	fold_end(builder);
+	plan_fold_end(builder);
 }
 
 void star_spread(const struct route *route, uint32_t node, struct route_builder *builder)
@@ -33,6 +33,6 @@ void star_spread(const struct route *route, uint32_t node, struct route_builder 
 		uint32_t worker = (uint32_t)(((uint64_t)node + i) % workers);
 
 		if (worker != node)
-			fan_to(builder, worker);
+			plan_fan_to(builder, worker);
 	}
 }

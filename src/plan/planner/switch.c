@@ -105,21 +105,21 @@ static void switch_add(const struct route *route, uint32_t node, struct route_bu
 	const struct plan *plan = route->plan;
 	uint32_t first = switch_first(plan), top = switch_top(plan), last = switch_of(plan, route->owner);
 
-	fold_begin(builder);
+	plan_fold_begin(builder);
 	if (has_top(plan) && node == top) {
 		for (uint32_t at = first; at < top; at++) {
 			if (at != last)
-				fold_from(builder, at);
+				plan_fold_from(builder, at);
 		}
 	} else {
 		for (uint32_t worker = 0; worker < plan->workers; worker++) {
 			if (worker != route->owner && is_below(plan, node, worker))
-				fold_from(builder, worker);
+				plan_fold_from(builder, worker);
 		}
 		if (has_top(plan) && node == last)
-			fold_from(builder, top);
+			plan_fold_from(builder, top);
 	}
-	fold_end(builder);
+	plan_fold_end(builder);
 }
 
 static void switch_gather(const struct route *route, uint32_t node, struct route_builder *builder)
@@ -127,10 +127,10 @@ static void switch_gather(const struct route *route, uint32_t node, struct route
 	if (node >= switch_first(route->plan)) {
 		switch_add(route, node, builder);
 	} else if (node == route->owner && has_others(route)) {
-		fold_begin(builder);
-		fold_from(builder, switch_of(route->plan, node));
-		fold_self(builder);
-		fold_end(builder);
+		plan_fold_begin(builder);
+		plan_fold_from(builder, switch_of(route->plan, node));
+		plan_fold_self(builder);
+		plan_fold_end(builder);
 	}
 }
 
@@ -141,18 +141,18 @@ static void switch_spread(const struct route *route, uint32_t node, struct route
 
 	if (node == route->owner) {
 		if (has_others(route))
-			fan_to(builder, last);
+			plan_fan_to(builder, last);
 	} else if (has_top(plan) && node == top) {
 		for (uint32_t at = first; at < top; at++) {
 			if (at != last)
-				fan_to(builder, at);
+				plan_fan_to(builder, at);
 		}
 	} else if (node >= first) {
 		if (has_top(plan) && node == last)
-			fan_to(builder, top);
+			plan_fan_to(builder, top);
 		for (uint32_t worker = 0; worker < plan->workers; worker++) {
 			if (worker != route->owner && is_below(plan, node, worker))
-				fan_to(builder, worker);
+				plan_fan_to(builder, worker);
 		}
 	}
 }

@@ -72,8 +72,8 @@ static enum esp_status spread_owners(struct plan *plan, uint64_t *sizes, uint64_
 	for (uint32_t z = 0; z < plan->zone_count; z++)
 		weights[z] = zone_size(plan, z);
 	for (uint64_t c = 0; c < count; c++)
-		sizes[c] = chunks_piece(&plan->chunks, c).bytes;
-	return partition_lpt(sizes, count, weights, plan->zone_count, plan->owner_zone);
+		sizes[c] = plan_chunks_piece(&plan->chunks, c).bytes;
+	return plan_partition_lpt(sizes, count, weights, plan->zone_count, plan->owner_zone);
 }
 
 /* Masters of a zone: a chunk weighs as much as its master moves for the zone, and more if the owner is in it. */
@@ -88,9 +88,9 @@ static enum esp_status spread_tops(struct plan *plan, uint32_t zone, uint64_t *s
 	for (uint64_t c = 0; c < count; c++) {
 		uint64_t peers = groups - 1 + (plan->owner_zone[c] == zone ? plan->zone_count - 1 : 1);
 
-		sizes[c] = chunks_piece(&plan->chunks, c).bytes * peers;
+		sizes[c] = plan_chunks_piece(&plan->chunks, c).bytes * peers;
 	}
-	enum esp_status status = partition_lpt(sizes, count, weights, groups, top);
+	enum esp_status status = plan_partition_lpt(sizes, count, weights, groups, top);
 	for (uint64_t c = 0; status == ESP_OK && c < count; c++)
 		top[c] = plan->zone_group[first + top[c]];
 	return status;
@@ -106,9 +106,9 @@ static enum esp_status spread_local(struct plan *plan, uint32_t group, uint64_t 
 		uint64_t peers = plan_group_size(plan, group) - 1 +
 		                 (is_top ? plan->zone_first[zone + 1] - plan->zone_first[zone] : 1);
 
-		sizes[c] = chunks_piece(&plan->chunks, c).bytes * peers;
+		sizes[c] = plan_chunks_piece(&plan->chunks, c).bytes * peers;
 	}
-	enum esp_status status = partition_lpt(sizes, count, NULL, plan_group_size(plan, group), master);
+	enum esp_status status = plan_partition_lpt(sizes, count, NULL, plan_group_size(plan, group), master);
 	for (uint64_t c = 0; status == ESP_OK && c < count; c++)
 		master[c] = plan->member[plan->member_first[group] + master[c]];
 	return status;
@@ -220,34 +220,34 @@ static void three_level_gather(const struct route *route, uint32_t node, struct 
 
 	if (node != group_master(route, group))
 		return;
-	fold_begin(builder);
+	plan_fold_begin(builder);
 	for (uint32_t i = plan->member_first[group]; i < plan->member_first[group + 1]; i++) {
 		if (plan->member[i] == node)
-			fold_self(builder);
+			plan_fold_self(builder);
 		else
-			fold_from(builder, plan->member[i]);
+			plan_fold_from(builder, plan->member[i]);
 	}
-	fold_end(builder);
+	plan_fold_end(builder);
 	if (node != zone_master(route, zone))
 		return;
-	fold_begin(builder);
+	plan_fold_begin(builder);
 	for (uint32_t i = plan->zone_first[zone]; i < plan->zone_first[zone + 1]; i++) {
 		if (plan->zone_group[i] == group)
-			fold_self(builder);
+			plan_fold_self(builder);
 		else
-			fold_from(builder, group_master(route, plan->zone_group[i]));
+			plan_fold_from(builder, group_master(route, plan->zone_group[i]));
 	}
-	fold_end(builder);
+	plan_fold_end(builder);
 	if (node != route->owner)
 		return;
-	fold_begin(builder);
+	plan_fold_begin(builder);
 	for (uint32_t z = 0; z < plan->zone_count; z++) {
 		if (z == zone)
-			fold_self(builder);
+			plan_fold_self(builder);
 		else
-			fold_from(builder, zone_master(route, z));
+			plan_fold_from(builder, zone_master(route, z));
 	}
-	fold_end(builder);
+	plan_fold_end(builder);
 }
 
 static void three_level_spread(const struct route *route, uint32_t node, struct route_builder *builder)
@@ -257,16 +257,16 @@ static void three_level_spread(const struct route *route, uint32_t node, struct 
 
 	/* Other zones first: their data has more hops to go. */
 	for (uint32_t i = 1; node == route->owner && i < plan->zone_count; i++)
-		fan_to(builder, zone_master(route, (zone + i) % plan->zone_count));
+		plan_fan_to(builder, zone_master(route, (zone + i) % plan->zone_count));
 	if (node != group_master(route, group))
 		return;
 	for (uint32_t i = plan->zone_first[zone]; node == zone_master(route, zone) && i < plan->zone_first[zone + 1]; i++) {
 		if (plan->zone_group[i] != group)
-			fan_to(builder, group_master(route, plan->zone_group[i]));
+			plan_fan_to(builder, group_master(route, plan->zone_group[i]));
 	}
 	for (uint32_t i = plan->member_first[group]; i < plan->member_first[group + 1]; i++) {
 		if (plan->member[i] != node)
-			fan_to(builder, plan->member[i]);
+			plan_fan_to(builder, plan->member[i]);
 	}
 }
 

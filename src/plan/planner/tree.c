@@ -42,17 +42,17 @@ static void heap_gather(const struct route *route, uint32_t node, struct route_b
 	uint64_t end = first + route->plan->fanout < n ? first + route->plan->fanout : n;
 
 	/* By ascending number: children whose numbers wrapped around come first. */
-	fold_begin(builder);
+	plan_fold_begin(builder);
 	for (uint64_t place = first; place < end; place++) {
 		if (heap_node(route, place) < node)
-			fold_from(builder, heap_node(route, place));
+			plan_fold_from(builder, heap_node(route, place));
 	}
-	fold_self(builder);
+	plan_fold_self(builder);
 	for (uint64_t place = first; place < end; place++) {
 		if (heap_node(route, place) > node)
-			fold_from(builder, heap_node(route, place));
+			plan_fold_from(builder, heap_node(route, place));
 	}
-	fold_end(builder);
+	plan_fold_end(builder);
 }
 
 static void heap_spread(const struct route *route, uint32_t node, struct route_builder *builder)
@@ -60,7 +60,7 @@ static void heap_spread(const struct route *route, uint32_t node, struct route_b
 	uint64_t n = route->plan->workers, first = (uint64_t)heap_place(route, node) * route->plan->fanout + 1;
 
 	for (uint64_t place = first; place < first + route->plan->fanout && place < n; place++)
-		fan_to(builder, heap_node(route, place));
+		plan_fan_to(builder, heap_node(route, place));
 }
 
 /* ---- workers as leaves: level 0 are the workers, the last level is one node ---- */
@@ -162,11 +162,11 @@ static void tree_gather(const struct route *route, uint32_t node, struct route_b
 		return;
 	}
 	leaf_children(route->plan, node, &child, &end);
-	fold_begin(builder);
-	fold_self(builder);
+	plan_fold_begin(builder);
+	plan_fold_self(builder);
 	for (; child < end; child++)
-		fold_from(builder, child);
-	fold_end(builder);
+		plan_fold_from(builder, child);
+	plan_fold_end(builder);
 }
 
 static void tree_spread(const struct route *route, uint32_t node, struct route_builder *builder)
@@ -179,7 +179,7 @@ static void tree_spread(const struct route *route, uint32_t node, struct route_b
 	}
 	leaf_children(route->plan, node, &child, &end);
 	for (; child < end; child++)
-		fan_to(builder, child);
+		plan_fan_to(builder, child);
 }
 
 const struct planner planner_tree = {

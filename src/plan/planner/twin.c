@@ -18,16 +18,16 @@
 static uint8_t sum_star(struct plan_row *row, const struct plan *plan, uint32_t hub)
 {
 	uint32_t members = (plan->workers - hub + HUBS - 1) / HUBS;
-	uint8_t have = row_tmp(row);
+	uint8_t have = plan_row_tmp(row);
 
 	if (members == 1) {
-		row_copy(row, have, PLAN_IN);
+		plan_row_copy(row, have, PLAN_IN);
 		return have;
 	}
-	row_fold(row, have, members);
-	row_local(row, PLAN_IN);
+	plan_row_fold(row, have, members);
+	plan_row_local(row, PLAN_IN);
 	for (uint32_t worker = hub + HUBS; worker < plan->workers; worker += HUBS)
-		row_term(row, worker);
+		plan_row_term(row, worker);
 	return have;
 }
 
@@ -39,31 +39,31 @@ static void hub_row(const struct plan *plan, uint32_t hub, struct plan_row *row)
 	/* The sum that is sent to the other hub must not be overwritten by the sum of both. */
 	if (plan->workers > hub + HUBS || plan->in_place)
 		have = sum_star(row, plan, hub);
-	row_send(row, have, other);
-	row_fold(row, PLAN_OUT, HUBS);
+	plan_row_send(row, have, other);
+	plan_row_fold(row, PLAN_OUT, HUBS);
 	if (other < hub)
-		row_term(row, other);
-	row_local(row, have);
+		plan_row_term(row, other);
+	plan_row_local(row, have);
 	if (other > hub)
-		row_term(row, other);
+		plan_row_term(row, other);
 	if (plan_collective_reduces(plan->chunks.collective))
-		row_update(row, PLAN_OUT);
+		plan_row_update(row, PLAN_OUT);
 	for (uint32_t worker = hub + HUBS; worker < plan->workers; worker += HUBS)
-		row_send(row, PLAN_OUT, worker);
+		plan_row_send(row, PLAN_OUT, worker);
 }
 
 static bool twin_row(const struct plan *plan, uint32_t node, const struct plan_piece *piece, struct plan_row *row)
 {
 	if (piece->from != PLAN_ALL || piece->to != PLAN_ALL || plan->workers == 1)
 		return false;
-	row_fetch(row);
+	plan_row_fetch(row);
 	if (node < HUBS) {
 		hub_row(plan, node, row);
 	} else {
-		row_send(row, PLAN_IN, node % HUBS);
-		row_recv(row, PLAN_OUT, node % HUBS);
+		plan_row_send(row, PLAN_IN, node % HUBS);
+		plan_row_recv(row, PLAN_OUT, node % HUBS);
 	}
-	row_deliver(row);
+	plan_row_deliver(row);
 	return true;
 }
 

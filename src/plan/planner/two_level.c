@@ -44,8 +44,8 @@ static enum esp_status spread_global(struct plan *plan, uint64_t *sizes, uint64_
 	for (uint32_t g = 0; g < plan->group_count; g++)
 		weights[g] = plan_group_size(plan, g);
 	for (uint64_t c = 0; c < count; c++)
-		sizes[c] = chunks_piece(&plan->chunks, c).bytes;
-	return partition_lpt(sizes, count, weights, plan->group_count, plan->global_group);
+		sizes[c] = plan_chunks_piece(&plan->chunks, c).bytes;
+	return plan_partition_lpt(sizes, count, weights, plan->group_count, plan->global_group);
 }
 
 /*
@@ -60,11 +60,11 @@ static enum esp_status spread_local(struct plan *plan, uint32_t group, uint64_t 
 	for (uint64_t c = 0; c < count; c++) {
 		bool is_global = plan->global_group[c] == group;
 		uint64_t peers = plan_group_size(plan, group) - 1 + (is_global ? plan->group_count - 1 : 1);
-		uint64_t bytes = chunks_piece(&plan->chunks, c).bytes;
+		uint64_t bytes = plan_chunks_piece(&plan->chunks, c).bytes;
 
 		sizes[c] = bytes * peers + (is_global ? (bytes + 7) / 8 : 0);
 	}
-	enum esp_status status = partition_lpt(sizes, count, NULL, plan_group_size(plan, group), master);
+	enum esp_status status = plan_partition_lpt(sizes, count, NULL, plan_group_size(plan, group), master);
 	for (uint64_t c = 0; status == ESP_OK && c < count; c++)
 		master[c] = plan->member[plan->member_first[group] + master[c]];
 	return status;
@@ -176,24 +176,24 @@ void two_level_gather(const struct route *route, uint32_t node, struct route_bui
 
 	if (node != master_of(route, group))
 		return;
-	fold_begin(builder);
+	plan_fold_begin(builder);
 	for (uint32_t i = plan->member_first[group]; i < plan->member_first[group + 1]; i++) {
 		if (plan->member[i] == node)
-			fold_self(builder);
+			plan_fold_self(builder);
 		else
-			fold_from(builder, plan->member[i]);
+			plan_fold_from(builder, plan->member[i]);
 	}
-	fold_end(builder);
+	plan_fold_end(builder);
 	if (node != route->owner)
 		return;
-	fold_begin(builder);
+	plan_fold_begin(builder);
 	for (uint32_t g = 0; g < plan->group_count; g++) {
 		if (g == group)
-			fold_self(builder);
+			plan_fold_self(builder);
 		else
-			fold_from(builder, master_of(route, g));
+			plan_fold_from(builder, master_of(route, g));
 	}
-	fold_end(builder);
+	plan_fold_end(builder);
 }
 
 void two_level_spread(const struct route *route, uint32_t node, struct route_builder *builder)
@@ -203,12 +203,12 @@ void two_level_spread(const struct route *route, uint32_t node, struct route_bui
 
 	/* Other groups first: their data has two more hops to go. */
 	for (uint32_t i = 1; node == route->owner && i < plan->group_count; i++)
-		fan_to(builder, master_of(route, (group + i) % plan->group_count));
+		plan_fan_to(builder, master_of(route, (group + i) % plan->group_count));
 	if (node != master_of(route, group))
 		return;
 	for (uint32_t i = plan->member_first[group]; i < plan->member_first[group + 1]; i++) {
 		if (plan->member[i] != node)
-			fan_to(builder, plan->member[i]);
+			plan_fan_to(builder, plan->member[i]);
 	}
 }
 

@@ -87,7 +87,7 @@ static uint64_t look_at_queues(struct rank *context)
 	                                                            : clock_now_ns() + WAIT_HINT_LOOK_EVERY;
 }
 
-uint64_t background_run(void *argument)
+uint64_t comm_background_run(void *argument)
 {
 	struct rank *context = argument;
 	uint64_t next = UINT64_MAX;

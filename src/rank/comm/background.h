@@ -10,6 +10,6 @@
 #include <stdint.h>
 
 /* For struct progress_events; the argument is the rank. Returns the time of the next look. */
-uint64_t background_run(void *rank);
+uint64_t comm_background_run(void *rank);
 
 #endif

@@ -115,20 +115,20 @@ static enum esp_status check_parts(const struct call *call, const struct memory_
 
 	for (uint32_t i = 0; i < count; i++) {
 		if (parts[i].bytes > 0 && !parts[i].data)
-			return failure_set(failure, ESP_EINVAL, -1, "buffer %u of %s is NULL and has %" PRIu64 " bytes", i, which,
-			                   parts[i].bytes);
+			return rank_failure_set(failure, ESP_EINVAL, -1, "buffer %u of %s is NULL and has %" PRIu64 " bytes", i,
+			                        which, parts[i].bytes);
 		if (parts[i].bytes % call->element_bytes != 0)
-			return failure_set(failure, ESP_EINVAL, -1,
-			                   "buffer %u of %s has %" PRIu64 " bytes, which are no whole elements "
-			                   "of %u bytes",
-			                   i, which, parts[i].bytes, call->element_bytes);
+			return rank_failure_set(failure, ESP_EINVAL, -1,
+			                        "buffer %u of %s has %" PRIu64 " bytes, which are no whole elements "
+			                        "of %u bytes",
+			                        i, which, parts[i].bytes, call->element_bytes);
 		if (__builtin_add_overflow(sum, parts[i].bytes, &sum))
-			return failure_set(failure, ESP_EINVAL, -1, "the buffers of %s are larger than memory can be", which);
+			return rank_failure_set(failure, ESP_EINVAL, -1, "the buffers of %s are larger than memory can be", which);
 	}
 	if (sum != wanted)
-		return failure_set(failure, ESP_EINVAL, -1,
-		                   "the buffers of %s have %" PRIu64 " bytes together, and count and type say %" PRIu64, which,
-		                   sum, wanted);
+		return rank_failure_set(failure, ESP_EINVAL, -1,
+		                        "the buffers of %s have %" PRIu64 " bytes together, and count and type say %" PRIu64,
+		                        which, sum, wanted);
 	return ESP_OK;
 }
 
@@ -235,8 +235,8 @@ static enum esp_status check_pieces(struct call *call, uint32_t rank, const stru
 		qsort(outs, out_count, sizeof(*outs), compare_pieces);
 	for (uint32_t i = 1; i < out_count; i++) {
 		if (outs[i].begin < outs[i - 1].end)
-			return failure_set(failure, ESP_EINVAL, -1,
-			                   "two buffers of out overlap: each result needs a place of its own");
+			return rank_failure_set(failure, ESP_EINVAL, -1,
+			                        "two buffers of out overlap: each result needs a place of its own");
 	}
 	for (uint32_t i = 0; i < in_count; i++) {
 		for (uint32_t k = find_piece(outs, out_count, ins[i].begin); k < out_count && outs[k].begin < ins[i].end; k++) {
@@ -244,7 +244,7 @@ static enum esp_status check_pieces(struct call *call, uint32_t rank, const stru
 			bool is_one_place = may_be && ins[i].at - ins[i].begin == outs[k].at - outs[k].begin + shift;
 
 			if (!is_one_place)
-				return failure_set(failure, ESP_EINVAL, -1, "in and out overlap: %s", how_to_be_in_place(call));
+				return rank_failure_set(failure, ESP_EINVAL, -1, "in and out overlap: %s", how_to_be_in_place(call));
 			call->in_place = true;
 		}
 	}
@@ -267,7 +267,7 @@ static enum esp_status check_overlap(struct call *call, uint32_t rank, struct fa
 	if (is_many)
 		ins = malloc((in_most + out_most) * sizeof(*ins));
 	if (!ins)
-		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a call");
+		return rank_failure_set(failure, ESP_ENOMEM, -1, "no memory for a call");
 	struct piece *outs = ins + in_most;
 	uint32_t in_count = list_pieces(call->in_parts, call->in_part_count, call->in, call->in_bytes, ins);
 	uint32_t out_count = list_pieces(call->out_parts, call->out_part_count, call->out, call->out_bytes, outs);
@@ -299,19 +299,19 @@ static enum esp_status check_buffers(struct call *call, uint32_t rank, struct fa
 	if (call->in_parts && call->in_bytes > 0)
 		status = check_parts(call, call->in_parts, call->in_part_count, call->in_bytes, "in", failure);
 	else if (!call->in_parts && call->in_bytes > 0 && !call->in)
-		status =
-			failure_set(failure, ESP_EINVAL, -1, "in is NULL, and this rank gives %" PRIu64 " bytes", call->in_bytes);
+		status = rank_failure_set(failure, ESP_EINVAL, -1, "in is NULL, and this rank gives %" PRIu64 " bytes",
+		                          call->in_bytes);
 	if (status == ESP_OK && call->out_parts && call->out_bytes > 0)
 		status = check_parts(call, call->out_parts, call->out_part_count, call->out_bytes, "out", failure);
 	else if (status == ESP_OK && !call->out_parts && call->out_bytes > 0 && !call->out)
-		status =
-			failure_set(failure, ESP_EINVAL, -1, "out is NULL, and this rank gets %" PRIu64 " bytes", call->out_bytes);
+		status = rank_failure_set(failure, ESP_EINVAL, -1, "out is NULL, and this rank gets %" PRIu64 " bytes",
+		                          call->out_bytes);
 	if (status == ESP_OK)
 		status = check_overlap(call, rank, failure);
 	if (status == ESP_OK && is_vector(call) && !cut_alike(call))
-		status =
-			failure_set(failure, ESP_EINVAL, -1,
-		                "the buffers of in and out are not cut alike: give both the same number, of the same sizes");
+		status = rank_failure_set(
+			failure, ESP_EINVAL, -1,
+			"the buffers of in and out are not cut alike: give both the same number, of the same sizes");
 	return status;
 }
 
@@ -325,16 +325,16 @@ enum esp_status call_check(struct call *call, uint32_t rank, uint32_t size, stru
 		call->counts = NULL;
 	}
 	if (!math_type_name(call->type))
-		return failure_set(failure, ESP_EINVAL, -1, "type is %d, which is none of enum esp_type", (int)call->type);
+		return rank_failure_set(failure, ESP_EINVAL, -1, "type is %d, which is none of enum esp_type", (int)call->type);
 	if (reduces && !math_op_name(call->op))
-		return failure_set(failure, ESP_EINVAL, -1, "op is %d, which is none of enum esp_op", (int)call->op);
+		return rank_failure_set(failure, ESP_EINVAL, -1, "op is %d, which is none of enum esp_op", (int)call->op);
 	if (reduces && !math_fold(call->type, call->op))
-		return failure_set(failure, ESP_EUNSUPPORTED, -1, "%s is not defined for %s", math_op_name(call->op),
-		                   math_type_name(call->type));
+		return rank_failure_set(failure, ESP_EUNSUPPORTED, -1, "%s is not defined for %s", math_op_name(call->op),
+		                        math_type_name(call->type));
 	if (reduces && !math_finish_valid(call->type, call->op, call->factor, size))
-		return failure_set(failure, ESP_EINVAL, -1,
-		                   "%g is no factor for %s: it must be finite, and whole for whole numbers", call->factor,
-		                   math_type_name(call->type));
+		return rank_failure_set(failure, ESP_EINVAL, -1,
+		                        "%g is no factor for %s: it must be finite, and whole for whole numbers", call->factor,
+		                        math_type_name(call->type));
 	if (!reduces)
 		call->op = ESP_SUM;
 	if (!reduces || call->op != ESP_SCALED)
@@ -342,25 +342,25 @@ enum esp_status call_check(struct call *call, uint32_t rank, uint32_t size, stru
 	if (!plan_collective_has_root(call->collective))
 		call->root = 0;
 	else if (call->root >= size)
-		return failure_set(failure, ESP_EINVAL, -1, "root is %u, and the last rank of the group is %u", call->root,
-		                   size - 1);
+		return rank_failure_set(failure, ESP_EINVAL, -1, "root is %u, and the last rank of the group is %u", call->root,
+		                        size - 1);
 	if (call->counts && !(call->collective == PLAN_REDUCE_SCATTER || call->collective == PLAN_ALLGATHER ||
 	                      call->collective == PLAN_GATHER || call->collective == PLAN_SCATTER ||
 	                      call->collective == PLAN_ALLTOALL))
-		return failure_set(failure, ESP_EINVAL, -1,
-		                   "%s has no blocks that could have different counts: leave counts NULL and "
-		                   "set count",
-		                   plan_collective_name(call->collective));
+		return rank_failure_set(failure, ESP_EINVAL, -1,
+		                        "%s has no blocks that could have different counts: leave counts NULL and "
+		                        "set count",
+		                        plan_collective_name(call->collective));
 	if (call->counts)
 		call->count = 0; /* it says nothing then */
 	call->element_bytes = (uint32_t)math_type_bytes(call->type);
 	if (!work_out_sizes(call, rank, size) && call->counts)
-		return failure_set(failure, ESP_EINVAL, -1, "the counts are more than memory can hold");
+		return rank_failure_set(failure, ESP_EINVAL, -1, "the counts are more than memory can hold");
 	if (!work_out_sizes(call, rank, size))
-		return failure_set(failure, ESP_EINVAL, -1,
-		                   "count is %" PRIu64 ", and elements have %u bytes: the buffers would be larger "
-		                   "than memory can be",
-		                   call->count, call->element_bytes);
+		return rank_failure_set(failure, ESP_EINVAL, -1,
+		                        "count is %" PRIu64 ", and elements have %u bytes: the buffers would be larger "
+		                        "than memory can be",
+		                        call->count, call->element_bytes);
 	return check_buffers(call, rank, failure);
 }
 
@@ -391,7 +391,7 @@ static uint32_t digest_shape(const struct call *call, uint32_t size)
 
 void call_note(const struct call *call, uint32_t size, uint64_t sequence, struct call_note *out)
 {
-	const char *plan = call->planner ? planner_name(call->planner) : "";
+	const char *plan = call->planner ? plan_planner_name(call->planner) : "";
 
 	*out = (struct call_note){
 		.collective = (uint8_t)call->collective,
@@ -418,7 +418,7 @@ static const char *plan_name(uint32_t digest)
 	const struct planner *planner;
 
 	for (unsigned i = 0; (planner = plan_planner(i)); i++) {
-		const char *name = planner_name(planner);
+		const char *name = plan_planner_name(planner);
 
 		if (crc32c(0, name, strlen(name)) == digest)
 			return name;

@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "rank/comm/comm_state.h"
 
-bool callbacks_pending(void *argument)
+bool comm_callbacks_pending(void *argument)
 {
 	struct rank *context = argument;
 
@@ -11,7 +11,7 @@ bool callbacks_pending(void *argument)
 	       atomic_load_explicit(&context->comms.has_news, memory_order_relaxed);
 }
 
-void callbacks_call_back(struct rank *context, struct work *work)
+void comm_callbacks_call_back(struct rank *context, struct work *work)
 {
 	/* Restarted and ended again before it was told of the first end: it is told twice. */
 	if (work->end.callbacks_due++ == 0) {
@@ -26,7 +26,7 @@ void callbacks_call_back(struct rank *context, struct work *work)
 	progress_nudge(&context->progress.lanes[0]);
 }
 
-void callbacks_look_after_queues(struct rank *context)
+void comm_callbacks_look_after_queues(struct rank *context)
 {
 	context->comms.has_queues = true;
 	context->comms.queued_ns = clock_now_ns();
@@ -34,7 +34,7 @@ void callbacks_look_after_queues(struct rank *context)
 	progress_nudge(&context->progress.lanes[0]);
 }
 
-void callbacks_expect_waiter(struct rank *context, struct comm *group)
+void comm_callbacks_expect_waiter(struct rank *context, struct comm *group)
 {
 	struct progress *progress = &context->progress.lanes[0];
 

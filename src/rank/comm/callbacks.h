@@ -15,13 +15,13 @@ struct comm;
 struct work;
 
 /* Is there a callback to run, or a queue to look at, now? */
-bool callbacks_pending(void *rank); /* for struct progress_events */
+bool comm_callbacks_pending(void *rank); /* for struct progress_events */
 
 /* With context->lock held: the work's callback is to be run; takes a reference that its caller has. */
-void callbacks_call_back(struct rank *context, struct work *work);
+void comm_callbacks_call_back(struct rank *context, struct work *work);
 /* A group has work in its queue that is not under way: it is looked at until it has none. With context->lock held. */
-void callbacks_look_after_queues(struct rank *context);
+void comm_callbacks_look_after_queues(struct rank *context);
 /* The same, of this group, if no waiter comes soon. */
-void callbacks_expect_waiter(struct rank *context, struct comm *group);
+void comm_callbacks_expect_waiter(struct rank *context, struct comm *group);
 
 #endif

@@ -45,7 +45,7 @@ enum esp_status comm_check(struct comm *group, const struct call *call, struct f
 	struct call_note note = {0};
 
 	if (rank_is_forked(context))
-		return failure_set(failure, ESP_EFORKED, -1, "the context belongs to the process that called fork()");
+		return rank_failure_set(failure, ESP_EFORKED, -1, "the context belongs to the process that called fork()");
 	enum esp_status status = (enum esp_status)atomic_load_explicit(&group->fail.status, memory_order_acquire);
 	if (status == ESP_OK)
 		return ESP_OK;
@@ -53,8 +53,8 @@ enum esp_status comm_check(struct comm *group, const struct call *call, struct f
 		call_note(call, group->size, call->keyed || group->is_aside ? 0 : group->calls + 1, &note);
 	pthread_mutex_lock(&context->lock);
 	group->fail.is_told = true;
-	failure_set(failure, status, comm_culprit(group, &note), "the group has failed before: %s",
-	            group->fail.reason.failed.text);
+	rank_failure_set(failure, status, comm_culprit(group, &note), "the group has failed before: %s",
+	                 group->fail.reason.failed.text);
 	pthread_mutex_unlock(&context->lock);
 	if (call) {
 		failure->operation = call_operation(&note);
@@ -110,7 +110,7 @@ static enum esp_status failed_status(const struct comm *group)
 
 static bool may_go(struct comm *group, const struct work *work)
 {
-	return gate_is_open(work) && !switched_decides(group) && (!group->tuner || group->tuner->admits(group, work));
+	return gate_is_open(work) && !comm_switched_decides(group) && (!group->tuner || group->tuner->admits(group, work));
 }
 
 static void go(struct comm *group, struct work *work, enum drive_by help)
@@ -166,7 +166,7 @@ static void shm_small_begin_work(struct comm *group, struct work *work)
 
 	work->on_small_as = work->call;
 	if (span && span->staging) {
-		span_gather(span, &work->call);
+		comm_span_gather(span, &work->call);
 		work->on_small_as.in = span->in;
 		work->on_small_as.out = span->out;
 	}
@@ -227,7 +227,7 @@ static void look_after_queues(struct comm *group)
 {
 	pthread_mutex_lock(&group->context->lock);
 	group->small.expected_ns = 0;
-	callbacks_look_after_queues(group->context);
+	comm_callbacks_look_after_queues(group->context);
 	pthread_mutex_unlock(&group->context->lock);
 }
 
@@ -237,7 +237,7 @@ static void await_waiter(struct comm *group, enum drive_by help)
 	if (help != BY_CALLER_SOON)
 		return;
 	pthread_mutex_lock(&group->context->lock);
-	callbacks_expect_waiter(group->context, group);
+	comm_callbacks_expect_waiter(group->context, group);
 	pthread_mutex_unlock(&group->context->lock);
 }
 

@@ -44,7 +44,7 @@ bool comm_use_site(struct comm *group)
 	const struct placement *placement = group->context->mod.placement;
 
 	comm_drop_left(group); /* it has a plan of those */
-	plan_cache_fini(&group->plans);
+	comm_plan_cache_fini(&group->plans);
 	group->net.layout.topology = NULL;
 	free(group->net.place);
 	group->net.place = NULL;
@@ -151,7 +151,7 @@ static bool find_hosts(struct comm *group)
 	};
 	/* messages between two ranks count with it: even a neighbour's must find room */
 	if (!group->net.layout.chunk_is_set)
-		group->net.layout.chunk_bytes = plan_cache_fair_chunk(&group->net.layout, 1);
+		group->net.layout.chunk_bytes = comm_plan_cache_fair_chunk(&group->net.layout, 1);
 	return !(apart && one_machine) || group->net.layout.has_cores || order_by_cores(group);
 }
 
@@ -282,7 +282,7 @@ static enum esp_status open_streams(struct comm *group, struct failure *failure)
 			int32_t lost = find_lost(progress, group);
 
 			close_streams(group, i + 1);
-			return failure_set(failure, status, lost, "%s", err.text);
+			return rank_failure_set(failure, status, lost, "%s", err.text);
 		}
 	}
 	return ESP_OK;
@@ -291,12 +291,12 @@ static enum esp_status open_streams(struct comm *group, struct failure *failure)
 static void comm_release(struct comm *group)
 {
 	comm_drop_left(group);
-	switched_close(group);
+	comm_switched_close(group);
 	shm_small_close(group->small.shm);
 	free(group->small.records);
-	plan_cache_fini(&group->plans);
-	retune_fini(group);
-	keyed_fini(&group->keyed);
+	comm_plan_cache_fini(&group->plans);
+	comm_retune_fini(group);
+	comm_keyed_fini(&group->keyed);
 	p2p_fini(&group->p2p);
 	pthread_mutex_destroy(&group->lock);
 	free(group->fail.cmds);
@@ -340,14 +340,14 @@ enum esp_status comm_open(struct rank *context, uint16_t channel, const uint32_t
 	char who[RANK_TEXT], why[CONTROL_TEXT];
 
 	if (!group)
-		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a group of %u ranks", size);
+		return rank_failure_set(failure, ESP_ENOMEM, -1, "no memory for a group of %u ranks", size);
 	bool is_placed = find_hosts(group);
-	group->tuner = is_placed && retune_can(group) ? &retune_tuner : NULL;
+	group->tuner = is_placed && comm_retune_can(group) ? &retune_tuner : NULL;
 	group->keyed_ops = &keyed_ops;
 	group->net.lane_order = context->mod.bandwidth->lane_order;
 	enum esp_status status = is_placed
 	                             ? open_streams(group, failure)
-	                             : failure_set(failure, ESP_ENOMEM, -1, "no memory for a group of %u ranks", size);
+	                             : rank_failure_set(failure, ESP_ENOMEM, -1, "no memory for a group of %u ranks", size);
 	/* A group that has lost a member before it was opened has failed, and needs no streams. */
 	bool is_lost = status == ESP_EPEER;
 	if (status != ESP_OK && !is_lost) {
@@ -518,13 +518,13 @@ static enum esp_status read_proposals(const struct comm *parent, const struct pr
 	uint32_t count = 0;
 
 	if (!seats)
-		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a group");
+		return rank_failure_set(failure, ESP_ENOMEM, -1, "no memory for a group");
 	*out_channel = 0;
 	for (uint32_t i = 0; i < parent->size; i++) {
 		if (all[i].digest != mine->digest) {
 			free(seats);
-			return failure_set(failure, ESP_EMISMATCH, (int32_t)parent->ranks[i],
-			                   "rank %u of the group gave another list of ranks than rank %u", i, parent->rank);
+			return rank_failure_set(failure, ESP_EMISMATCH, (int32_t)parent->ranks[i],
+			                        "rank %u of the group gave another list of ranks than rank %u", i, parent->rank);
 		}
 		if (all[i].channel > *out_channel)
 			*out_channel = (uint32_t)all[i].channel;
@@ -556,7 +556,7 @@ static void settle_small(struct comm *group, uint32_t bytes)
 enum esp_status comm_settle(struct comm *group, struct failure *failure)
 {
 	struct rank *context = group->context;
-	struct placement_word word = placement_word(context->mod.placement);
+	struct placement_word word = rank_placement_word(context->mod.placement);
 	uint64_t mine[] = {context->conf.small_shm_bytes, word.digest, word.inverse}, all[] = {0, 0, 0};
 	bool can = can_have_small(group);
 
@@ -572,10 +572,10 @@ enum esp_status comm_settle(struct comm *group, struct failure *failure)
 		return status;
 	settle_small(group, (uint32_t)all[0]);
 	const char *lacks = can && open_small(group) != ESP_OK ? "no memory for the small path" : NULL;
-	if (!lacks && !placement_settle(group, (struct placement_word){all[1], all[2]}))
+	if (!lacks && !rank_placement_settle(group, (struct placement_word){all[1], all[2]}))
 		lacks = "no memory for the hosts of its ranks";
 	if (!lacks)
-		return switched_open(group, failure);
+		return comm_switched_open(group, failure);
 	comm_fail(group, ESP_ENOMEM, (int32_t)context->rank, lacks, true);
 	return ESP_ENOMEM;
 }
@@ -607,7 +607,7 @@ static enum esp_status try_channel(struct comm *parent, uint32_t channel, const 
 	if (*out_fits && group)
 		settle_small(group, (uint32_t)all - 1);
 	if (status == ESP_OK && all < 0)
-		status = failure_set(failure, ESP_ENOMEM, -1, "a rank has no memory for the group");
+		status = rank_failure_set(failure, ESP_ENOMEM, -1, "a rank has no memory for the group");
 	if (!*out_fits && group) {
 		comm_retire(group);
 		group = NULL;
@@ -627,7 +627,7 @@ static enum esp_status agree(struct comm *parent, struct proposal mine, struct c
 	if (!all || !ranks) { /* the others wait for us until their deadline */
 		free(all);
 		free(ranks);
-		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a group");
+		return rank_failure_set(failure, ESP_ENOMEM, -1, "no memory for a group");
 	}
 	while (status == ESP_OK && !fits) {
 		mine.channel = comm_propose_channel(parent->context, NULL, channel);
@@ -635,15 +635,15 @@ static enum esp_status agree(struct comm *parent, struct proposal mine, struct c
 		if (status == ESP_OK)
 			status = read_proposals(parent, all, &mine, ranks, &count, &channel, failure);
 		if (status == ESP_OK && channel == COMM_NO_CHANNEL)
-			status = failure_set(failure, ESP_ELIMIT, -1, "a rank has %u groups, which is all that there can be",
-			                     COMMS_MOST);
+			status = rank_failure_set(failure, ESP_ELIMIT, -1, "a rank has %u groups, which is all that there can be",
+			                          COMMS_MOST);
 		if (status == ESP_OK)
 			status = try_channel(parent, channel, ranks, count, out, &fits, failure);
 		channel += COMM_CHANNELS;
 	}
 	free(all);
 	free(ranks);
-	return status == ESP_OK && *out ? switched_open(*out, failure) : status;
+	return status == ESP_OK && *out ? comm_switched_open(*out, failure) : status;
 }
 
 enum esp_status comm_split(struct comm *parent, int64_t color, int64_t key, struct comm **out, struct failure *failure)
@@ -657,16 +657,16 @@ enum esp_status comm_create(struct comm *parent, const uint32_t *places, uint32_
 	struct proposal mine = {.color = -1};
 
 	if (count == 0 || !places)
-		return failure_set(failure, ESP_EINVAL, -1, "%s: a group needs at least one rank",
-		                   places ? "count is 0" : "ranks is NULL");
+		return rank_failure_set(failure, ESP_EINVAL, -1, "%s: a group needs at least one rank",
+		                        places ? "count is 0" : "ranks is NULL");
 	mine.digest = 1 + (uint64_t)crc32c(count, places, count * sizeof(*places));
 	for (uint32_t i = 0; i < count; i++) {
 		if (places[i] >= parent->size)
-			return failure_set(failure, ESP_EINVAL, -1, "rank %u is not in the parent, which has %u ranks", places[i],
-			                   parent->size);
+			return rank_failure_set(failure, ESP_EINVAL, -1, "rank %u is not in the parent, which has %u ranks",
+			                        places[i], parent->size);
 		for (uint32_t j = 0; j < i; j++) {
 			if (places[i] == places[j])
-				return failure_set(failure, ESP_EINVAL, -1, "rank %u is in the list twice", places[i]);
+				return rank_failure_set(failure, ESP_EINVAL, -1, "rank %u is in the list twice", places[i]);
 		}
 		if (places[i] == parent->rank) {
 			mine.color = 0;
@@ -685,10 +685,11 @@ enum esp_status comm_free(struct comm *group, struct failure *failure)
 	enum esp_status status;
 
 	if (group == context->world)
-		return failure_set(failure, ESP_ESTATE, -1, "this is the world, which esp_fini() frees");
+		return rank_failure_set(failure, ESP_ESTATE, -1, "this is the world, which esp_fini() frees");
 	if (comm_is_busy(group))
-		return failure_set(failure, ESP_ESTATE, -1, "the group has calls that have not ended: wait for them first");
-	retune_settle(group);
+		return rank_failure_set(failure, ESP_ESTATE, -1,
+		                        "the group has calls that have not ended: wait for them first");
+	comm_retune_settle(group);
 	status = call_check(&meet, group->rank, group->size, failure);
 	/* By messages: see above. If it fails, so has the group, and no rank reads its small-path memory any more. */
 	if (status == ESP_OK)

@@ -36,7 +36,7 @@ static struct work *take_waiting(struct comm *group)
 	for (struct work *work = group->context->comms.live; work; work = work->link.live_next) {
 		if (work->group == group && (work->end.awaits_verdict || work->end.is_waiting)) {
 			if (work->end.is_waiting) {
-				keyed_forget(&group->keyed, work);
+				comm_keyed_forget(&group->keyed, work);
 				p2p_forget(&group->p2p, work);
 			}
 			work->end.awaits_verdict = work->end.is_waiting = false;
@@ -121,14 +121,14 @@ void comm_fail_as(struct comm *group, const struct control_msg *reason, bool tel
 			};
 			progress_post(&context->progress.lanes[i / STREAMS], &group->fail.cmds[i], BY_LANE_THREAD);
 		}
-		callbacks_look_after_queues(context);
+		comm_callbacks_look_after_queues(context);
 		rank_changed(context);
 	}
 	pthread_mutex_unlock(&context->lock);
 	progress_changed(&context->progress);
 	if (!is_first)
 		return;
-	switched_fail(group, status);
+	comm_switched_fail(group, status);
 	tracer_mark(context->mod.tracer, "group %u failed: %s", group->channel, reason->failed.text);
 	log_write(&context->log, LOG_LEVEL_INFO, LOG_CALL, "group %u of %u ranks has failed: %s", group->channel,
 	          group->size, reason->failed.text);
@@ -504,7 +504,7 @@ void comm_ask(struct comm *group, uint32_t waits_for, uint32_t turn, const struc
 {
 	if (note->flags & CALL_KEYED) { /* the first rank knows which ranks have made it */
 		if (group->rank == 0)
-			keyed_asked(group, note->key);
+			comm_keyed_asked(group, note->key);
 		else
 			ask(group, group->ranks[0], note);
 		return;
@@ -636,7 +636,7 @@ void comm_asked(struct rank *context, uint32_t from, const struct control_msg *m
 	if (!group)
 		return;
 	if (msg->call.note.flags & CALL_KEYED)
-		keyed_asked(group, msg->call.note.key);
+		comm_keyed_asked(group, msg->call.note.key);
 	else if (differs)
 		comm_mismatch(group, context->rank, &mine, from, &msg->call.note);
 	else if (!has_made(group, msg->call.note.sequence))

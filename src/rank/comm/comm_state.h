@@ -56,7 +56,7 @@ struct p2p_msg {
 };
 
 /* Work that waits in line: part of the work. */
-struct letter_line {
+struct p2p_line {
 	struct work *next, *before;
 	bool is_in;
 };
@@ -66,16 +66,16 @@ struct p2p_queue {
 };
 
 struct p2p {
-	struct p2p_msg *first;         /* announced to us, in no order                            */
-	struct tag_queue by_sender;        /* the same, by tag and sender                             */
-	struct tag_queue by_tag;           /* the same, by tag and UINT32_MAX                         */
-	struct tag_queue receives;         /* that wait, by tag and sender (UINT32_MAX: any)          */
-	uint64_t ages;                /* of receives                                             */
-	struct tag_queue sends;            /* that have not ended, by number                          */
-	uint64_t numbers;             /* of messages sent from here */
-	struct p2p_queue ready;    /* receives with a message, whose next piece is to be asked for */
-	struct p2p_queue asked;    /* sends whose next piece was asked for, in order          */
-	uint32_t receiving;           /* pieces that were asked for and have not come            */
+	struct p2p_msg *first;         /* announced to us, in no order */
+	struct tag_queue by_sender;    /* the same, by tag and sender */
+	struct tag_queue by_tag;       /* the same, by tag and UINT32_MAX */
+	struct tag_queue receives;     /* that wait, by tag and sender (UINT32_MAX: any) */
+	uint64_t ages;                 /* of receives */
+	struct tag_queue sends;        /* that have not ended, by number */
+	uint64_t numbers;              /* of messages sent from here */
+	struct p2p_queue ready;        /* receives with a message, whose next piece is to be asked for */
+	struct p2p_queue asked;        /* sends whose next piece was asked for, in order */
+	uint32_t receiving;            /* pieces that were asked for and have not come */
 };
 
 /* ---- a call under way (work.h) ---- */
@@ -124,10 +124,10 @@ struct work_ops {
 struct work_msg {
 	uint32_t peer;              /* its place in the communicator; UINT32_MAX: any   */
 	uint64_t tag, room_bytes;
-	uint8_t *letter;            /* the message's memory                             */
+	uint8_t *data;              /* the message's memory                             */
 	uint64_t moved_bytes, piece_bytes; /* bytes moved, and bytes under way */
 	struct tag_queue_node place; /* among the sends or receives of its communicator */
-	struct letter_line line;    /* a piece of it is to be asked for, or was         */
+	struct p2p_line line;       /* a piece of it is to be asked for, or was         */
 	uint64_t age;               /* of a receive                                     */
 };
 
@@ -201,7 +201,7 @@ struct work {
 enum comm_stream {
 	STREAM_CALLS,   /* collectives in the order of calls            */
 	STREAM_KEYED,   /* calls with a key, in the order that the first rank gives (keyed.h) */
-	STREAM_LETTERS, /* messages between two ranks (p2p.h)       */
+	STREAM_MESSAGES, /* messages between two ranks (p2p.h)       */
 	STREAM_TUNE,    /* sums of what was measured (retune.h)         */
 	STREAMS,
 };
@@ -303,7 +303,7 @@ struct comm {
 
 	pthread_mutex_t lock;    /* order of calls, plans, queues                     */
 	_Atomic uint64_t calls;  /* that were started; written under the lock         */
-	bool is_circle; /* of rank_make_circle(): its calls are the library's own, and their plans not worth a line */
+	bool is_internal;        /* of rank_make_internal_comm(): its plans are not worth a line of the log */
 	bool is_aside;           /* calls have number 0: see comm_begin_aside(). Under the lock */
 	struct plan_cache plans;
 	const struct comm_tuner *tuner;

@@ -28,7 +28,7 @@ static enum esp_status start_keyed(struct work *work, struct failure *failure)
 	if (status != ESP_OK)
 		return status;
 	if (work->options.gate)
-		return failure_set(failure, ESP_EUNSUPPORTED, -1, "a keyed call cannot have a gate");
+		return rank_failure_set(failure, ESP_EUNSUPPORTED, -1, "a keyed call cannot have a gate");
 	pthread_mutex_lock(&context->lock);
 	if (atomic_load(&group->fail.status) != ESP_OK) { /* just now */
 		pthread_mutex_unlock(&context->lock);
@@ -36,7 +36,7 @@ static enum esp_status start_keyed(struct work *work, struct failure *failure)
 	}
 	for (const struct work *other = group->keyed.waiting; other; other = other->link.wait_next) {
 		if (other->call.key == work->call.key)
-			status = failure_set(failure, ESP_EINVAL, -1, "a call with this key is waiting already");
+			status = rank_failure_set(failure, ESP_EINVAL, -1, "a call with this key is waiting already");
 	}
 	if (status == ESP_OK) {
 		call_note(&work->call, group->size, 0, &work->note);
@@ -51,7 +51,7 @@ static enum esp_status start_keyed(struct work *work, struct failure *failure)
 		return status;
 	rank_watch(context);
 	if (group->rank == 0)
-		keyed_ready(group, context->rank, &note);
+		comm_keyed_ready(group, context->rank, &note);
 	else
 		say(group, group->ranks[0], CONTROL_READY, &note);
 	return ESP_OK;
@@ -101,7 +101,7 @@ static void tick_off(struct roll_call *roll, const struct comm *group, uint32_t 
 	}
 }
 
-void keyed_forget(struct keyed *keyed, struct work *work)
+void comm_keyed_forget(struct keyed *keyed, struct work *work)
 {
 	for (struct work **at = &keyed->waiting; *at; at = &(*at)->link.wait_next) {
 		if (*at == work) {
@@ -127,7 +127,7 @@ static struct work *go(struct comm *group, uint64_t key)
 
 	if (!work)
 		return NULL;
-	keyed_forget(&group->keyed, work);
+	comm_keyed_forget(&group->keyed, work);
 	work->end.is_waiting = false;
 	work->note.sequence = ++group->keyed.started;
 	work->digest = comm_digest(group, &work->note);
@@ -137,7 +137,7 @@ static struct work *go(struct comm *group, uint64_t key)
 	return NULL;
 }
 
-void keyed_ready(struct comm *group, uint32_t from, const struct call_note *note)
+void comm_keyed_ready(struct comm *group, uint32_t from, const struct call_note *note)
 {
 	struct rank *context = group->context;
 	struct call_note other = {0};
@@ -170,7 +170,7 @@ void keyed_ready(struct comm *group, uint32_t from, const struct call_note *note
 		comm_mismatch(group, other_rank, &other, from, note);
 }
 
-void keyed_go(struct comm *group, uint64_t key)
+void comm_keyed_go(struct comm *group, uint64_t key)
 {
 	pthread_mutex_lock(&group->context->lock);
 	struct work *empty = go(group, key);
@@ -179,7 +179,7 @@ void keyed_go(struct comm *group, uint64_t key)
 		work_end(empty, ESP_OK);
 }
 
-void keyed_asked(struct comm *group, uint64_t key)
+void comm_keyed_asked(struct comm *group, uint64_t key)
 {
 	struct rank *context = group->context;
 	uint32_t missing = NO_RANK;
@@ -195,7 +195,7 @@ void keyed_asked(struct comm *group, uint64_t key)
 		comm_say_absent(group, missing, &(struct call_note){.flags = CALL_KEYED, .key = key});
 }
 
-void keyed_fini(struct keyed *keyed)
+void comm_keyed_fini(struct keyed *keyed)
 {
 	while (keyed->rolls)
 		drop_roll(keyed, keyed->rolls);

@@ -16,15 +16,15 @@
 /* Of work with a key. */
 extern const struct work_ops keyed_ops;
 /* CONTROL_READY and CONTROL_GO. Without the lock; the group is visited. */
-void keyed_ready(struct comm *group, uint32_t from, const struct call_note *note);
-void keyed_go(struct comm *group, uint64_t key);
+void comm_keyed_ready(struct comm *group, uint32_t from, const struct call_note *note);
+void comm_keyed_go(struct comm *group, uint64_t key);
 /*
  * A member waits in the call with this key. On the first rank: tells all ranks that have not made it. Without the lock;
  * the group is visited.
  */
-void keyed_asked(struct comm *group, uint64_t key);
+void comm_keyed_asked(struct comm *group, uint64_t key);
 
-void keyed_forget(struct keyed *keyed, struct work *work);
-void keyed_fini(struct keyed *keyed);
+void comm_keyed_forget(struct keyed *keyed, struct work *work);
+void comm_keyed_fini(struct keyed *keyed);
 
 #endif

@@ -63,7 +63,7 @@ static void set_failure(struct work *work, enum esp_status status, int32_t rank,
 	const struct comm *group = work->group;
 	char text[WORK_TEXT];
 
-	failure_set(&work->failure, status, rank, "%s: %s", p2p_describe(work, text), why);
+	rank_failure_set(&work->failure, status, rank, "%s: %s", p2p_describe(work, text), why);
 	work->failure.operation = work->kind == WORK_SEND ? "send" : "receive";
 	work->failure.waits_for = work->msg.peer < group->size ? (int32_t)group->ranks[work->msg.peer] : -1;
 }
@@ -89,7 +89,7 @@ static struct tag_queue_key key_of(uint64_t tag, uint32_t peer)
 
 static void queue_append(struct p2p_queue *queue, struct work *work)
 {
-	work->msg.line = (struct letter_line){.before = queue->last, .is_in = true};
+	work->msg.line = (struct p2p_line){.before = queue->last, .is_in = true};
 	if (queue->last)
 		queue->last->msg.line.next = work;
 	else
@@ -100,7 +100,7 @@ static void queue_append(struct p2p_queue *queue, struct work *work)
 /* Nothing, if it is in none. */
 static void queue_remove(struct p2p_queue *queue, struct work *work)
 {
-	struct letter_line *line = &work->msg.line;
+	struct p2p_line *line = &work->msg.line;
 
 	if (!line->is_in)
 		return;
@@ -112,37 +112,37 @@ static void queue_remove(struct p2p_queue *queue, struct work *work)
 		line->next->msg.line.before = line->before;
 	else
 		queue->last = line->before;
-	*line = (struct letter_line){0};
+	*line = (struct p2p_line){0};
 }
 
-void p2p_forget(struct p2p *letters, struct work *work)
+void p2p_forget(struct p2p *p2p, struct work *work)
 {
 	bool is_send = work->kind == WORK_SEND;
 
-	tag_queue_take(is_send ? &letters->sends : &letters->receives, &work->msg.place);
-	queue_remove(is_send ? &letters->asked : &letters->ready, work);
+	comm_tag_queue_take(is_send ? &p2p->sends : &p2p->receives, &work->msg.place);
+	queue_remove(is_send ? &p2p->asked : &p2p->ready, work);
 }
 
-static struct work *find_send(struct p2p *letters, uint64_t number)
+static struct work *find_send(struct p2p *p2p, uint64_t number)
 {
-	return work_at(tag_queue_find(&letters->sends, key_of(number, 0)));
+	return work_at(comm_tag_queue_find(&p2p->sends, key_of(number, 0)));
 }
 
 /* The receive that has waited longest of those that match this message: from its sender, or from any rank. */
-static struct work *find_receive(struct p2p *letters, const struct call_note *note)
+static struct work *find_receive(struct p2p *p2p, const struct call_note *note)
 {
-	struct work *named = work_at(tag_queue_find(&letters->receives, key_of(note->key, note->root)));
-	struct work *any = work_at(tag_queue_find(&letters->receives, key_of(note->key, UINT32_MAX)));
+	struct work *named = work_at(comm_tag_queue_find(&p2p->receives, key_of(note->key, note->root)));
+	struct work *any = work_at(comm_tag_queue_find(&p2p->receives, key_of(note->key, UINT32_MAX)));
 
 	return !named || (any && any->msg.age < named->msg.age) ? any : named;
 }
 
 /* The first message that came for this receive. */
-static struct p2p_msg *find_letter(struct p2p *letters, const struct work *receive)
+static struct p2p_msg *find_msg(struct p2p *p2p, const struct work *receive)
 {
 	bool is_any = receive->msg.peer == UINT32_MAX;
 	struct tag_queue_node *node =
-		tag_queue_find(is_any ? &letters->by_tag : &letters->by_sender, key_of(receive->msg.tag, receive->msg.peer));
+		comm_tag_queue_find(is_any ? &p2p->by_tag : &p2p->by_sender, key_of(receive->msg.tag, receive->msg.peer));
 
 	if (!node)
 		return NULL;
@@ -151,32 +151,32 @@ static struct p2p_msg *find_letter(struct p2p *letters, const struct work *recei
 }
 
 /* False: there are too many messages without a receive. */
-static bool add_letter(struct p2p *letters, const struct call_note *note)
+static bool add_msg(struct p2p *p2p, const struct call_note *note)
 {
-	struct p2p_msg *letter = letters->by_tag.count < P2P_MOST ? malloc(sizeof(*letter)) : NULL;
+	struct p2p_msg *msg = p2p->by_tag.count < P2P_MOST ? malloc(sizeof(*msg)) : NULL;
 
-	if (!letter)
+	if (!msg)
 		return false;
-	*letter = (struct p2p_msg){.note = *note, .next = letters->first};
-	if (letters->first)
-		letters->first->before = letter;
-	letters->first = letter;
-	tag_queue_put(&letters->by_sender, &letter->by_sender, key_of(note->key, note->root));
-	tag_queue_put(&letters->by_tag, &letter->by_tag, key_of(note->key, UINT32_MAX));
+	*msg = (struct p2p_msg){.note = *note, .next = p2p->first};
+	if (p2p->first)
+		p2p->first->before = msg;
+	p2p->first = msg;
+	comm_tag_queue_put(&p2p->by_sender, &msg->by_sender, key_of(note->key, note->root));
+	comm_tag_queue_put(&p2p->by_tag, &msg->by_tag, key_of(note->key, UINT32_MAX));
 	return true;
 }
 
-static void drop_letter(struct p2p *letters, struct p2p_msg *letter)
+static void drop_msg(struct p2p *p2p, struct p2p_msg *msg)
 {
-	tag_queue_take(&letters->by_sender, &letter->by_sender);
-	tag_queue_take(&letters->by_tag, &letter->by_tag);
-	if (letter->before)
-		letter->before->next = letter->next;
+	comm_tag_queue_take(&p2p->by_sender, &msg->by_sender);
+	comm_tag_queue_take(&p2p->by_tag, &msg->by_tag);
+	if (msg->before)
+		msg->before->next = msg->next;
 	else
-		letters->first = letter->next;
-	if (letter->next)
-		letter->next->before = letter->before;
-	free(letter);
+		p2p->first = msg->next;
+	if (msg->next)
+		msg->next->before = msg->before;
+	free(msg);
 }
 
 /* ---- carrying ---- */
@@ -208,15 +208,15 @@ static enum esp_status plan_piece(struct work *work, uint32_t receiver)
 		.type = ESP_BYTES,
 		.root = work->note.root,
 		.counts = counts, /* the work's own from now on */
-		.in = work->msg.letter + work->msg.moved_bytes,
-		.out = work->msg.letter + work->msg.moved_bytes,
+		.in = work->msg.data + work->msg.moved_bytes,
+		.out = work->msg.data + work->msg.moved_bytes,
 		.planner = &planner_exchange,
 	};
 	enum esp_status status = call_check(&work->call, group->rank, group->size, &failure);
 	if (status == ESP_OK)
-		status = spans_make(&work->call, group->net.layout.chunk_bytes, false, &work->spans, &work->span_count);
+		status = comm_spans_make(&work->call, group->net.layout.chunk_bytes, false, &work->spans, &work->span_count);
 	if (status == ESP_OK)
-		status = work_plan_parts(work, NULL, STREAM_LETTERS, &failure);
+		status = work_plan_parts(work, NULL, STREAM_MESSAGES, &failure);
 	/* p2p.h counts with it. */
 	assert(status != ESP_OK || work->spans[0].planned->chunk_bytes == group->net.layout.chunk_bytes);
 	return status;
@@ -254,22 +254,22 @@ static void launch(struct work *work, uint32_t receiver, struct outcome *out)
 	out->status = status;
 }
 
-static void make_ready(struct p2p *letters, struct work *receive)
+static void make_ready(struct p2p *p2p, struct work *receive)
 {
 	receive->end.is_waiting = true;
-	queue_append(&letters->ready, receive);
+	queue_append(&p2p->ready, receive);
 }
 
 /* Asks for pieces, as long as there may be more. Each is started here before it is asked for. */
 static void ask_for_pieces(struct comm *group, struct outcome *out)
 {
-	struct p2p *letters = &group->p2p;
+	struct p2p *p2p = &group->p2p;
 
-	while (letters->ready.first && letters->receiving < pieces_most(group) && !out->ended) {
-		struct work *work = letters->ready.first;
+	while (p2p->ready.first && p2p->receiving < pieces_most(group) && !out->ended) {
+		struct work *work = p2p->ready.first;
 
-		queue_remove(&letters->ready, work);
-		letters->receiving++;
+		queue_remove(&p2p->ready, work);
+		p2p->receiving++;
 		struct call_note note = work->note;
 		uint32_t from = note.root;
 		launch(work, group->rank, out);
@@ -283,12 +283,12 @@ static void ask_for_pieces(struct comm *group, struct outcome *out)
  */
 static void send_pieces(struct comm *group, struct outcome *out)
 {
-	struct p2p *letters = &group->p2p;
+	struct p2p *p2p = &group->p2p;
 
-	while (letters->asked.first && letters->asked.first->end.is_waiting && !out->ended) {
-		struct work *work = letters->asked.first;
+	while (p2p->asked.first && p2p->asked.first->end.is_waiting && !out->ended) {
+		struct work *work = p2p->asked.first;
 
-		queue_remove(&letters->asked, work);
+		queue_remove(&p2p->asked, work);
 		launch(work, work->msg.peer, out);
 	}
 }
@@ -297,7 +297,7 @@ static void send_pieces(struct comm *group, struct outcome *out)
 static void hand_over(struct work *send, struct work *receive, struct outcome *out)
 {
 	if (send->note.count > 0)
-		memmove(receive->msg.letter, send->msg.letter, send->note.count);
+		memmove(receive->msg.data, send->msg.data, send->note.count);
 	out->ended = about_to_end(receive);
 	out->ended_too = about_to_end(send);
 	out->status = ESP_OK;
@@ -352,13 +352,13 @@ static void finish(const struct outcome *outcome)
 /* With the lock held. False: there are too many messages without a receive. */
 static bool announce(struct comm *group, const struct call_note *note, struct outcome *out)
 {
-	struct p2p *letters = &group->p2p;
+	struct p2p *p2p = &group->p2p;
 
-	struct work *receive = find_receive(letters, note);
+	struct work *receive = find_receive(p2p, note);
 
 	if (!receive)
-		return add_letter(letters, note);
-	p2p_forget(letters, receive);
+		return add_msg(p2p, note);
+	p2p_forget(p2p, receive);
 	match(group, receive, note, out);
 	return true;
 }
@@ -433,7 +433,7 @@ void p2p_piece_done(struct work *work)
 static void start_send(struct work *work, struct outcome *out)
 {
 	struct comm *group = work->group;
-	struct p2p *letters = &group->p2p;
+	struct p2p *p2p = &group->p2p;
 
 	work->note = (struct call_note){
 		.collective = PLAN_SCATTER,
@@ -442,14 +442,14 @@ static void start_send(struct work *work, struct outcome *out)
 		.root = group->rank,
 		.count = work->msg.room_bytes,
 		.key = work->msg.tag,
-		.sequence = ++letters->numbers,
+		.sequence = ++p2p->numbers,
 	};
 	work->msg.moved_bytes = 0;
-	tag_queue_put(&letters->sends, &work->msg.place, key_of(work->note.sequence, 0));
+	comm_tag_queue_put(&p2p->sends, &work->msg.place, key_of(work->note.sequence, 0));
 	if (work->msg.peer != group->rank) {
 		say(group, work->msg.peer, CONTROL_LETTER, &work->note, ESP_OK);
 	} else if (!announce(group, &work->note, out)) {
-		p2p_forget(letters, work);
+		p2p_forget(p2p, work);
 		set_failure(work, ESP_ELIMIT, (int32_t)group->context->rank,
 		            "too many messages wait for this rank to receive them");
 		out->ended = about_to_end(work);
@@ -460,18 +460,18 @@ static void start_send(struct work *work, struct outcome *out)
 static void start_receive(struct work *work, struct outcome *out)
 {
 	struct comm *group = work->group;
-	struct p2p *letters = &group->p2p;
-	struct p2p_msg *letter = find_letter(letters, work);
+	struct p2p *p2p = &group->p2p;
+	struct p2p_msg *msg = find_msg(p2p, work);
 
 	work->note =
 		(struct call_note){.collective = PLAN_SCATTER, .type = ESP_BYTES, .flags = CALL_LETTER, .key = work->msg.tag};
-	if (!letter) {
-		work->msg.age = ++letters->ages;
-		tag_queue_put(&letters->receives, &work->msg.place, key_of(work->msg.tag, work->msg.peer));
+	if (!msg) {
+		work->msg.age = ++p2p->ages;
+		comm_tag_queue_put(&p2p->receives, &work->msg.place, key_of(work->msg.tag, work->msg.peer));
 		return;
 	}
-	struct call_note note = letter->note;
-	drop_letter(letters, letter);
+	struct call_note note = msg->note;
+	drop_msg(p2p, msg);
 	match(group, work, &note, out);
 }
 
@@ -503,18 +503,18 @@ enum esp_status p2p_start(struct work *work, struct failure *failure)
 /* ---- giving up ---- */
 
 /* Takes back the announcement of a message to ourselves: false: a receive has taken it. */
-static bool take_back(struct p2p *letters, const struct call_note *note)
+static bool take_back(struct p2p *p2p, const struct call_note *note)
 {
 	struct tag_queue_key key = key_of(note->key, note->root);
-	struct tag_queue_node *node = tag_queue_find(&letters->by_sender, key);
+	struct tag_queue_node *node = comm_tag_queue_find(&p2p->by_sender, key);
 
 	/* Behind it in its list are those of its key, and a few others. */
 	for (; node; node = node->next) {
-		struct p2p_msg *letter = (struct p2p_msg *)(void *)((uint8_t *)node - offsetof(struct p2p_msg, by_sender));
+		struct p2p_msg *msg = (struct p2p_msg *)(void *)((uint8_t *)node - offsetof(struct p2p_msg, by_sender));
 
-		if (letter->note.key == note->key && letter->note.root == note->root &&
-		    letter->note.sequence == note->sequence) {
-			drop_letter(letters, letter);
+		if (msg->note.key == note->key && msg->note.root == note->root &&
+		    msg->note.sequence == note->sequence) {
+			drop_msg(p2p, msg);
 			return true;
 		}
 	}
@@ -524,7 +524,7 @@ static bool take_back(struct p2p *letters, const struct call_note *note)
 bool p2p_give_up(struct work *work, char why[CONTROL_TEXT])
 {
 	struct comm *group = work->group;
-	struct p2p *letters = &group->p2p;
+	struct p2p *p2p = &group->p2p;
 	int32_t peer = work->msg.peer < group->size ? (int32_t)group->ranks[work->msg.peer] : -1;
 	char text[WORK_TEXT], limit[DEADLINE_TEXT], own[DEADLINE_TEXT + 128];
 	const char *what =
@@ -536,7 +536,7 @@ bool p2p_give_up(struct work *work, char why[CONTROL_TEXT])
 	if (work->kind == WORK_RECEIVE && work->msg.place.is_in) {
 		what = "no message came";
 		is_ours = true;
-	} else if (work->kind == WORK_SEND && work->msg.peer == group->rank && take_back(letters, &work->note)) {
+	} else if (work->kind == WORK_SEND && work->msg.peer == group->rank && take_back(p2p, &work->note)) {
 		what = "it is to this rank itself, which did not receive it";
 		hint = ": start the receive before";
 		is_ours = true;
@@ -547,20 +547,20 @@ bool p2p_give_up(struct work *work, char why[CONTROL_TEXT])
 	snprintf(own, sizeof(own), "%s within the deadline (%s)%s", what, limit, hint);
 	set_failure(work, ESP_ETIMEOUT, peer, own);
 	if (is_ours) {
-		p2p_forget(letters, work);
+		p2p_forget(p2p, work);
 		work->end.is_waiting = false;
 	}
 	return is_ours;
 }
 
-void p2p_fini(struct p2p *letters)
+void p2p_fini(struct p2p *p2p)
 {
-	while (letters->first)
-		drop_letter(letters, letters->first);
-	tag_queue_fini(&letters->by_sender);
-	tag_queue_fini(&letters->by_tag);
-	tag_queue_fini(&letters->receives);
-	tag_queue_fini(&letters->sends);
+	while (p2p->first)
+		drop_msg(p2p, p2p->first);
+	comm_tag_queue_fini(&p2p->by_sender);
+	comm_tag_queue_fini(&p2p->by_tag);
+	comm_tag_queue_fini(&p2p->receives);
+	comm_tag_queue_fini(&p2p->sends);
 }
 
 static bool parts_done(struct work *work, enum esp_status status)

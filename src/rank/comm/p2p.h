@@ -41,7 +41,7 @@ const char *p2p_describe(const struct work *work, char text[WORK_TEXT]);
 void p2p_explain(struct work *work, enum esp_status status);
 
 /* Takes work off every list. */
-void p2p_forget(struct p2p *letters, struct work *work);
-void p2p_fini(struct p2p *letters);
+void p2p_forget(struct p2p *p2p, struct work *work);
+void p2p_fini(struct p2p *p2p);
 
 #endif

@@ -127,7 +127,7 @@ static uint64_t fair_chunk(const struct layout *layout, uint64_t neighbours, uin
 	return fair >= most ? most : fair < CHUNK_LEAST ? CHUNK_LEAST : fair;
 }
 
-uint64_t plan_cache_fair_chunk(const struct layout *layout, uint64_t neighbours)
+uint64_t comm_plan_cache_fair_chunk(const struct layout *layout, uint64_t neighbours)
 {
 	return fair_chunk(layout, neighbours, layout->chunk_bytes);
 }
@@ -163,7 +163,7 @@ static uint64_t choose_chunk_most(const struct layout *layout, const struct call
 	    (layout->one_machine || bytes >= UINT64_C(16) * PLAN_CACHE_CHUNK_MOST))
 		return PLAN_CACHE_CHUNK_MOST;
 	/* Every neighbour may send its credits ahead, and all that must find room. */
-	return plan_cache_fair_chunk(layout, neighbours);
+	return comm_plan_cache_fair_chunk(layout, neighbours);
 }
 
 static uint64_t part_around_ring(uint64_t share)
@@ -279,7 +279,7 @@ static enum esp_status choose_way(struct plan_cache *plans, const struct request
 		return ESP_OK;
 	struct tune_network network = {.nodes = layout->members, .topology = layout->topology, .place = layout->place};
 	if (!plans->menus[collective] && tune_menu_open(&network, collective, &plans->menus[collective], &err) != ESP_OK)
-		return failure_set(failure, err.status, -1, "%s", err.text);
+		return rank_failure_set(failure, err.status, -1, "%s", err.text);
 	const struct tune_menu *menu = plans->menus[collective];
 	if (is_shared) { /* with several ranks on a host, inside of each host first */
 		look_for_way(menu, (struct tune_wish){&planner_two_level, NULL}, request, out, &least);
@@ -294,8 +294,8 @@ static enum esp_status choose_way(struct plan_cache *plans, const struct request
 	return ESP_OK;
 }
 
-const uint32_t *plan_cache_groups(struct plan_cache *plans, const struct layout *layout, const struct call *call,
-                                  uint64_t bytes)
+const uint32_t *comm_plan_cache_groups(struct plan_cache *plans, const struct layout *layout, const struct call *call,
+                                       uint64_t bytes)
 {
 	struct layout with_masters = *layout;
 	struct call free_call = *call;
@@ -321,16 +321,16 @@ static void planned_free(struct planned *planned)
 	free(planned);
 }
 
-void plan_cache_put(struct planned *planned)
+void comm_plan_cache_put(struct planned *planned)
 {
 	if (planned && atomic_fetch_sub(&planned->references, 1) == 1)
 		planned_free(planned);
 }
 
-void plan_cache_fini(struct plan_cache *plans)
+void comm_plan_cache_fini(struct plan_cache *plans)
 {
 	for (uint32_t i = 0; i < PLAN_CACHE_KEPT; i++) {
-		plan_cache_put(plans->kept[i]);
+		comm_plan_cache_put(plans->kept[i]);
 		plans->kept[i] = NULL;
 	}
 	for (uint32_t i = 0; i < PLAN_COLLECTIVE_COUNT; i++) {
@@ -342,7 +342,7 @@ void plan_cache_fini(struct plan_cache *plans)
 /* The version of the layout that a plan of this planner depends on. */
 static uint64_t version_for(const struct layout *layout, const struct planner *planner)
 {
-	return planner_needs_groups(planner) ? layout->masters_version : layout->choice_version;
+	return plan_planner_needs_groups(planner) ? layout->masters_version : layout->choice_version;
 }
 
 static bool is_for(const struct planned *kept, const struct planned *wanted)
@@ -353,7 +353,7 @@ static bool is_for(const struct planned *kept, const struct planned *wanted)
 	       kept->masters_version == wanted->masters_version;
 }
 
-bool plan_cache_is_stale(const struct layout *layout, const struct planned *planned)
+bool comm_plan_cache_is_stale(const struct layout *layout, const struct planned *planned)
 {
 	return planned->masters_version != version_for(layout, planned->planner);
 }
@@ -416,7 +416,7 @@ static enum esp_status make(struct planned *planned, const struct layout *layout
 	struct error err;
 
 	if (call->counts && !counts)
-		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a plan");
+		return rank_failure_set(failure, ESP_ENOMEM, -1, "no memory for a plan");
 	struct plan_spec spec = {
 		.chunks =
 			{
@@ -430,9 +430,9 @@ static enum esp_status make(struct planned *planned, const struct layout *layout
 			},
 		.in_place = planned->in_place,
 		.lap_chunks = layout->one_machine ? 1 : RING_CHUNKS,
-		.group_of = planned->way                             ? planned->way->group_of
-	                : planner_needs_groups(planned->planner) ? layout->host_of
-	                                                         : NULL,
+		.group_of = planned->way                                  ? planned->way->group_of
+	                : plan_planner_needs_groups(planned->planner) ? layout->host_of
+	                                                              : NULL,
 		.order = choose_order(planned, layout),
 		.zone_of = planned->way ? planned->way->zone_of : NULL,
 	};
@@ -442,16 +442,16 @@ static enum esp_status make(struct planned *planned, const struct layout *layout
 	enum esp_status status = plan_open(planned->planner, &spec, &planned->plan, &err);
 	free(counts);
 	if (status != ESP_OK)
-		return failure_set(failure, status, -1, "%s", err.text);
+		return rank_failure_set(failure, status, -1, "%s", err.text);
 	if (assign_lanes(planned, layout->lanes, layout->lane_weights) != ESP_OK)
-		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a plan");
+		return rank_failure_set(failure, ESP_ENOMEM, -1, "no memory for a plan");
 	return ESP_OK;
 }
 
-const char *planned_describe(const struct planned *planned, char text[PLANNED_TEXT])
+const char *comm_planned_describe(const struct planned *planned, char text[PLANNED_TEXT])
 {
 	const struct plan *plan = planned->plan;
-	const char *name = planner_name(planned->planner);
+	const char *name = plan_planner_name(planned->planner);
 
 	if (plan->order)
 		snprintf(text, PLANNED_TEXT, "%s, in the order of the %s", name, planned->way ? "topology" : "cores");
@@ -464,10 +464,10 @@ const char *planned_describe(const struct planned *planned, char text[PLANNED_TE
 	return text;
 }
 
-/* As planned_describe() would say it of the plan. */
+/* As comm_planned_describe() would say it of the plan. */
 static int describe_way(const struct tune_way *way, char *text, size_t size)
 {
-	const char *name = planner_name(way->planner);
+	const char *name = plan_planner_name(way->planner);
 
 	if (way->order)
 		return snprintf(text, size, "%s, in the order of the topology", name);
@@ -476,8 +476,8 @@ static int describe_way(const struct tune_way *way, char *text, size_t size)
 	return snprintf(text, size, "%s", name);
 }
 
-const char *plan_cache_compare(struct plan_cache *plans, const struct layout *layout, const struct call *call,
-                               uint64_t bytes, char text[PLAN_CACHE_COMPARED_TEXT])
+const char *comm_plan_cache_compare(struct plan_cache *plans, const struct layout *layout, const struct call *call,
+                                    uint64_t bytes, char text[PLAN_CACHE_COMPARED_TEXT])
 {
 	const struct request request = {layout, call, bytes};
 	const struct planner *const inside[] = {&planner_two_level, &planner_three_level};
@@ -517,13 +517,13 @@ static void keep(struct plan_cache *plans, struct planned *planned)
 		if (plans->kept[i]->used < plans->kept[place]->used)
 			place = i;
 	}
-	plan_cache_put(plans->kept[place]);
+	comm_plan_cache_put(plans->kept[place]);
 	plans->kept[place] = planned;
 	atomic_fetch_add(&planned->references, 1);
 }
 
-enum esp_status plan_cache_get(struct plan_cache *plans, const struct layout *layout, const struct call *call,
-                               uint64_t bytes, bool in_place, struct planned **out, struct failure *failure)
+enum esp_status comm_plan_cache_get(struct plan_cache *plans, const struct layout *layout, const struct call *call,
+                                    uint64_t bytes, bool in_place, struct planned **out, struct failure *failure)
 {
 	const struct tune_way *way;
 	enum esp_status status = choose_way(plans, &(struct request){layout, call, bytes}, &way, failure);
@@ -561,7 +561,7 @@ enum esp_status plan_cache_get(struct plan_cache *plans, const struct layout *la
 	}
 	struct planned *planned = malloc(sizeof(*planned));
 	if (!planned)
-		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a plan");
+		return rank_failure_set(failure, ESP_ENOMEM, -1, "no memory for a plan");
 	*planned = wanted;
 	atomic_init(&planned->references, 1);
 	status = make(planned, layout, call, failure);

@@ -3,7 +3,7 @@
  *
  * The choice follows from facts that all ranks of a group know alike: the collective, its size, which ranks share a
  * host and, where there is a topology, what each plan would cost on it. A group keeps its latest plans, so a call that
- * is made again finds its plan ready. Used under the group's lock, but for plan_cache_put().
+ * is made again finds its plan ready. Used under the group's lock, but for comm_plan_cache_put().
  */
 #ifndef RANK_COMM_PLAN_CACHE_H
 #define RANK_COMM_PLAN_CACHE_H
@@ -71,35 +71,35 @@ struct plan_cache {
 };
 
 /* bytes: of one block; the call's own block size unless it was cut into spans. */
-ESP_CHECKED enum esp_status plan_cache_get(struct plan_cache *plans, const struct layout *layout,
-                                           const struct call *call, uint64_t bytes, bool in_place, struct planned **out,
-                                           struct failure *failure);
+ESP_CHECKED enum esp_status comm_plan_cache_get(struct plan_cache *plans, const struct layout *layout,
+                                                const struct call *call, uint64_t bytes, bool in_place,
+                                                struct planned **out, struct failure *failure);
 /* Has it other masters than such a plan would have now? */
-bool plan_cache_is_stale(const struct layout *layout, const struct planned *planned);
+bool comm_plan_cache_is_stale(const struct layout *layout, const struct planned *planned);
 /*
  * The groups that a plan with masters would have, where the topology says so; NULL: there is none. Valid as long as the
  * plans.
  */
-const uint32_t *plan_cache_groups(struct plan_cache *plans, const struct layout *layout, const struct call *call,
-                                  uint64_t bytes);
+const uint32_t *comm_plan_cache_groups(struct plan_cache *plans, const struct layout *layout, const struct call *call,
+                                       uint64_t bytes);
 /* Allreduces above this may be given to a plan with masters. */
 #define PLAN_CACHE_BY_MASTERS (64u << 10)
-void plan_cache_put(struct planned *planned);
-void plan_cache_fini(struct plan_cache *plans);
+void comm_plan_cache_put(struct planned *planned);
+void comm_plan_cache_fini(struct plan_cache *plans);
 
 /* "ring, in the order of the topology", "ring, in the order of the cores" */
 #define PLANNED_TEXT 96u
-const char *planned_describe(const struct planned *planned, char text[PLANNED_TEXT]);
+const char *comm_planned_describe(const struct planned *planned, char text[PLANNED_TEXT]);
 
 /*
  * "ring, in the order of the topology: 0.52 s; two-level, 2 groups: 0.61 s": the fastest of the ways that the topology
  * was asked for, to explain the choice. "": it had no say, or masters had.
  */
 #define PLAN_CACHE_COMPARED_TEXT 320u
-const char *plan_cache_compare(struct plan_cache *plans, const struct layout *layout, const struct call *call,
-                               uint64_t bytes, char text[PLAN_CACHE_COMPARED_TEXT]);
+const char *comm_plan_cache_compare(struct plan_cache *plans, const struct layout *layout, const struct call *call,
+                                    uint64_t bytes, char text[PLAN_CACHE_COMPARED_TEXT]);
 
 /* The usual chunk, or less, so that what so many neighbours may send ahead finds room in the buffers. */
-uint64_t plan_cache_fair_chunk(const struct layout *layout, uint64_t neighbours);
+uint64_t comm_plan_cache_fair_chunk(const struct layout *layout, uint64_t neighbours);
 
 #endif

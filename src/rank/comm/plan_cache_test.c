@@ -19,7 +19,7 @@ static struct planned *plan(const struct layout *layout, enum plan_collective co
 	struct planned *planned;
 	struct failure failure = {0};
 
-	enum esp_status status = plan_cache_get(NULL, layout, &call, bytes, true, &planned, &failure);
+	enum esp_status status = comm_plan_cache_get(NULL, layout, &call, bytes, true, &planned, &failure);
 	CHECK_MSG(status == ESP_OK, "%s", failure.text);
 	return planned;
 }
@@ -55,7 +55,7 @@ static void room(uint64_t seed, uint64_t count)
 		enum plan_collective collective = rng_chance(&rng, 1, 2) ? PLAN_ALLREDUCE : PLAN_ALLGATHER;
 		uint64_t bytes = 4 * (1 + rng_below(&rng, UINT64_C(1) << (1 + rng_below(&rng, 20))));
 		struct planned *planned = plan(&layout, collective, bytes);
-		const char *name = planner_name(planned->planner);
+		const char *name = plan_planner_name(planned->planner);
 		bool is_ring = strcmp(name, "ring") == 0, is_tree = strstr(name, "tree") != NULL;
 		uint64_t neighbours = is_ring || is_tree ? 0 : layout.hosts > 1 ? layout.hosts - 1 : 1; /* few */
 
@@ -75,7 +75,7 @@ static void room(uint64_t seed, uint64_t count)
 		if (layout.hosts == 1 && layout.members <= 8 && collective == PLAN_ALLREDUCE)
 			CHECK(planned->chunk_bytes * layout.members * layout.lanes <=
 			      bytes + UINT64_C(64) * layout.members * layout.lanes);
-		plan_cache_put(planned);
+		comm_plan_cache_put(planned);
 	}
 }
 
@@ -100,7 +100,7 @@ static void as_set(void)
 			struct planned *planned = plan(&layout, PLAN_ALLREDUCE, bytes);
 
 			CHECK_U64(planned->chunk_bytes, 1000);
-			plan_cache_put(planned);
+			comm_plan_cache_put(planned);
 		}
 	}
 }
@@ -130,7 +130,7 @@ static void small(void)
 			struct planned *planned = plan(&layout, PLAN_ALLREDUCE, 4096);
 
 			CHECK(plan_check(planned->plan, NULL, reports[i], NULL, NULL) == ESP_OK);
-			plan_cache_put(planned);
+			comm_plan_cache_put(planned);
 		}
 		CHECK_U64(far.rounds, 2);
 		CHECK_U64(crowded.messages, far.messages);
@@ -150,7 +150,7 @@ static struct planned *plan_on(struct plan_cache *plans, const struct layout *la
 	struct planned *planned;
 	struct failure failure = {0};
 
-	CHECK_MSG(plan_cache_get(plans, layout, &call, bytes, true, &planned, &failure) == ESP_OK, "%s", failure.text);
+	CHECK_MSG(comm_plan_cache_get(plans, layout, &call, bytes, true, &planned, &failure) == ESP_OK, "%s", failure.text);
 	return planned;
 }
 
@@ -181,31 +181,31 @@ static void by_topology(uint32_t each)
 		struct plan_report report;
 
 		CHECK(chosen == again); /* kept */
-		CHECK(strcmp(planner_name(two->planner), "two-level") == 0 &&
-		      strcmp(planner_name(blind->planner), "flat") == 0);
+		CHECK(strcmp(plan_planner_name(two->planner), "two-level") == 0 &&
+		      strcmp(plan_planner_name(blind->planner), "flat") == 0);
 		if (each == 1)
 			for (uint32_t i = 0; i < members; i++)
 				CHECK_U64(two->plan->group_of[i], i % 2);
 		else
-			CHECK_MSG(strstr(planner_name(chosen->planner), "-level"), "%s", planner_name(chosen->planner));
+			CHECK_MSG(strstr(plan_planner_name(chosen->planner), "-level"), "%s", plan_planner_name(chosen->planner));
 		if (bytes >= 4 << 20) { /* as little as can be passes between the racks */
-			CHECK_MSG(strcmp(planner_name(chosen->planner), each > 1 ? "three-level" : "two-level") == 0, "%s",
-			          planner_name(chosen->planner));
+			CHECK_MSG(strcmp(plan_planner_name(chosen->planner), each > 1 ? "three-level" : "two-level") == 0, "%s",
+			          plan_planner_name(chosen->planner));
 			CHECK(plan_check(chosen->plan, NULL, &report, NULL, NULL) == ESP_OK);
 		}
-		plan_cache_put(chosen);
-		plan_cache_put(again);
-		plan_cache_put(two);
-		plan_cache_put(blind);
-		plan_cache_fini(&plans);
+		comm_plan_cache_put(chosen);
+		comm_plan_cache_put(again);
+		comm_plan_cache_put(two);
+		comm_plan_cache_put(blind);
+		comm_plan_cache_fini(&plans);
 	}
 	/* On one machine, however its ranks are told apart, there is no network. */
 	layout.one_machine = true;
 	struct plan_cache plans = {0};
 	struct planned *planned = plan_on(&plans, &layout, NULL, 64 << 20);
 	CHECK(!planned->way);
-	plan_cache_put(planned);
-	plan_cache_fini(&plans);
+	comm_plan_cache_put(planned);
+	comm_plan_cache_fini(&plans);
 	topology_close(topology);
 }
 
@@ -232,18 +232,18 @@ static void by_cores(void)
 
 	for (uint64_t bytes = 4; bytes <= 64 << 20; bytes *= 4) {
 		struct planned *planned = plan(&layout, PLAN_ALLREDUCE, bytes);
-		bool is_ring = strcmp(planner_name(planned->planner), "ring") == 0;
+		bool is_ring = strcmp(plan_planner_name(planned->planner), "ring") == 0;
 		struct plan_report report;
 		char text[PLANNED_TEXT];
 
 		CHECK((planned->plan->order != NULL) == is_ring);
-		CHECK((strstr(planned_describe(planned, text), "in the order of the cores") != NULL) == is_ring);
+		CHECK((strstr(comm_planned_describe(planned, text), "in the order of the cores") != NULL) == is_ring);
 		for (uint32_t i = 0; is_ring && i < MEMBERS; i++)
 			CHECK_U64(planned->plan->order[i], order[i]);
 		CHECK(plan_check(planned->plan, NULL, &report, NULL, NULL) == ESP_OK);
 		rings += is_ring;
 		others += !is_ring;
-		plan_cache_put(planned);
+		comm_plan_cache_put(planned);
 	}
 	CHECK(rings > 0 && others > 0);
 }

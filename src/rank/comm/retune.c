@@ -66,7 +66,7 @@ static bool spans_hosts(const struct comm *group, const struct plan *plan)
 	return group->net.layout.hosts > plan->group_count;
 }
 
-bool retune_can(const struct comm *group)
+bool comm_retune_can(const struct comm *group)
 {
 	return group->context->conf.autotune != CONF_AUTOTUNE_OFF && group->net.layout.hosts > 1 && group->size > 2;
 }
@@ -110,11 +110,11 @@ static const uint32_t *find_groups(struct comm *group, const struct work *work)
 	const struct plan *plan = plan_of(work);
 	const struct plan_masters *masters = group->retune ? &group->retune->tuner.masters : NULL;
 
-	if (!retune_can(group) || !is_in_order(work) || !waits_for_all(&work->call))
+	if (!comm_retune_can(group) || !is_in_order(work) || !waits_for_all(&work->call))
 		return NULL;
 	if (!plan && has_choice(group, work))
 		return masters ? masters->group_of
-		               : plan_cache_groups(&group->plans, &group->net.layout, &work->call, work->call.block_bytes);
+		               : comm_plan_cache_groups(&group->plans, &group->net.layout, &work->call, work->call.block_bytes);
 	if (!plan || (masters && !plan_masters_are_of(masters, plan->group_of, plan->workers)))
 		return NULL;
 	return masters || group->context->conf.autotune == CONF_AUTOTUNE_ON || spans_hosts(group, plan) ? plan->group_of
@@ -232,7 +232,7 @@ static bool exchanged(struct work *work, enum esp_status status)
 	pthread_mutex_lock(&context->lock);
 	atomic_store_explicit(&work->status, (int)status, memory_order_release);
 	if (context->comms.has_queues) /* a call may wait for it */
-		callbacks_look_after_queues(context);
+		comm_callbacks_look_after_queues(context);
 	rank_changed(context);
 	pthread_mutex_unlock(&context->lock);
 	progress_changed(&context->progress);
@@ -262,7 +262,7 @@ static enum esp_status make_exchange(struct comm *group, struct work **out, stru
 		return ESP_ENOMEM;
 	work->kind = WORK_TUNE;
 	work->ops = &sum_ops;
-	status = spans_make(&work->call, group->net.layout.chunk_bytes, false, &work->spans, &work->span_count);
+	status = comm_spans_make(&work->call, group->net.layout.chunk_bytes, false, &work->spans, &work->span_count);
 	if (status == ESP_OK)
 		status = work_plan_parts(work, NULL, STREAM_TUNE, failure);
 	if (status != ESP_OK) {
@@ -411,7 +411,7 @@ static bool make_retune(struct comm *group, const uint32_t *group_of)
 	return true;
 }
 
-bool retune_admits(struct comm *group, const struct work *work)
+bool comm_retune_admits(struct comm *group, const struct work *work)
 {
 	const struct retune *retune = group->retune;
 
@@ -433,7 +433,7 @@ static enum esp_status plan_as_of_now(struct comm *group, struct work *work)
 	return ESP_OK;
 }
 
-enum esp_status retune_before(struct comm *group, struct work *work)
+enum esp_status comm_retune_before(struct comm *group, struct work *work)
 {
 	struct rank *context = group->context;
 
@@ -460,7 +460,7 @@ enum esp_status retune_before(struct comm *group, struct work *work)
 	return ESP_OK;
 }
 
-void retune_landed(struct work *work)
+void comm_retune_landed(struct work *work)
 {
 	struct retune *retune = work->group->retune;
 
@@ -484,7 +484,7 @@ static void settle(struct comm *group, uint64_t until_ns)
 	retune->exchange = NULL;
 }
 
-void retune_settle(struct comm *group)
+void comm_retune_settle(struct comm *group)
 {
 	/*
 	 * All members have begun it, as the call at which it was begun has ended here, or are gone, of which the group is
@@ -497,7 +497,7 @@ void retune_settle(struct comm *group)
 	settle(group, UINT64_MAX);
 }
 
-void retune_settle_all(struct rank *context)
+void comm_retune_settle_all(struct rank *context)
 {
 	uint64_t until = clock_now_ns() + rank_patience_ns(context);
 
@@ -514,7 +514,7 @@ void retune_settle_all(struct rank *context)
 	pthread_mutex_unlock(&context->lock);
 }
 
-void retune_fini(struct comm *group)
+void comm_retune_fini(struct comm *group)
 {
 	struct retune *retune = group->retune;
 
@@ -528,7 +528,7 @@ void retune_fini(struct comm *group)
 }
 
 const struct comm_tuner retune_tuner = {
-	.admits = retune_admits,
-	.before = retune_before,
-	.landed = retune_landed,
+	.admits = comm_retune_admits,
+	.before = comm_retune_before,
+	.landed = comm_retune_landed,
 };

@@ -37,24 +37,24 @@ struct comm_tuner;
 extern const struct comm_tuner retune_tuner;
 
 /* Can its calls ever be retuned? Then it needs a stream for that. Known once its layout is; the same on all members. */
-bool retune_can(const struct comm *group);
+bool comm_retune_can(const struct comm *group);
 
 /* The work is the next to be launched: may it be, as far as masters are concerned? */
-bool retune_admits(struct comm *group, const struct work *work);
+bool comm_retune_admits(struct comm *group, const struct work *work);
 /*
  * It is launched now: closes a window, installs masters, plans anew what was planned with others. ESP_ENOMEM: the group
  * has failed, and the work is to be ended.
  */
-ESP_CHECKED enum esp_status retune_before(struct comm *group, struct work *work);
+ESP_CHECKED enum esp_status comm_retune_before(struct comm *group, struct work *work);
 
 /* With context->lock held, without the group's: a counted call has ended. */
-void retune_landed(struct work *work);
+void comm_retune_landed(struct work *work);
 
 /* Waits for the sum that is under way, if any: before the group goes. No lock is held, and no call is under way. */
-void retune_settle(struct comm *group);
+void comm_retune_settle(struct comm *group);
 /* The same for all groups of a context that is being closed, for a moment at the most. */
-void retune_settle_all(struct rank *context);
+void comm_retune_settle_all(struct rank *context);
 /* No driver runs its streams any more. */
-void retune_fini(struct comm *group);
+void comm_retune_fini(struct comm *group);
 
 #endif

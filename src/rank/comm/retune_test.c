@@ -86,8 +86,8 @@ static void close_actor(struct actor *actor)
 {
 	for (uint32_t i = 0; i < KINDS; i++)
 		work_put(actor->prepared[i]);
-	retune_fini(actor->group);
-	plan_cache_fini(&actor->group->plans);
+	comm_retune_fini(actor->group);
+	comm_plan_cache_fini(&actor->group->plans);
 	pthread_mutex_destroy(&actor->group->lock);
 	pthread_mutex_destroy(&actor->context->lock);
 	free(actor->group);
@@ -146,15 +146,17 @@ static struct outcome launch(struct actor *actor, uint32_t kind)
 	struct work *work = actor->prepared[kind];
 	const struct layout *layout = &actor->group->net.layout;
 
-	CHECK(retune_before(actor->group, work) == ESP_OK);
+	CHECK(comm_retune_before(actor->group, work) == ESP_OK);
 	CHECK(!work_is_stale(work));
 	const struct plan *plan = work->spans[0].planned->plan;
 	struct outcome outcome = {
-		planner_name(plan->planner), plan->group_count, work->is_counted,
+		plan_planner_name(plan->planner),
+		plan->group_count,
+		work->is_counted,
 		layout->masters && plan->group_of && plan_masters_are_of(layout->masters, plan->group_of, MEMBERS),
 	};
 	pthread_mutex_lock(&actor->context->lock);
-	retune_landed(work);
+	comm_retune_landed(work);
 	pthread_mutex_unlock(&actor->context->lock);
 	return outcome;
 }
@@ -198,9 +200,10 @@ static void history(struct rng *rng, const struct topology *topology, const uint
 			CHECK(one.has_masters && one.is_counted);
 		if (one.is_counted && !has_tuner) { /* masters are of the groups of the first call that counts */
 			const struct plan *plan = early.prepared[kind]->spans[0].planned->plan;
-			const uint32_t *group_of = plan->group_of ? plan->group_of
-			                                          : plan_cache_groups(&early.group->plans, &early.group->net.layout,
-			                                                              call, call->block_bytes);
+			const uint32_t *group_of =
+				plan->group_of
+					? plan->group_of
+					: comm_plan_cache_groups(&early.group->plans, &early.group->net.layout, call, call->block_bytes);
 
 			CHECK(group_of && tuner_init(&tuner, group_of, MEMBERS, &err) == ESP_OK);
 			has_tuner = true;

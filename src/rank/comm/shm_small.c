@@ -59,15 +59,16 @@ enum esp_status shm_small_open(struct segment *own, uint16_t channel, uint32_t m
 	small->sleepers = calloc(size, sizeof(*small->sleepers));
 	small->sources = calloc(size, sizeof(*small->sources));
 	if (!small->cells || !small->sleepers || !small->sources ||
-	    !segment_small_reserve(own, channel, small->cell_bytes)) {
+	    !shm_segment_small_reserve(own, channel, small->cell_bytes)) {
 		shm_small_close(small);
 		return ESP_ENOMEM;
 	}
 	for (uint32_t c = 0; c < 2; c++)
-		small->own[c] = segment_small(own, channel, c);
+		small->own[c] = shm_segment_small(own, channel, c);
 	for (uint32_t i = 0; i < size; i++) {
 		for (uint32_t c = 0; c < 2; c++)
-			small->cells[i][c] = i == rank ? segment_small(own, channel, c) : segment_view_small(views[i], channel, c);
+			small->cells[i][c] =
+				i == rank ? shm_segment_small(own, channel, c) : shm_segment_view_small(views[i], channel, c);
 		small->sleepers[i] =
 			(const _Atomic uint32_t *)(const void *)((const uint8_t *)small->cells[i][0] + SLEEPERS_AT);
 	}
@@ -84,7 +85,7 @@ void shm_small_close(struct shm_small *small)
 	for (uint32_t c = 0; c < 2 && small->own[0]; c++)
 		atomic_store(&small->own[c]->sequence, 0);
 	if (small->own[0])
-		segment_small_clear(small->segment, small->channel, small->cell_bytes);
+		shm_segment_small_clear(small->segment, small->channel, small->cell_bytes);
 	free(small->cells);
 	free(small->sleepers);
 	free(small->sources);

@@ -33,14 +33,15 @@ static void open_house(void)
 		struct segment_config config = {.lanes = 1, .peers = MEMBERS, .self = i, .slot_bytes = 64, .slots = 1,
 		                                .small_shm_bytes = SHM_SMALL_HEAD_BYTES + sizeof(members[i].in)};
 
-		CHECK(segment_open(&config, &members[i].segment, NULL) == ESP_OK);
+		CHECK(shm_segment_open(&config, &members[i].segment, NULL) == ESP_OK);
 	}
 	for (uint32_t i = 0; i < MEMBERS; i++) {
 		for (uint32_t k = 0; k < MEMBERS; k++) {
 			struct segment_view *view = NULL;
 
-			CHECK(k == i || segment_view_open(members[i].segment, k, dup(segment_descriptor(members[k].segment)), &view,
-			                                  NULL) == ESP_OK);
+			CHECK(k == i ||
+			      shm_segment_view_open(members[i].segment, k, dup(shm_segment_descriptor(members[k].segment)), &view,
+			                            NULL) == ESP_OK);
 			members[i].views[k] = view;
 		}
 	}
@@ -50,8 +51,8 @@ static void close_house(void)
 {
 	for (uint32_t i = 0; i < MEMBERS; i++) {
 		for (uint32_t k = 0; k < MEMBERS; k++)
-			segment_view_close((struct segment_view *)(uintptr_t)members[i].views[k]);
-		segment_close(members[i].segment);
+			shm_segment_view_close((struct segment_view *)(uintptr_t)members[i].views[k]);
+		shm_segment_close(members[i].segment);
 	}
 }
 

@@ -39,21 +39,21 @@ static void copy_in(const struct span *span, const struct call *call)
 		memcpy(span->staging, (const uint8_t *)call->in + span->in_at, span->in_bytes);
 }
 
-void span_gather(const struct span *span, const struct call *call)
+void comm_span_gather(const struct span *span, const struct call *call)
 {
 	if (span->staging)
 		copy_in(span, call);
 	if (span->in_annex)
-		annex_fetch_ends(span->in_annex, span->own_in, span->in_bytes);
+		shm_annex_fetch_ends(span->in_annex, span->own_in, span->in_bytes);
 	/* Not all of it may be written to. */
 	if (span->out_annex)
-		annex_fetch_ends(span->out_annex, span->own_out, span->out_bytes);
+		shm_annex_fetch_ends(span->out_annex, span->own_out, span->out_bytes);
 }
 
-void span_scatter(const struct span *span, const struct call *call)
+void comm_span_scatter(const struct span *span, const struct call *call)
 {
 	if (span->out_annex)
-		annex_store_ends(span->out_annex, span->own_out, span->out_bytes);
+		shm_annex_store_ends(span->out_annex, span->own_out, span->out_bytes);
 	if (!span->staging || span->out_bytes == 0)
 		return;
 	if (call->out_parts)
@@ -66,15 +66,15 @@ void span_scatter(const struct span *span, const struct call *call)
 
 static struct annex *find_in(const struct span *span, struct segment *segment, uint8_t **out_place)
 {
-	return span->in_bytes > 0 ? annex_get(segment, span->in, span->in_bytes, out_place) : NULL;
+	return span->in_bytes > 0 ? shm_annex_get(segment, span->in, span->in_bytes, out_place) : NULL;
 }
 
 static struct annex *find_out(const struct span *span, struct segment *segment, uint8_t **out_place)
 {
-	return span->out_bytes > 0 ? annex_get(segment, span->out, span->out_bytes, out_place) : NULL;
+	return span->out_bytes > 0 ? shm_annex_get(segment, span->out, span->out_bytes, out_place) : NULL;
 }
 
-void span_set_out(struct span *span, struct segment *segment)
+void comm_span_set_out(struct span *span, struct segment *segment)
 {
 	uint8_t *in = NULL, *out = NULL;
 
@@ -99,14 +99,14 @@ void span_set_out(struct span *span, struct segment *segment)
 		span->out = out;
 }
 
-void span_land(struct span *span)
+void comm_span_land(struct span *span)
 {
 	if (span->in_annex) {
-		annex_put(span->in_annex);
+		shm_annex_put(span->in_annex);
 		span->in = span->own_in;
 	}
 	if (span->out_annex) {
-		annex_put(span->out_annex);
+		shm_annex_put(span->out_annex);
 		span->out = span->own_out;
 	}
 	span->in_annex = span->out_annex = NULL;
@@ -248,8 +248,8 @@ static bool one_span(struct maker *maker)
 	return true;
 }
 
-enum esp_status spans_make(const struct call *call, uint64_t chunk_bytes, bool at_once, struct span **out,
-                               uint32_t *out_count)
+enum esp_status comm_spans_make(const struct call *call, uint64_t chunk_bytes, bool at_once, struct span **out,
+                                uint32_t *out_count)
 {
 	struct maker maker = {.call = call};
 	bool made;
@@ -261,7 +261,7 @@ enum esp_status spans_make(const struct call *call, uint64_t chunk_bytes, bool a
 	else
 		made = stage_blocks(&maker);
 	if (!made) {
-		spans_fini(maker.list, maker.count);
+		comm_spans_fini(maker.list, maker.count);
 		return ESP_ENOMEM;
 	}
 	*out = maker.list;
@@ -269,7 +269,7 @@ enum esp_status spans_make(const struct call *call, uint64_t chunk_bytes, bool a
 	return ESP_OK;
 }
 
-void spans_fini(struct span *spans, uint32_t count)
+void comm_spans_fini(struct span *spans, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++)
 		free(spans[i].staging);

@@ -28,18 +28,18 @@ struct span {
 };
 
 /* at_once: all of it in one span, as the small path has it. */
-ESP_CHECKED enum esp_status spans_make(const struct call *call, uint64_t chunk_bytes, bool at_once, struct span **out,
-                                           uint32_t *out_count);
+ESP_CHECKED enum esp_status comm_spans_make(const struct call *call, uint64_t chunk_bytes, bool at_once,
+                                            struct span **out, uint32_t *out_count);
 /* Not the plans. */
-void spans_fini(struct span *spans, uint32_t count);
+void comm_spans_fini(struct span *spans, uint32_t count);
 
-/* It is about to run; what the caller shares it takes hold of until span_land(). Nothing has to be shared. */
+/* It is about to run; what the caller shares it takes hold of until comm_span_land(). Nothing has to be shared. */
 struct segment;
-void span_set_out(struct span *span, struct segment *segment);
-void span_land(struct span *span);
+void comm_span_set_out(struct span *span, struct segment *segment);
+void comm_span_land(struct span *span);
 
 /* Fills the staging memory, and what else is not there, from the caller's input, and the caller's output from it. */
-void span_gather(const struct span *span, const struct call *call);
-void span_scatter(const struct span *span, const struct call *call);
+void comm_span_gather(const struct span *span, const struct call *call);
+void comm_span_scatter(const struct span *span, const struct call *call);
 
 #endif

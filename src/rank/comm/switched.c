@@ -37,7 +37,7 @@ static void open_link(struct rank *rank)
 		log_write(&rank->log, LOG_LEVEL_WARN, LOG_NET, "no switch is used: %s: %s", rank->conf.through, err.text);
 }
 
-void switched_close_link(struct rank *rank)
+void comm_switched_close_link(struct rank *rank)
 {
 	switch_link_close(rank->switch_link);
 	rank->switch_link = NULL;
@@ -166,7 +166,7 @@ static enum esp_status tell_cards(struct comm *comm, const struct card *mine, st
 	return status;
 }
 
-enum esp_status switched_open(struct comm *comm, struct failure *failure)
+enum esp_status comm_switched_open(struct comm *comm, struct failure *failure)
 {
 	struct rank *rank = comm->context;
 	struct card mine, *cards;
@@ -175,28 +175,28 @@ enum esp_status switched_open(struct comm *comm, struct failure *failure)
 		return ESP_OK;
 	cards = calloc(comm->size, sizeof(*cards));
 	if (!cards)
-		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a group of %u ranks", comm->size);
+		return rank_failure_set(failure, ESP_ENOMEM, -1, "no memory for a group of %u ranks", comm->size);
 	write_card(rank, &mine);
 	enum esp_status status = tell_cards(comm, &mine, cards, failure);
 	if (status == ESP_OK && have_all_links(cards, comm->size)) {
 		open_with(comm, cards);
 		if (!comm->switched)
-			status = failure_set(failure, ESP_ENOMEM, -1, "no memory for a group of %u ranks", comm->size);
+			status = rank_failure_set(failure, ESP_ENOMEM, -1, "no memory for a group of %u ranks", comm->size);
 	}
 	free(cards);
 	/* A communicator that has failed meanwhile tells its next caller so. */
 	return atomic_load(&comm->fail.status) == ESP_OK ? status : ESP_OK;
 }
 
-enum esp_status switched_begin(struct rank *rank, struct failure *failure)
+enum esp_status comm_switched_begin(struct rank *rank, struct failure *failure)
 {
 	if (!rank->conf.through[0])
 		return ESP_OK;
 	open_link(rank);
-	return switched_open(rank->world, failure);
+	return comm_switched_open(rank->world, failure);
 }
 
-void switched_close(struct comm *comm)
+void comm_switched_close(struct comm *comm)
 {
 	if (!comm->switched)
 		return;
@@ -205,13 +205,13 @@ void switched_close(struct comm *comm)
 	comm->switched = NULL;
 }
 
-void switched_fail(struct comm *comm, enum esp_status status)
+void comm_switched_fail(struct comm *comm, enum esp_status status)
 {
 	if (comm->switched && comm->switched->flow)
 		switch_flow_fail(comm->switched->flow, status);
 }
 
-void switched_linger(struct rank *rank, uint64_t until_ns)
+void comm_switched_linger(struct rank *rank, uint64_t until_ns)
 {
 	for (struct comm *comm = rank->comms.list; comm; comm = comm->next) {
 		bool works = atomic_load(&comm->fail.status) == ESP_OK;
@@ -222,7 +222,7 @@ void switched_linger(struct rank *rank, uint64_t until_ns)
 	}
 }
 
-bool switched_decides(const struct comm *comm)
+bool comm_switched_decides(const struct comm *comm)
 {
 	return comm->switched && atomic_load_explicit(&comm->switched->decides, memory_order_acquire);
 }

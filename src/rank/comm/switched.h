@@ -13,29 +13,29 @@
 #include "switch/worker/switch_link.h"
 
 /* Opens the way to the switch of the settings, if there is one, and the flow of the world. Collective. */
-ESP_CHECKED enum esp_status switched_begin(struct rank *rank, struct failure *failure);
+ESP_CHECKED enum esp_status comm_switched_begin(struct rank *rank, struct failure *failure);
 /* All communicators are gone. */
-void switched_close_link(struct rank *rank);
+void comm_switched_close_link(struct rank *rank);
 
 /*
  * Collective, for a communicator that has no call under way yet: its members tell each other their addresses, and open
  * a flow if all have one. It is no error if they do not.
  */
-ESP_CHECKED enum esp_status switched_open(struct comm *comm, struct failure *failure);
-void switched_close(struct comm *comm);
+ESP_CHECKED enum esp_status comm_switched_open(struct comm *comm, struct failure *failure);
+void comm_switched_close(struct comm *comm);
 /* It has failed: sums under way end with this status, soon. */
-void switched_fail(struct comm *comm, enum esp_status status);
+void comm_switched_fail(struct comm *comm, enum esp_status status);
 /* The rank leaves: members that lost a result get it until that time. */
-void switched_linger(struct rank *rank, uint64_t until_ns);
+void comm_switched_linger(struct rank *rank, uint64_t until_ns);
 
 /* Under the communicator's lock, when parts are planned: may this call go through the switch? Then it is prepared. */
-ESP_CHECKED enum esp_status switched_prepare(struct work *work, struct failure *failure);
-void switched_forget(struct work *work);
+ESP_CHECKED enum esp_status comm_switched_prepare(struct work *work, struct failure *failure);
+void comm_switched_forget(struct work *work);
 /* Its turn has come: asks the members. */
-void switched_launch(struct work *work, enum drive_by help);
+void comm_switched_launch(struct work *work, enum drive_by help);
 /* Do the members of this communicator just decide about a call? Then no other one may be launched. */
-bool switched_decides(const struct comm *comm);
+bool comm_switched_decides(const struct comm *comm);
 /* Did the sums of this call travel through the switch? */
-bool switched_is_through(const struct work *work);
+bool comm_switched_is_through(const struct work *work);
 
 #endif

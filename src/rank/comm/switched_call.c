@@ -13,7 +13,7 @@
 
 #define LEAST_BYTES (16u << 10) /* of a call: below, asking costs more than the network */
 
-bool switched_is_through(const struct work *work)
+bool comm_switched_is_through(const struct work *work)
 {
 	return work->switched && work->switched->stage == SWITCHED_THROUGH;
 }
@@ -53,12 +53,12 @@ static enum esp_status plan_question(struct work *work, struct switched_call *sw
 	layout.masters_version = layout.choice_version = 0;
 	enum esp_status status = call_check(&call, comm->rank, comm->size, failure);
 	if (status == ESP_OK)
-		status = plan_cache_get(&comm->plans, &layout, &call, sizeof(switched->mine), false, &switched->planned,
+		status = comm_plan_cache_get(&comm->plans, &layout, &call, sizeof(switched->mine), false, &switched->planned,
 		                        failure);
 	if (status != ESP_OK)
 		return status;
 	switched->asking = calloc(switched->planned->lanes, sizeof(*switched->asking));
-	return switched->asking ? ESP_OK : failure_set(failure, ESP_ENOMEM, -1, "no memory for a call");
+	return switched->asking ? ESP_OK : rank_failure_set(failure, ESP_ENOMEM, -1, "no memory for a call");
 }
 
 static void make_question(struct work *work, struct switched_call *switched)
@@ -79,7 +79,7 @@ static void make_question(struct work *work, struct switched_call *switched)
 	}
 }
 
-enum esp_status switched_prepare(struct work *work, struct failure *failure)
+enum esp_status comm_switched_prepare(struct work *work, struct failure *failure)
 {
 	struct switched_call *switched;
 
@@ -87,10 +87,10 @@ enum esp_status switched_prepare(struct work *work, struct failure *failure)
 		return ESP_OK;
 	work->switched = switched = calloc(1, sizeof(*switched));
 	if (!switched)
-		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a call");
+		return rank_failure_set(failure, ESP_ENOMEM, -1, "no memory for a call");
 	switched->pieces = calloc(work->span_count, sizeof(*switched->pieces));
 	if (!switched->pieces)
-		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a call");
+		return rank_failure_set(failure, ESP_ENOMEM, -1, "no memory for a call");
 	enum esp_status status = plan_question(work, switched, failure);
 	if (status != ESP_OK)
 		return status;
@@ -104,14 +104,14 @@ enum esp_status switched_prepare(struct work *work, struct failure *failure)
 	return ESP_OK;
 }
 
-void switched_forget(struct work *work)
+void comm_switched_forget(struct work *work)
 {
 	struct switched_call *switched = work->switched;
 
 	if (!switched)
 		return;
 	if (switched->planned)
-		plan_cache_put(switched->planned);
+		comm_plan_cache_put(switched->planned);
 	free(switched->asking);
 	free(switched->pieces);
 	free(switched);
@@ -163,13 +163,13 @@ static bool refuses(const struct work *work)
 	       !switch_flow_has_numbers(flow, work->call.in_bytes / 4, work->span_count);
 }
 
-void switched_launch(struct work *work, enum drive_by help)
+void comm_switched_launch(struct work *work, enum drive_by help)
 {
 	struct switched_call *switched = work->switched;
 	struct rank *context = work->context;
 
 	for (uint32_t i = 0; i < work->span_count; i++)
-		span_gather(&work->spans[i], &work->call);
+		comm_span_gather(&work->spans[i], &work->call);
 	switched->stage = SWITCHED_ASKS;
 	switched->mine[ASK_REFUSES] = refuses(work);
 	switched->mine[ASK_MAGNITUDE] = switched->mine[ASK_REFUSES] ? 0 : greatest(work);
@@ -234,7 +234,7 @@ static void end_decision(struct comm *comm)
 	atomic_store_explicit(&comm->switched->decides, false, memory_order_release);
 	pthread_mutex_lock(&context->lock);
 	if (atomic_load(&comm->queued) > 0)
-		callbacks_look_after_queues(context);
+		comm_callbacks_look_after_queues(context);
 	comm_depart(comm);
 	pthread_mutex_unlock(&context->lock);
 }

@@ -62,13 +62,13 @@ static void grow(struct tag_queue *queue)
 	queue->bits = bits + 2;
 }
 
-void tag_queue_fini(struct tag_queue *queue)
+void comm_tag_queue_fini(struct tag_queue *queue)
 {
 	free(queue->table);
 	*queue = (struct tag_queue){0};
 }
 
-void tag_queue_put(struct tag_queue *queue, struct tag_queue_node *node, struct tag_queue_key key)
+void comm_tag_queue_put(struct tag_queue *queue, struct tag_queue_node *node, struct tag_queue_key key)
 {
 	assert(!node->is_in);
 	if (queue->count >= 1u << bits_of(queue) && bits_of(queue) + 2 <= BITS_MOST)
@@ -79,7 +79,7 @@ void tag_queue_put(struct tag_queue *queue, struct tag_queue_node *node, struct 
 	queue->count++;
 }
 
-void tag_queue_take(struct tag_queue *queue, struct tag_queue_node *node)
+void comm_tag_queue_take(struct tag_queue *queue, struct tag_queue_node *node)
 {
 	if (!node->is_in)
 		return;
@@ -96,7 +96,7 @@ void tag_queue_take(struct tag_queue *queue, struct tag_queue_node *node)
 	queue->count--;
 }
 
-struct tag_queue_node *tag_queue_find(struct tag_queue *queue, struct tag_queue_key key)
+struct tag_queue_node *comm_tag_queue_find(struct tag_queue *queue, struct tag_queue_key key)
 {
 	struct tag_queue_node *node = list_of(queue, key)->first;
 

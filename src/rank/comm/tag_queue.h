@@ -37,13 +37,13 @@ struct tag_queue {
 };
 
 /* A zeroed queue is empty. It does not own its entries. */
-void tag_queue_fini(struct tag_queue *queue);
+void comm_tag_queue_fini(struct tag_queue *queue);
 
 /* Behind all others of its key. The entry is in no queue. */
-void tag_queue_put(struct tag_queue *queue, struct tag_queue_node *node, struct tag_queue_key key);
+void comm_tag_queue_put(struct tag_queue *queue, struct tag_queue_node *node, struct tag_queue_key key);
 /* Nothing, if it is in none. */
-void tag_queue_take(struct tag_queue *queue, struct tag_queue_node *node);
+void comm_tag_queue_take(struct tag_queue *queue, struct tag_queue_node *node);
 /* The oldest of this key; NULL: there is none. */
-struct tag_queue_node *tag_queue_find(struct tag_queue *queue, struct tag_queue_key key);
+struct tag_queue_node *comm_tag_queue_find(struct tag_queue *queue, struct tag_queue_key key);
 
 #endif

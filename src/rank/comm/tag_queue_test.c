@@ -50,18 +50,18 @@ static void test_like_a_list(uint64_t seed)
 		if (thing->age == 0) {
 			thing->key = key;
 			thing->age = age;
-			tag_queue_put(&queue, &thing->node, key);
+			comm_tag_queue_put(&queue, &thing->node, key);
 			in++;
 		} else if (rng_chance(&rng, 1, 2)) {
-			tag_queue_take(&queue, &thing->node);
-			tag_queue_take(&queue, &thing->node); /* once more does nothing */
+			comm_tag_queue_take(&queue, &thing->node);
+			comm_tag_queue_take(&queue, &thing->node); /* once more does nothing */
 			thing->age = 0;
 			in--;
 		}
 		CHECK_U64(queue.count, in);
-		CHECK(of(tag_queue_find(&queue, key)) == oldest(things, 200, key));
+		CHECK(of(comm_tag_queue_find(&queue, key)) == oldest(things, 200, key));
 	}
-	tag_queue_fini(&queue);
+	comm_tag_queue_fini(&queue);
 }
 
 /* Every order and every kind of key: found in a few steps each, however many there are. */
@@ -78,17 +78,17 @@ static void test_steps(void)
 			                                       : kind == 1 ? i << 40
 			                                                   : 7,
 			                                       kind == 2 ? (uint32_t)i : 0};
-			tag_queue_put(&queue, &things[i].node, things[i].key);
+			comm_tag_queue_put(&queue, &things[i].node, things[i].key);
 		}
 		for (uint32_t i = MANY; i-- > 0;) { /* the last first */
-			struct tag_queue_node *node = tag_queue_find(&queue, things[i].key);
+			struct tag_queue_node *node = comm_tag_queue_find(&queue, things[i].key);
 
 			CHECK(of(node) == &things[kind == 3 ? MANY - 1 - i : i]);
-			tag_queue_take(&queue, node);
+			comm_tag_queue_take(&queue, node);
 		}
 		CHECK_U64(queue.count, 0);
 		CHECK_MSG(queue.steps < 4 * MANY, "%llu steps for %d things", (unsigned long long)queue.steps, MANY);
-		tag_queue_fini(&queue);
+		comm_tag_queue_fini(&queue);
 	}
 	free(things);
 }

@@ -25,8 +25,8 @@
 void work_clear_parts(struct work *work)
 {
 	for (uint32_t i = 0; i < work->span_count; i++)
-		plan_cache_put(work->spans[i].planned);
-	spans_fini(work->spans, work->span_count);
+		comm_plan_cache_put(work->spans[i].planned);
+	comm_spans_fini(work->spans, work->span_count);
 	work->spans = NULL;
 	work->span_count = 0;
 	free(work->parts);
@@ -56,7 +56,7 @@ void work_free(struct work *work)
 	if (work->event_fd >= 0)
 		close(work->event_fd);
 	work_clear_parts(work);
-	switched_forget(work);
+	comm_switched_forget(work);
 	free((void *)(uintptr_t)work->call.in_parts);
 	free((void *)(uintptr_t)work->call.out_parts);
 	free(work);
@@ -90,7 +90,7 @@ static bool is_lent(const struct work *work, const struct span *span)
 	const struct segment *segment = work->context->near.local_count > 1 ? work->context->near.segment : NULL;
 	uint64_t bytes = span->block_bytes;
 
-	return segment && segment_owns(segment, span->in, bytes) && segment_owns(segment, span->out, bytes);
+	return segment && shm_segment_owns(segment, span->in, bytes) && shm_segment_owns(segment, span->out, bytes);
 }
 
 /* Sets where the data is that a part works on, and which threads may write there. */
@@ -102,8 +102,9 @@ static void part_set_memory(struct work_part *part, const struct work *work, con
 	part->call.in = span->in;
 	part->call.out = span->out;
 	part->call.window = lent ? planned->window_lent : planned->window;
-	part->call.open_pages = lent && segment_is_open(work->context->near.segment) ? work->context->host.page_shift : 0;
-	part->call.owns_ends = span->out_annex && annex_is_whole(span->out_annex, span->own_out, span->out_bytes);
+	part->call.open_pages =
+		lent && shm_segment_is_open(work->context->near.segment) ? work->context->host.page_shift : 0;
+	part->call.owns_ends = span->out_annex && shm_annex_is_whole(span->out_annex, span->own_out, span->out_bytes);
 }
 
 static struct work_part *add_parts(struct work *work, struct work_part *part, const struct span *span,
@@ -138,7 +139,7 @@ static void tell_compared(const struct work *work, const struct span *span, stru
 	char text[PLAN_CACHE_COMPARED_TEXT];
 
 	if (span->block_bytes >= COMPARED_LEAST &&
-	    plan_cache_compare(plans, layout, &work->call, span->block_bytes, text)[0])
+	    comm_plan_cache_compare(plans, layout, &work->call, span->block_bytes, text)[0])
 		log_write(&work->context->log, LOG_LEVEL_INFO, LOG_PLAN,
 		          "%" PRIu64 " bytes, by the topology, would take at best: %s", span->block_bytes, text);
 }
@@ -153,7 +154,8 @@ static void tell_plan(const struct work *work, const struct span *span, struct p
 {
 	struct planned *planned = span->planned;
 
-	bool is_own = stream == STREAM_LETTERS || stream == STREAM_TUNE || work->group->is_aside || work->group->is_circle;
+	bool is_own = stream == STREAM_MESSAGES || stream == STREAM_TUNE || work->group->is_aside ||
+	              work->group->is_internal;
 
 	if (planned->is_told || is_own || work->group->rank != 0)
 		return;
@@ -162,7 +164,8 @@ static void tell_plan(const struct work *work, const struct span *span, struct p
 	log_write(&work->context->log, LOG_LEVEL_INFO, LOG_PLAN,
 	          "%s of blocks of %" PRIu64 " bytes between %u ranks: %s, chunks of %" PRIu64 " bytes on %u lane%s",
 	          plan_collective_name(work->call.collective), span->block_bytes, work->group->size,
-	          planned_describe(planned, how), planned->chunk_bytes, planned->lanes, planned->lanes == 1 ? "" : "s");
+	          comm_planned_describe(planned, how), planned->chunk_bytes, planned->lanes,
+	          planned->lanes == 1 ? "" : "s");
 	tell_compared(work, span, plans, layout);
 }
 
@@ -183,8 +186,8 @@ enum esp_status work_plan_parts(struct work *work, struct plan_cache *plans, uns
 	for (uint32_t i = 0; i < work->span_count && status == ESP_OK; i++) {
 		struct span *span = &work->spans[i];
 
-		status = plan_cache_get(plans, &layout, &work->call, span->block_bytes, span->in_place,
-		                   &span->planned, failure);
+		status = comm_plan_cache_get(plans, &layout, &work->call, span->block_bytes, span->in_place, &span->planned,
+		                             failure);
 		if (status != ESP_OK)
 			break;
 		tell_plan(work, span, plans, &layout, stream);
@@ -194,7 +197,7 @@ enum esp_status work_plan_parts(struct work *work, struct plan_cache *plans, uns
 		return status;
 	work->parts = calloc(work->part_count ? work->part_count : 1, sizeof(*work->parts));
 	if (!work->parts)
-		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a call");
+		return rank_failure_set(failure, ESP_ENOMEM, -1, "no memory for a call");
 	struct work_part *part = work->parts;
 	for (uint32_t i = 0; i < work->span_count; i++)
 		part = add_parts(work, part, &work->spans[i], channel);
@@ -204,7 +207,7 @@ enum esp_status work_plan_parts(struct work *work, struct plan_cache *plans, uns
 bool work_is_stale(const struct work *work)
 {
 	for (uint32_t i = 0; i < work->span_count; i++) {
-		if (plan_cache_is_stale(&work->group->net.layout, work->spans[i].planned))
+		if (comm_plan_cache_is_stale(&work->group->net.layout, work->spans[i].planned))
 			return true;
 	}
 	return false;
@@ -213,7 +216,7 @@ bool work_is_stale(const struct work *work)
 enum esp_status work_plan_anew(struct work *work, struct failure *failure)
 {
 	for (uint32_t i = 0; i < work->span_count; i++) {
-		plan_cache_put(work->spans[i].planned);
+		comm_plan_cache_put(work->spans[i].planned);
 		work->spans[i].planned = NULL;
 	}
 	free(work->parts);
@@ -254,20 +257,20 @@ enum esp_status work_make(struct comm *group, const struct call *call, const str
 	struct work *work = work_new(group, call, options);
 
 	if (!work)
-		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a call");
+		return rank_failure_set(failure, ESP_ENOMEM, -1, "no memory for a call");
 	work->ops = call->keyed ? group->keyed_ops : NULL;
 	work->shm_small_rounds = comm_small_rounds(group, call);
 	enum esp_status status = copy_arrays(&work->call, group->size) ? ESP_OK : ESP_ENOMEM;
 	if (status == ESP_OK)
-		status = spans_make(&work->call, group->net.layout.chunk_bytes, work->shm_small_rounds > 0, &work->spans,
-		                        &work->span_count);
+		status = comm_spans_make(&work->call, group->net.layout.chunk_bytes, work->shm_small_rounds > 0, &work->spans,
+		                         &work->span_count);
 	if (status != ESP_OK)
-		failure_set(failure, status, -1, "no memory for a call");
+		rank_failure_set(failure, status, -1, "no memory for a call");
 	if (status == ESP_OK && work->shm_small_rounds == 0) {
 		pthread_mutex_lock(&group->lock);
 		status = work_plan_parts(work, &group->plans, call->keyed ? STREAM_KEYED : STREAM_CALLS, failure);
 		if (status == ESP_OK)
-			status = switched_prepare(work, failure);
+			status = comm_switched_prepare(work, failure);
 		pthread_mutex_unlock(&group->lock);
 	}
 	if (status != ESP_OK) {
@@ -387,7 +390,7 @@ void work_launch_locked(struct work *work, enum drive_by help)
 	struct rank *context = work->group->context;
 
 	for (uint32_t i = 0; i < work->span_count; i++)
-		span_gather(&work->spans[i], &work->call);
+		comm_span_gather(&work->spans[i], &work->call);
 	if (work->time.launched_ns == 0)
 		work->time.launched_ns = clock_now_ns();
 	atomic_store(&work->parts_left, work->part_count);
@@ -406,7 +409,7 @@ void work_launch(struct work *work, enum drive_by help)
 	struct rank *context = work->group->context;
 
 	if (work->switched) {
-		switched_launch(work, help);
+		comm_switched_launch(work, help);
 		return;
 	}
 	if (work->part_count == 0) {
@@ -438,7 +441,7 @@ static void look_at_memory(struct work *work)
 	for (uint32_t i = 0; i < work->span_count; i++) {
 		struct span *span = &work->spans[i];
 
-		span_set_out(span, work->context->near.segment);
+		comm_span_set_out(span, work->context->near.segment);
 		for (uint32_t lane = 0; lane < span->planned->lanes; lane++)
 			part_set_memory(part++, work, span);
 	}
@@ -486,7 +489,7 @@ enum esp_status work_start(struct work *work, bool is_blocking, struct failure *
 	struct rank *context = group->context;
 
 	if (atomic_load(&work->status) == ESP_PENDING)
-		return failure_set(failure, ESP_ESTATE, -1, "the work is under way: wait for its end first");
+		return rank_failure_set(failure, ESP_ESTATE, -1, "the work is under way: wait for its end first");
 	if (work->ops && work->ops->start)
 		return work->ops->start(work, failure);
 	pthread_mutex_lock(&group->lock);
@@ -553,10 +556,10 @@ void work_end(struct work *work, enum esp_status status)
 
 	if (status == ESP_OK) {
 		for (uint32_t i = 0; i < work->span_count; i++)
-			span_scatter(&work->spans[i], &work->call);
+			comm_span_scatter(&work->spans[i], &work->call);
 	}
 	for (uint32_t i = 0; i < work->span_count; i++)
-		span_land(&work->spans[i]);
+		comm_span_land(&work->spans[i]);
 	pthread_mutex_lock(&context->lock);
 	bool calls_back = work->options.done && !work->end.forgoes_callback;
 	remove_live(work);
@@ -579,7 +582,7 @@ void work_end(struct work *work, enum esp_status status)
 	atomic_store_explicit(&work->status, (int)status, memory_order_release);
 	tell_end(work, status);
 	if (calls_back) /* takes our reference */
-		callbacks_call_back(context, work);
+		comm_callbacks_call_back(context, work);
 	rank_changed(context);
 	pthread_mutex_unlock(&context->lock);
 	progress_changed(&context->progress);
@@ -607,7 +610,7 @@ const char *work_plan(const struct work *work)
 {
 	if (work->shm_small_rounds > 0)
 		return work->shm_small_rounds == 2 ? "flat" : "exchange";
-	if (switched_is_through(work))
+	if (comm_switched_is_through(work))
 		return "switch";
-	return work->span_count && work->spans[0].planned ? planner_name(work->spans[0].planned->planner) : "";
+	return work->span_count && work->spans[0].planned ? plan_planner_name(work->spans[0].planned->planner) : "";
 }

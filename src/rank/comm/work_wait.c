@@ -38,7 +38,7 @@ static void expect_no_waiter(struct work *work)
 	progress_expect_no_caller(&context->progress);
 	if (work->shm_small_rounds > 0 && !work_is_done(work)) {
 		work->group->small.expected_ns = 0;
-		callbacks_look_after_queues(context);
+		comm_callbacks_look_after_queues(context);
 	}
 	pthread_mutex_unlock(&context->lock);
 }

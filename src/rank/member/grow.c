@@ -23,7 +23,7 @@ static enum esp_status own_address(const struct rank *context, struct sockaddr_s
 	const struct node_info *card = &context->roster.nodes[context->rank];
 
 	if (card->address_count == 0)
-		return failure_set(failure, ESP_ESTATE, -1, "this rank listens nowhere: a job of one rank has no door");
+		return rank_failure_set(failure, ESP_ESTATE, -1, "this rank listens nowhere: a job of one rank has no door");
 	(void)node_info_socket_name(card, 0, out);
 	return ESP_OK;
 }
@@ -132,7 +132,7 @@ static enum esp_status send_invitations(const struct comm *group, uint32_t first
 	if (count == 0)
 		return ESP_OK;
 	if (!invitation)
-		return failure_set(failure, ESP_ENOMEM, -1, "no memory for an invitation");
+		return rank_failure_set(failure, ESP_ENOMEM, -1, "no memory for an invitation");
 	invitation->count = count;
 	invitation->msg = (struct control_msg){
 		.type = CONTROL_INVITE,
@@ -147,7 +147,7 @@ static enum esp_status send_invitations(const struct comm *group, uint32_t first
 	if (control_run(context->control, invite, invitation))
 		return ESP_OK;
 	free(invitation);
-	return failure_set(failure, ESP_ENOMEM, -1, "no memory for an invitation");
+	return rank_failure_set(failure, ESP_ENOMEM, -1, "no memory for an invitation");
 }
 
 /* A command about joiners for the control thread; its caller waits for it. */
@@ -279,12 +279,12 @@ static enum esp_status no_place(const struct comm *group, int why, struct failur
 	uint32_t rank = group->ranks[0];
 
 	if (why == EADDRINUSE)
-		return failure_set(failure, ESP_ELINK, (int32_t)rank,
-		                   "rank %u has no port where all could join: all that it may listen on are taken on "
-		                   "its host; set a range with two for each rank of a host, and one more",
-		                   rank);
-	return failure_set(failure, ESP_ELINK, (int32_t)rank, "rank %u has no port where all could join: %s", rank,
-	                   strerror(why));
+		return rank_failure_set(failure, ESP_ELINK, (int32_t)rank,
+		                        "rank %u has no port where all could join: all that it may listen on are taken on "
+		                        "its host; set a range with two for each rank of a host, and one more",
+		                        rank);
+	return rank_failure_set(failure, ESP_ELINK, (int32_t)rank, "rank %u has no port where all could join: %s", rank,
+	                        strerror(why));
 }
 
 /* place_fd: as of find_place(), -1 once it is the new context's; -1 on all but the first member. */
@@ -299,26 +299,27 @@ static enum esp_status join_again(struct comm *group, const struct offer *all, c
 	/* before joiners are invited: they would all join jobs of different sizes */
 	for (uint32_t i = 0; i < group->size; i++) {
 		if (all[i].most != grow->most)
-			return failure_set(failure, ESP_EMISMATCH, (int32_t)group->ranks[i],
-			                   "rank %u of the group lets in %" PRIu64 " newcomers at "
-			                   "the most, and rank %u %u: give all the same",
-			                   i, all[i].most, group->rank, grow->most);
+			return rank_failure_set(failure, ESP_EMISMATCH, (int32_t)group->ranks[i],
+			                        "rank %u of the group lets in %" PRIu64 " newcomers at "
+			                        "the most, and rank %u %u: give all the same",
+			                        i, all[i].most, group->rank, grow->most);
 	}
 	if (joiners == 0)
 		return ESP_OK;
 	for (uint32_t i = 0; i < group->size; i++) {
 		if (all[i].is_full)
-			return failure_set(failure, ESP_ELIMIT, (int32_t)group->ranks[i],
-			                   "rank %u has all the groups that there can be, and needs one more "
-			                   "to go on in if a rank is lost meanwhile: free one, and call again",
-			                   group->ranks[i]);
+			return rank_failure_set(failure, ESP_ELIMIT, (int32_t)group->ranks[i],
+			                        "rank %u has all the groups that there can be, and needs one more "
+			                        "to go on in if a rank is lost meanwhile: free one, and call again",
+			                        group->ranks[i]);
 		if (all[i].port != 0)
-			return failure_set(failure, ESP_ELIMIT, (int32_t)group->ranks[i],
-			                   "rank %u may listen on port %" PRIu64 " alone, and needs another "
-			                   "one while the old context and the new one stand side by side: set a range with two for "
-			                   "each rank of a host, and "
-			                   "one more",
-			                   group->ranks[i], all[i].port);
+			return rank_failure_set(
+				failure, ESP_ELIMIT, (int32_t)group->ranks[i],
+				"rank %u may listen on port %" PRIu64 " alone, and needs another "
+				"one while the old context and the new one stand side by side: set a range with two for "
+				"each rank of a host, and "
+				"one more",
+				group->ranks[i], all[i].port);
 	}
 	if (all[0].why != 0)
 		return no_place(group, (int)all[0].why, failure);
@@ -358,7 +359,7 @@ enum esp_status comm_grow(struct comm *group, const struct grow_options *grow, s
 
 	grow_time_begin(&time, grow->deadline_ns, rank_interval_ns(context), clock_now_ns());
 	if (!all)
-		return failure_set(failure, ESP_ENOMEM, -1, "no memory to let newcomers in");
+		return rank_failure_set(failure, ESP_ENOMEM, -1, "no memory to let newcomers in");
 	mine.waiting =
 		count_joiners(group, grow->most, grow_time_to_count(&time, rank_patience_ns(context), clock_now_ns()));
 	if (group->rank == 0)

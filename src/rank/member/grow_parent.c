@@ -142,7 +142,7 @@ uint64_t rank_check_grow_parent(struct rank *context, uint64_t now)
 	if (has_failed) {
 		context->opening.grow_parent = NULL;
 		if (context->opening.failure.status == ESP_OK)
-			failure_set(&context->opening.failure, why.status, culprit, "%s", why.text);
+			rank_failure_set(&context->opening.failure, why.status, culprit, "%s", why.text);
 		rank_changed(context);
 	}
 	pthread_mutex_unlock(&context->lock);

@@ -33,8 +33,8 @@ static enum esp_status count(const struct vote *votes, uint32_t size, struct fai
 	}
 	if (!against)
 		return ESP_OK;
-	return failure_set(failure, (enum esp_status)against->status, (int32_t)against->culprit, "%.*s",
-	                   (int)CONTROL_TEXT - 1, against->text);
+	return rank_failure_set(failure, (enum esp_status)against->status, (int32_t)against->culprit, "%.*s",
+	                        (int)CONTROL_TEXT - 1, against->text);
 }
 
 static enum esp_status hold_vote(struct comm *group, const struct vote *mine, struct vote *all,
@@ -75,8 +75,8 @@ static enum esp_status reason_of(struct comm *group, struct failure *failure)
 	struct call_note none = {0};
 
 	pthread_mutex_lock(&group->context->lock);
-	enum esp_status status = failure_set(failure, (enum esp_status)atomic_load(&group->fail.status),
-	                                     comm_culprit(group, &none), "%s", group->fail.reason.failed.text);
+	enum esp_status status = rank_failure_set(failure, (enum esp_status)atomic_load(&group->fail.status),
+	                                          comm_culprit(group, &none), "%s", group->fail.reason.failed.text);
 	pthread_mutex_unlock(&group->context->lock);
 	return status;
 }
@@ -107,7 +107,7 @@ void grow_end_name_lost(struct failure *failure, int32_t lost)
 	const struct failure before = *failure;
 
 	if (lost >= 0 && before.rank < 0 && before.status == ESP_EABORTED)
-		failure_set(failure, ESP_EPEER, lost, "rank %d is lost: %s", lost, before.text);
+		rank_failure_set(failure, ESP_EPEER, lost, "rank %d is lost: %s", lost, before.text);
 }
 
 static void mark_grown(struct comm *group, struct rank *grown)
@@ -170,8 +170,8 @@ static bool name_self(const struct comm *group, struct failure *failure)
 
 	if (failure->rank >= 0 || !is_lack)
 		return false;
-	failure_set(failure, status, (int32_t)group->rank, "%s cannot join anew: %s",
-	            rank_text(group->context, group->context->rank, who), before.text);
+	rank_failure_set(failure, status, (int32_t)group->rank, "%s cannot join anew: %s",
+	                 rank_text(group->context, group->context->rank, who), before.text);
 	return true;
 }
 
@@ -181,8 +181,8 @@ static void name_joiner(const struct comm *group, struct failure *failure)
 	const struct failure before = *failure;
 
 	if (failure->rank >= 0 && (uint32_t)failure->rank >= group->size)
-		failure_set(failure, before.status, before.rank, "the newcomer that was to become rank %d: %s", before.rank,
-		            before.text);
+		rank_failure_set(failure, before.status, before.rank, "the newcomer that was to become rank %d: %s",
+		                 before.rank, before.text);
 }
 
 /* This member has not opened the new context: the others shall not wait for it until their time to join is over. */
@@ -212,7 +212,7 @@ enum esp_status grow_end(const struct grow_parent *parent, struct rank *grown, c
 	struct failure voting = FAILURE_NONE;
 
 	enum esp_status status = all ? hold_vote(group, &mine, all, time, &voting)
-	                             : failure_set(&voting, ESP_ENOMEM, -1, "no memory to let newcomers in");
+	                             : rank_failure_set(&voting, ESP_ENOMEM, -1, "no memory to let newcomers in");
 	bool is_counted = all && status == ESP_OK;
 	if (is_counted)
 		status = count(all, group->size, &voting);

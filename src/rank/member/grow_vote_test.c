@@ -11,7 +11,7 @@ static struct failure told(enum esp_status status, int32_t rank, int32_t lost)
 {
 	struct failure failure = FAILURE_NONE;
 
-	failure_set(&failure, status, rank, "the job lets no ranks in now");
+	rank_failure_set(&failure, status, rank, "the job lets no ranks in now");
 	grow_end_name_lost(&failure, lost);
 	CHECK(strstr(failure.text, "the job lets no ranks in now"));
 	return failure;

@@ -182,7 +182,7 @@ enum esp_status membership_open(struct rank *context, struct failure *failure)
 {
 	if (presence_init(&context->member.presence, context->rank, context->size, rank_interval_ns(context),
 	                  clock_now_ns(), &events, context) != ESP_OK)
-		return failure_set(failure, ESP_ENOMEM, -1, "no memory for %u ranks", context->size);
+		return rank_failure_set(failure, ESP_ENOMEM, -1, "no memory for %u ranks", context->size);
 	return ESP_OK;
 }
 
@@ -228,8 +228,9 @@ static void leave(void *argument, void *why)
 
 enum esp_status membership_begin(struct rank *context, struct failure *failure)
 {
-	return control_run(context->control, begin, NULL) ? ESP_OK
-	                                                  : failure_set(failure, ESP_ENOMEM, -1, "no memory for a command");
+	return control_run(context->control, begin, NULL)
+	           ? ESP_OK
+	           : rank_failure_set(failure, ESP_ENOMEM, -1, "no memory for a command");
 }
 
 void membership_leave(struct rank *context, const char *why)

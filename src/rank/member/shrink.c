@@ -424,8 +424,8 @@ static enum esp_status await_end_of_calls(struct comm *group, uint64_t until, st
 	while (comm_is_busy(group)) {
 		now = clock_now_ns();
 		if (now >= until)
-			return failure_set(failure, ESP_ESTATE, -1,
-			                   "calls of the group have not ended: is another thread in one of them?");
+			return rank_failure_set(failure, ESP_ESTATE, -1,
+			                        "calls of the group have not ended: is another thread in one of them?");
 		pthread_mutex_lock(&context->lock);
 		rank_wait(context, now + NS_PER_MS < until ? now + NS_PER_MS : until);
 		pthread_mutex_unlock(&context->lock);
@@ -451,13 +451,13 @@ static enum esp_status begin_agreement(struct comm *group, struct failure *failu
 	uint32_t channel = comm_propose_channel(context, group, 0);
 
 	if (channel == COMM_NO_CHANNEL && !has_verdict(group))
-		return failure_set(failure, ESP_ELIMIT, (int32_t)context->rank,
-		                   "this rank has %u groups, which is all that there can be: free one, and call "
-		                   "again",
-		                   context->comms.most);
+		return rank_failure_set(failure, ESP_ELIMIT, (int32_t)context->rank,
+		                        "this rank has %u groups, which is all that there can be: free one, and call "
+		                        "again",
+		                        context->comms.most);
 	struct start *command = calloc(1, sizeof(*command));
 	if (!command)
-		return failure_set(failure, ESP_ENOMEM, -1, "no memory to shrink a group");
+		return rank_failure_set(failure, ESP_ENOMEM, -1, "no memory to shrink a group");
 	command->group = group;
 	command->channel = channel;
 	comm_count_done(group, &command->everywhere, &command->somewhere);
@@ -470,7 +470,7 @@ static enum esp_status begin_agreement(struct comm *group, struct failure *failu
 	comm_depart(group);
 	pthread_mutex_unlock(&context->lock);
 	free(command);
-	return failure_set(failure, ESP_ENOMEM, -1, "no memory to shrink a group");
+	return rank_failure_set(failure, ESP_ENOMEM, -1, "no memory to shrink a group");
 }
 
 static enum esp_status await_verdict(struct comm *group, uint64_t until, struct failure *failure)
@@ -486,14 +486,14 @@ static enum esp_status await_verdict(struct comm *group, uint64_t until, struct 
 	bool is_decided = group->change.shrink && group->change.shrink->is_decided;
 	uint32_t waits_for = group->change.shrink ? group->change.shrink->waits_for : NO_RANK;
 	if (group->change.shrink_failed)
-		status = failure_set(failure, ESP_ENOMEM, -1, "no memory to shrink a group");
+		status = rank_failure_set(failure, ESP_ENOMEM, -1, "no memory to shrink a group");
 	else if (!is_decided && waits_for == NO_RANK)
-		status =
-			failure_set(failure, ESP_ETIMEOUT, -1, "the members of the group have not agreed on the survivors in time");
+		status = rank_failure_set(failure, ESP_ETIMEOUT, -1,
+		                          "the members of the group have not agreed on the survivors in time");
 	else if (!is_decided)
-		status = failure_set(failure, ESP_ETIMEOUT, (int32_t)waits_for,
-		                     "%s has not called esp_group_shrink() for this group in time",
-		                     rank_text(context, waits_for, who));
+		status = rank_failure_set(failure, ESP_ETIMEOUT, (int32_t)waits_for,
+		                          "%s has not called esp_group_shrink() for this group in time",
+		                          rank_text(context, waits_for, who));
 	pthread_mutex_unlock(&context->lock);
 	return status;
 }
@@ -550,18 +550,18 @@ static enum esp_status agree(struct comm *group, int64_t deadline_ns, bool as_la
 	if (status == ESP_OK || is_late)
 		status = await_verdict(group, until, failure);
 	if (status == ESP_ETIMEOUT && is_late)
-		return failure_set(failure, status, lack.rank, "%s", lack.text);
+		return rank_failure_set(failure, status, lack.rank, "%s", lack.text);
 	if (status != ESP_OK)
 		return status;
 	struct shrink *shrink = group->change.shrink;
 	fill_report(shrink, report);
 	if (shrink->agreement.accepted.flags & VERDICT_NO_QUORUM)
-		return failure_set(failure, ESP_EQUORUM, -1, "%u of %u ranks are left, which are too few to go on%s",
-		                   group->size - report->lost_count, group->size,
-		                   context->conf.quorum ? ": the setting quorum asks for more than half" : "");
+		return rank_failure_set(failure, ESP_EQUORUM, -1, "%u of %u ranks are left, which are too few to go on%s",
+		                        group->size - report->lost_count, group->size,
+		                        context->conf.quorum ? ": the setting quorum asks for more than half" : "");
 	if (!shrink->agreement.goes_on)
-		return failure_set(failure, ESP_EEXCLUDED, (int32_t)context->rank,
-		                   "the others go on without this rank, of which they had heard nothing for too long");
+		return rank_failure_set(failure, ESP_EEXCLUDED, (int32_t)context->rank,
+		                        "the others go on without this rank, of which they had heard nothing for too long");
 	return ESP_OK;
 }
 
@@ -579,13 +579,13 @@ enum esp_status comm_shrink(struct comm *group, int64_t deadline_ns, struct comm
 	group->fail.is_told = true; /* the caller that shrinks it knows */
 	pthread_mutex_unlock(&group->context->lock);
 	if (has_grown)
-		return failure_set(failure, ESP_ESTATE, -1,
-		                   "this group has grown: shrink the world of the context that it has become");
+		return rank_failure_set(failure, ESP_ESTATE, -1,
+		                        "this group has grown: shrink the world of the context that it has become");
 	enum esp_status status = agree(group, deadline_ns, false, report, failure);
 	if (status != ESP_OK)
 		return status;
 	if (!take_result(group->change.shrink, out))
-		return failure_set(failure, ESP_ESTATE, -1, "this group has been shrunk before");
+		return rank_failure_set(failure, ESP_ESTATE, -1, "this group has been shrunk before");
 	(void)comm_settle(*out, failure); /* if it fails, so has the new group, and the next call on it tells */
 	return ESP_OK;
 }

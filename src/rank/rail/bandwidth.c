@@ -96,10 +96,10 @@ static enum esp_status use_weights(struct rank *context, const char *how, struct
 		          rail_name(context, i, name), address, bandwidth->weights[i], how);
 	}
 	if (bandwidth->lanes == 0)
-		return failure_set(failure, ESP_ELINK, -1,
-		                   "none of the %u interfaces that should be used together works: see espalier doctor, "
-		                   "or set rails=1",
-		                   context->rails.count);
+		return rank_failure_set(failure, ESP_ELINK, -1,
+		                        "none of the %u interfaces that should be used together works: see espalier doctor, "
+		                        "or set rails=1",
+		                        context->rails.count);
 	context->world->net.layout.lanes = bandwidth->lanes;
 	context->world->net.layout.lane_weights = bandwidth->lane_weights;
 	return ESP_OK;
@@ -122,7 +122,7 @@ enum esp_status bandwidth_settle_as_set(struct rank *context, struct failure *fa
 
 	if (rails_parse_weights(context->conf.rail_weights, context->rails.count, context->mod.bandwidth->weights, &err) !=
 	    ESP_OK)
-		return failure_set(failure, err.status, -1, "%s", err.text);
+		return rank_failure_set(failure, err.status, -1, "%s", err.text);
 	return use_weights(context, "as set", failure);
 }
 

@@ -94,7 +94,7 @@ enum esp_status failover_open(struct rank *context, struct failure *failure)
 	failover->bad = calloc(context->roster.hosts, 1);
 	failover->logged = calloc(context->roster.hosts, 1);
 	if (!failover->lanes || !failover->bad || !failover->logged)
-		return failure_set(failure, ESP_ENOMEM, -1, "no memory for the connections of %u ranks", context->size);
+		return rank_failure_set(failure, ESP_ENOMEM, -1, "no memory for the connections of %u ranks", context->size);
 	for (uint32_t i = 0; i < context->size * context->lanes; i++)
 		failover->lanes[i].rail = FAILOVER_NONE;
 	if (context->rails.count > 1)

@@ -26,7 +26,7 @@ static const struct accelerator accelerators[] = {
 };
 #define ACCELERATOR_COUNT (sizeof accelerators / sizeof accelerators[0])
 
-const struct accelerator *accelerator_at(size_t index)
+const struct accelerator *workload_accelerator_at(size_t index)
 {
 	return index < ACCELERATOR_COUNT ? &accelerators[index] : NULL;
 }
@@ -55,7 +55,7 @@ static bool parse_rate(const char *text, double *out)
 	return true;
 }
 
-enum esp_status accelerator_rate(const char *text, double *out_flops, struct error *err)
+enum esp_status workload_accelerator_rate(const char *text, double *out_flops, struct error *err)
 {
 	char shown[QUOTE_TEXT];
 	for (size_t i = 0; i < ACCELERATOR_COUNT; i++)

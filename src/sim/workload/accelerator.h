@@ -19,12 +19,12 @@ struct accelerator {
 };
 
 /* All of them, by index; NULL behind the last. */
-const struct accelerator *accelerator_at(size_t index);
+const struct accelerator *workload_accelerator_at(size_t index);
 
 /*
  * Operations per second that training reaches: of an accelerator by its name, or a number such as 4.5e13 or 45T
  * (K, M, G, T and P are powers of 1000), which is used as it is. ESP_EINVAL: neither.
  */
-ESP_CHECKED enum esp_status accelerator_rate(const char *text, double *out_flops, struct error *err);
+ESP_CHECKED enum esp_status workload_accelerator_rate(const char *text, double *out_flops, struct error *err);
 
 #endif

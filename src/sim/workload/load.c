@@ -59,7 +59,7 @@ static void draw_factors(struct load *load, const struct model *model, struct rn
 	}
 }
 
-void load_jitter(struct load *load, double most, uint64_t seed)
+void workload_load_jitter(struct load *load, double most, uint64_t seed)
 {
 	struct rng rng;
 
@@ -203,8 +203,8 @@ static enum esp_status make_gradients(struct load *load, const struct model *mod
 	return ESP_OK;
 }
 
-enum esp_status load_init(struct load *load, const struct model *model, uint32_t workers, uint64_t seed,
-                          struct error *err)
+enum esp_status workload_load_init(struct load *load, const struct model *model, uint32_t workers, uint64_t seed,
+                                   struct error *err)
 {
 	struct rng rng;
 
@@ -227,7 +227,7 @@ enum esp_status load_init(struct load *load, const struct model *model, uint32_t
 	return load->gradient_count > 0 ? ESP_OK : error_set(err, ESP_EINVAL, "%s: no gradient is aggregated", model->name);
 }
 
-void load_fini(struct load *load)
+void workload_load_fini(struct load *load)
 {
 	free(load->items);
 	free(load->gradients);
@@ -238,7 +238,7 @@ void load_fini(struct load *load)
 	*load = (struct load){0};
 }
 
-uint64_t load_item_bytes(const struct load *load)
+uint64_t workload_load_item_bytes(const struct load *load)
 {
 	uint64_t sum = 0;
 
@@ -247,7 +247,7 @@ uint64_t load_item_bytes(const struct load *load)
 	return sum;
 }
 
-uint64_t load_gradient_bytes(const struct load *load)
+uint64_t workload_load_gradient_bytes(const struct load *load)
 {
 	uint64_t sum = 0;
 

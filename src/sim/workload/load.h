@@ -63,14 +63,14 @@ struct load {
  * (each parameter is moved by the displacement of another, drawn without replacement), with the weights of the
  * last layer at the end, for which every worker waits.
  *
- * ESP_EINVAL: no gradient is aggregated, or no worker; ESP_ENOMEM. load_fini() is allowed in any case.
+ * ESP_EINVAL: no gradient is aggregated, or no worker; ESP_ENOMEM. workload_load_fini() is allowed in any case.
  */
-ESP_CHECKED enum esp_status load_init(struct load *load, const struct model *model, uint32_t workers, uint64_t seed,
-                                      struct error *err);
-void load_fini(struct load *load);
+ESP_CHECKED enum esp_status workload_load_init(struct load *load, const struct model *model, uint32_t workers,
+                                               uint64_t seed, struct error *err);
+void workload_load_fini(struct load *load);
 
 /* Slows every worker by a further factor of its own, uniform from 1 to 1 + most. */
-void load_jitter(struct load *load, double most, uint64_t seed);
+void workload_load_jitter(struct load *load, double most, uint64_t seed);
 
 /* Seconds from the start of a worker's backward pass until a gradient is ready. */
 static inline double load_ready_s(const struct load *load, uint32_t worker, uint32_t iteration, uint32_t gradient)
@@ -81,7 +81,7 @@ static inline double load_ready_s(const struct load *load, uint32_t worker, uint
 	return load->seen_s[row * load->gradient_count + gradient];
 }
 
-uint64_t load_item_bytes(const struct load *load);
-uint64_t load_gradient_bytes(const struct load *load);
+uint64_t workload_load_item_bytes(const struct load *load);
+uint64_t workload_load_gradient_bytes(const struct load *load);
 
 #endif

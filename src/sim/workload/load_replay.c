@@ -28,10 +28,10 @@ static void fill_rows(struct load *load, const struct replay *replay)
 	}
 }
 
-enum esp_status load_init_replay(struct load *load, const struct replay *replay, uint32_t workers, uint64_t seed,
-                                 struct error *err)
+enum esp_status workload_load_init_replay(struct load *load, const struct replay *replay, uint32_t workers,
+                                          uint64_t seed, struct error *err)
 {
-	enum esp_status status = load_init(load, &replay->model, workers, 0, err);
+	enum esp_status status = workload_load_init(load, &replay->model, workers, 0, err);
 
 	if (status != ESP_OK)
 		return status;
@@ -43,7 +43,8 @@ enum esp_status load_init_replay(struct load *load, const struct replay *replay,
 	fill_rows(load, replay);
 	for (uint32_t k = 0; k < load->iterations; k++) {
 		for (uint32_t w = 0; w < workers; w++)
-			load->row_of[(size_t)k * workers + w] = (uint32_t)(replay_pick(replay, w, k, seed) - replay->files);
+			load->row_of[(size_t)k * workers + w] =
+				(uint32_t)(workload_replay_pick(replay, w, k, seed) - replay->files);
 	}
 	return ESP_OK;
 }

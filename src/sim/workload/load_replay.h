@@ -8,11 +8,11 @@
 #include "sim/workload/replay.h"
 
 /*
- * Workers that were not recorded have the times of one that was, drawn with the seed (replay_pick()). All
+ * Workers that were not recorded have the times of one that was, drawn with the seed (workload_replay_pick()). All
  * workers start their collectives in one order, the mean one: a gradient that a worker has earlier waits for
- * those before it. Errors as for load_init().
+ * those before it. Errors as for workload_load_init().
  */
-ESP_CHECKED enum esp_status load_init_replay(struct load *load, const struct replay *replay, uint32_t workers,
-                                             uint64_t seed, struct error *err);
+ESP_CHECKED enum esp_status workload_load_init_replay(struct load *load, const struct replay *replay, uint32_t workers,
+                                                      uint64_t seed, struct error *err);
 
 #endif

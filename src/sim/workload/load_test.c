@@ -45,7 +45,7 @@ static void test_forward_order(void)
 	struct model model = toy();
 	struct load load;
 
-	CHECK(load_init(&load, &model, 3, 0, NULL) == ESP_OK);
+	CHECK(workload_load_init(&load, &model, 3, 0, NULL) == ESP_OK);
 	CHECK(load.item_count == COUNT && load.gradient_count == 5 && load.layer_count == 4);
 	CHECK(load.layer_s[0] == 1 && load.layer_s[1] == 0.5 && load.layer_s[2] == 0 && load.layer_s[3] == 0.5);
 	for (uint32_t i = 0; i < COUNT; i++)
@@ -53,11 +53,11 @@ static void test_forward_order(void)
 	/* The last layer's gradients first; equal times in the order of the model. */
 	CHECK(load.gradients[0].bytes == 20 && load.gradients[1].bytes == 900 && load.gradients[2].bytes == 300);
 	CHECK(load.gradients[2].ready_s == 2 && load.gradients[4].ready_s == 4 && load.gradients[4].item == 0);
-	CHECK(load_item_bytes(&load) == 1400 && load_gradient_bytes(&load) == 1330);
+	CHECK(workload_load_item_bytes(&load) == 1400 && workload_load_gradient_bytes(&load) == 1330);
 	/* The profile: most workers nearly equal, the last one slow. */
 	CHECK(load.worker_factor[0] == 1 && load.worker_factor[1] == 1.25 && load.worker_factor[2] == 3);
 	CHECK(load.distribution_factor == 1.5 && load.workers == 3);
-	load_fini(&load);
+	workload_load_fini(&load);
 }
 
 static void test_own_order(void)
@@ -70,14 +70,14 @@ static void test_own_order(void)
 	model.distribution_order = order;
 	model.worker_factors = factors;
 	model.worker_factor_count = 2;
-	CHECK(load_init(&load, &model, 5, 0, NULL) == ESP_OK);
+	CHECK(workload_load_init(&load, &model, 5, 0, NULL) == ESP_OK);
 	for (uint32_t i = 0; i < COUNT; i++)
 		CHECK(load.items[i].source == order[i]);
 	CHECK(load.gradients[4].item == 2);
 	CHECK(load.worker_factor[0] == 1.5 && load.worker_factor[1] == 2.5);
 	for (uint32_t i = 2; i < 5; i++)
 		CHECK(load.worker_factor[i] == 1.5 || load.worker_factor[i] == 2.5);
-	load_fini(&load);
+	workload_load_fini(&load);
 }
 
 static void check_drawn(const struct load *load)
@@ -104,16 +104,16 @@ static void test_seeds(void)
 	for (uint64_t seed = 1; seed <= 50; seed++) {
 		struct load load, same;
 
-		CHECK(load_init(&load, &model, 8, seed, NULL) == ESP_OK);
-		CHECK(load_init(&same, &model, 8, seed, NULL) == ESP_OK);
+		CHECK(workload_load_init(&load, &model, 8, seed, NULL) == ESP_OK);
+		CHECK(workload_load_init(&same, &model, 8, seed, NULL) == ESP_OK);
 		for (uint32_t i = 0; i < COUNT; i++)
 			CHECK(load.items[i].source == same.items[i].source);
 		for (uint32_t i = 0; i < 8; i++)
 			CHECK(load.worker_factor[i] == same.worker_factor[i]);
 		check_drawn(&load);
 		differ += load.worker_factor[0] != 1;
-		load_fini(&load);
-		load_fini(&same);
+		workload_load_fini(&load);
+		workload_load_fini(&same);
 	}
 	CHECK(differ > 10);
 }
@@ -124,13 +124,13 @@ static void test_refused(void)
 	struct load load;
 	struct error err = {0};
 
-	CHECK(load_init(&load, &model, 0, 0, &err) == ESP_EINVAL);
-	load_fini(&load);
+	CHECK(workload_load_init(&load, &model, 0, 0, &err) == ESP_EINVAL);
+	workload_load_fini(&load);
 	model.parameters = &parameters[3];
 	model.parameter_count = 1;
-	CHECK(load_init(&load, &model, 2, 0, &err) == ESP_EINVAL);
+	CHECK(workload_load_init(&load, &model, 2, 0, &err) == ESP_EINVAL);
 	CHECK(strstr(err.text, "no gradient"));
-	load_fini(&load);
+	workload_load_fini(&load);
 }
 
 int main(void)

@@ -31,14 +31,14 @@ static const struct mechanism table[] = {
 	 .fuses = true, .uses_hubs = true},
 };
 
-const struct mechanism *mechanism_at(size_t index)
+const struct mechanism *workload_mechanism_at(size_t index)
 {
 	return index < sizeof(table) / sizeof(table[0]) ? &table[index] : NULL;
 }
 
-const struct mechanism *mechanism_find(const char *name)
+const struct mechanism *workload_mechanism_find(const char *name)
 {
-	for (size_t i = 0; mechanism_at(i); i++) {
+	for (size_t i = 0; workload_mechanism_at(i); i++) {
 		if (strcmp(table[i].name, name) == 0)
 			return &table[i];
 	}

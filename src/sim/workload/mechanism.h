@@ -29,8 +29,8 @@ struct mechanism {
 	bool uses_hubs;     /* an extra node per rack, at a host */
 };
 
-/* In the order of mechanism_at(); NULL behind the last. Speedups are relative to the first one. */
-const struct mechanism *mechanism_at(size_t index);
-const struct mechanism *mechanism_find(const char *name);
+/* In the order of workload_mechanism_at(); NULL behind the last. Speedups are relative to the first one. */
+const struct mechanism *workload_mechanism_at(size_t index);
+const struct mechanism *workload_mechanism_find(const char *name);
 
 #endif

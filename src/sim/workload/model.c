@@ -206,7 +206,7 @@ static int by_ready(const void *a, const void *b)
 }
 
 /* The time between two gradients belongs to the later one, to the first entry of its layer. */
-enum esp_status model_share_backward(struct model *model, struct error *err)
+enum esp_status workload_model_share_backward(struct model *model, struct error *err)
 {
 	struct model_parameter **order = calloc((size_t)model->parameter_count + 1, sizeof(struct model_parameter *));
 	double before = 0;
@@ -246,7 +246,7 @@ static void read_parameters(struct reader *reader, const json_t *root, double sc
 	if (fabs(shares - 1) > SHARE_SLACK + 1e-9 * model->parameter_count)
 		fail_at(reader, ESP_EPARSE, "the parameters' \"forward_share\" sum up to %.9g, not to 1", shares);
 	struct error reason = {0};
-	enum esp_status status = model_share_backward(model, &reason);
+	enum esp_status status = workload_model_share_backward(model, &reason);
 	if (status != ESP_OK)
 		fail_at(reader, status, "%s", reason.text);
 }
@@ -360,15 +360,17 @@ static void read_calibrated(struct reader *reader, const json_t *root, struct mo
  */
 static void compute_times(struct reader *reader, double flops, const char *rate, struct model *model)
 {
-	double forward = 2 * (double)model_macs(model) * model->batch / flops;
+	double forward = 2 * (double)workload_model_macs(model) * model->batch / flops;
 	if (!(forward > 0 && forward < SECONDS_MOST)) {
 		fail_at(reader, ESP_EINVAL, "no times follow from %" PRIu64 " multiply-adds at %g operations per second",
-		        model_macs(model), flops);
+		        workload_model_macs(model), flops);
 		return;
 	}
 	free(model->time_source);
-	if (asprintf(&model->time_source, "assumed: %.4g operations forward and twice as many backward at %.4g per second "
-	                                  "(%s)", 2 * (double)model_macs(model) * model->batch, flops, rate) < 0) {
+	if (asprintf(&model->time_source,
+	             "assumed: %.4g operations forward and twice as many backward at %.4g per second "
+	             "(%s)",
+	             2 * (double)workload_model_macs(model) * model->batch, flops, rate) < 0) {
 		model->time_source = NULL;
 		fail_at(reader, ESP_ENOMEM, "no memory for a model");
 	}
@@ -405,7 +407,7 @@ static void read_times(struct reader *reader, const json_t *root, const struct m
 		measured_times(reader, times, batch, model);
 	} else {
 		char *accelerator = text(reader, root, "accelerator", true);
-		if (reader->status == ESP_OK && accelerator_rate(accelerator, &flops, &reason) != ESP_OK)
+		if (reader->status == ESP_OK && workload_accelerator_rate(accelerator, &flops, &reason) != ESP_OK)
 			fail_at(reader, ESP_EPARSE, "\"accelerator\": %s", reason.text);
 		if (reader->status == ESP_OK)
 			compute_times(reader, flops, accelerator, model);
@@ -451,8 +453,8 @@ static void read_root(struct reader *reader, const json_t *root, const struct mo
 		read_calibrated(reader, root, model);
 }
 
-enum esp_status model_parse(struct model *model, const char *file, const char *bytes, size_t size,
-                            const struct model_options *options, struct error *err)
+enum esp_status workload_model_parse(struct model *model, const char *file, const char *bytes, size_t size,
+                                     const struct model_options *options, struct error *err)
 {
 	static const struct model_options defaults = {0};
 	struct reader reader = {.file = file, .err = err};
@@ -467,8 +469,8 @@ enum esp_status model_parse(struct model *model, const char *file, const char *b
 	return reader.status;
 }
 
-enum esp_status model_load(struct model *model, const char *path, const struct model_options *options,
-                           struct error *err)
+enum esp_status workload_model_load(struct model *model, const char *path, const struct model_options *options,
+                                    struct error *err)
 {
 	struct infile file;
 	*model = (struct model){0};
@@ -476,12 +478,12 @@ enum esp_status model_load(struct model *model, const char *path, const struct m
 	if (status != ESP_OK)
 		return status;
 	status = file.length > MODEL_FILE_MAX ? error_set(err, ESP_ELIMIT, "%.100s is no model: it is too long", path)
-	                                      : model_parse(model, path, file.text, file.length, options, err);
+	                                      : workload_model_parse(model, path, file.text, file.length, options, err);
 	infile_close(&file);
 	return status;
 }
 
-void model_fini(struct model *model)
+void workload_model_fini(struct model *model)
 {
 	for (uint32_t i = 0; i < model->parameter_count; i++)
 		free(model->parameters[i].name);
@@ -497,7 +499,7 @@ void model_fini(struct model *model)
 	*model = (struct model){0};
 }
 
-uint64_t model_bytes(const struct model *model)
+uint64_t workload_model_bytes(const struct model *model)
 {
 	uint64_t sum = 0;
 	for (uint32_t i = 0; i < model->parameter_count; i++)
@@ -505,7 +507,7 @@ uint64_t model_bytes(const struct model *model)
 	return sum;
 }
 
-uint64_t model_aggregated_bytes(const struct model *model)
+uint64_t workload_model_aggregated_bytes(const struct model *model)
 {
 	uint64_t sum = 0;
 	for (uint32_t i = 0; i < model->parameter_count; i++)
@@ -513,7 +515,7 @@ uint64_t model_aggregated_bytes(const struct model *model)
 	return sum;
 }
 
-uint64_t model_macs(const struct model *model)
+uint64_t workload_model_macs(const struct model *model)
 {
 	uint64_t sum = 0;
 	for (uint32_t i = 0; i < model->parameter_count; i++)

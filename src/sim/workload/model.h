@@ -2,7 +2,7 @@
  * model.h - a network to be trained: its parameters one by one, and its computing times.
  *
  * Read from JSON; docs/models.md describes the format, data/models/ has the shipped ones, scripts/models/ makes
- * them. Pure but for model_load(): the text may be anything, and errors tell their place in it.
+ * them. Pure but for workload_model_load(): the text may be anything, and errors tell their place in it.
  *
  * Three kinds of values (enum model_set), each with all of the previous ones. Results say which kind they
  * depend on.
@@ -79,21 +79,21 @@ struct model_options {
 /*
  * file names the text in messages: "FILE:LINE:COLUMN: REASON" for invalid JSON, "FILE: parameters[3]
  * ('fc8/weights'): REASON" for an invalid model. ESP_EPARSE; ESP_EINVAL: it has no values of that set, or no
- * times for that batch; ESP_ENOMEM. options may be NULL: public, with the file's values. model_fini() is
+ * times for that batch; ESP_ENOMEM. options may be NULL: public, with the file's values. workload_model_fini() is
  * allowed in any case.
  */
-ESP_CHECKED enum esp_status model_parse(struct model *model, const char *file, const char *text, size_t size,
-                                        const struct model_options *options, struct error *err);
+ESP_CHECKED enum esp_status workload_model_parse(struct model *model, const char *file, const char *text, size_t size,
+                                                 const struct model_options *options, struct error *err);
 /* The same from a file. Also ESP_EIO. */
-ESP_CHECKED enum esp_status model_load(struct model *model, const char *path, const struct model_options *options,
-                                       struct error *err);
-void model_fini(struct model *model);
+ESP_CHECKED enum esp_status workload_model_load(struct model *model, const char *path,
+                                                const struct model_options *options, struct error *err);
+void workload_model_fini(struct model *model);
 
 /* Sets each backward_share from grad_ready. ESP_EPARSE: no parameter is aggregated; ESP_ENOMEM. */
-ESP_CHECKED enum esp_status model_share_backward(struct model *model, struct error *err);
+ESP_CHECKED enum esp_status workload_model_share_backward(struct model *model, struct error *err);
 
-uint64_t model_bytes(const struct model *model);            /* distributed */
-uint64_t model_aggregated_bytes(const struct model *model); /* sent back */
-uint64_t model_macs(const struct model *model);             /* of one sample, forward */
+uint64_t workload_model_bytes(const struct model *model);            /* distributed */
+uint64_t workload_model_aggregated_bytes(const struct model *model); /* sent back */
+uint64_t workload_model_macs(const struct model *model);             /* of one sample, forward */
 
 #endif

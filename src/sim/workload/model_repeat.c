@@ -160,8 +160,8 @@ static bool put_calibrated(struct model *out, const struct model *model, const u
 	return out->distribution_order != NULL;
 }
 
-enum esp_status model_repeat(const struct model *model, const char *prefix, uint32_t copies, struct model *out,
-                             struct error *err)
+enum esp_status workload_model_repeat(const struct model *model, const char *prefix, uint32_t copies, struct model *out,
+                                      struct error *err)
 {
 	struct module module;
 	enum esp_status status = module_find(&module, model, prefix, err);

@@ -11,10 +11,10 @@
 
 /*
  * The layers are those with parameters whose names begin with prefix; they must be adjacent in the forward
- * pass. ESP_EINVAL: they are not, or there are none; ESP_ELIMIT: too many; ESP_ENOMEM. model_fini(out) is
+ * pass. ESP_EINVAL: they are not, or there are none; ESP_ELIMIT: too many; ESP_ENOMEM. workload_model_fini(out) is
  * allowed in any case.
  */
-ESP_CHECKED enum esp_status model_repeat(const struct model *model, const char *prefix, uint32_t copies,
-                                         struct model *out, struct error *err);
+ESP_CHECKED enum esp_status workload_model_repeat(const struct model *model, const char *prefix, uint32_t copies,
+                                                  struct model *out, struct error *err);
 
 #endif

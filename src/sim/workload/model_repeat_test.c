@@ -14,7 +14,7 @@ static void load(struct model *model, enum model_set set)
 	struct error err = {0};
 
 	snprintf(path, sizeof(path), "%s/inception-v3.json", MODELS_FOLDER);
-	CHECK_MSG(model_load(model, path, &(struct model_options){.set = set}, &err) == ESP_OK, "%s", err.text);
+	CHECK_MSG(workload_model_load(model, path, &(struct model_options){.set = set}, &err) == ESP_OK, "%s", err.text);
 }
 
 static bool is_of(const struct model_parameter *parameter, const char *prefix)
@@ -68,9 +68,9 @@ static void test_copies(const char *prefix, enum model_set set, uint32_t copies)
 		forward_s += parameter->forward_share * model.forward_s;
 		backward_s += parameter->backward_share * model.backward_s;
 	}
-	CHECK_MSG(model_repeat(&model, prefix, copies, &out, &err) == ESP_OK, "%s", err.text);
+	CHECK_MSG(workload_model_repeat(&model, prefix, copies, &out, &err) == ESP_OK, "%s", err.text);
 	CHECK_U64(out.parameter_count, model.parameter_count + copies * in_module);
-	CHECK_U64(model_bytes(&out), model_bytes(&model) + copies * bytes);
+	CHECK_U64(workload_model_bytes(&out), workload_model_bytes(&model) + copies * bytes);
 	CHECK(fabs(out.forward_s - model.forward_s - copies * forward_s) < 1e-9);
 	CHECK(fabs(out.backward_s - model.backward_s - copies * backward_s) < 1e-9);
 	for (uint32_t i = 0; i < out.parameter_count; i++)
@@ -85,8 +85,8 @@ static void test_copies(const char *prefix, enum model_set set, uint32_t copies)
 			sum += out.distribution_order[i];
 		CHECK_U64(sum, (uint64_t)out.parameter_count * (out.parameter_count - 1) / 2);
 	}
-	model_fini(&out);
-	model_fini(&model);
+	workload_model_fini(&out);
+	workload_model_fini(&model);
 }
 
 static void test_refused(void)
@@ -95,13 +95,13 @@ static void test_refused(void)
 	struct error err = {0};
 
 	load(&model, MODEL_PUBLIC);
-	CHECK(model_repeat(&model, "no_such", 1, &out, &err) == ESP_EINVAL && strstr(err.text, "no_such"));
-	model_fini(&out);
-	CHECK(model_repeat(&model, "aux_logits", 1, &out, &err) == ESP_EINVAL);
-	model_fini(&out);
-	CHECK(model_repeat(&model, "mixed_35x35x288b", 1u << 30, &out, &err) == ESP_ELIMIT);
-	model_fini(&out);
-	model_fini(&model);
+	CHECK(workload_model_repeat(&model, "no_such", 1, &out, &err) == ESP_EINVAL && strstr(err.text, "no_such"));
+	workload_model_fini(&out);
+	CHECK(workload_model_repeat(&model, "aux_logits", 1, &out, &err) == ESP_EINVAL);
+	workload_model_fini(&out);
+	CHECK(workload_model_repeat(&model, "mixed_35x35x288b", 1u << 30, &out, &err) == ESP_ELIMIT);
+	workload_model_fini(&out);
+	workload_model_fini(&model);
 }
 
 int main(void)

@@ -12,7 +12,7 @@ static void load(struct model *model, const char *name, const struct model_optio
 	char path[512];
 	struct error err = {0};
 	snprintf(path, sizeof path, "%s/%s.json", MODELS_FOLDER, name);
-	CHECK_MSG(model_load(model, path, options, &err) == ESP_OK, "%s", err.text);
+	CHECK_MSG(workload_model_load(model, path, options, &err) == ESP_OK, "%s", err.text);
 	CHECK_STR(model->name, name);
 }
 
@@ -32,10 +32,10 @@ static void test_known_sizes(void)
 	for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
 		struct model model;
 		load(&model, known[i].name, NULL);
-		CHECK_U64(model_bytes(&model), known[i].bytes);
-		CHECK_U64(model_aggregated_bytes(&model), known[i].bytes);
+		CHECK_U64(workload_model_bytes(&model), known[i].bytes);
+		CHECK_U64(workload_model_aggregated_bytes(&model), known[i].bytes);
 		CHECK(model.times_assumed && model.forward_s > 0 && fabs(model.backward_s / model.forward_s - 2) < 1e-12);
-		model_fini(&model);
+		workload_model_fini(&model);
 	}
 }
 
@@ -55,14 +55,14 @@ static void test_paper(void)
 		for (int set = MODEL_PUBLIC; set <= MODEL_CALIBRATED; set++) {
 			struct model model;
 			load(&model, paper[i].name, &(struct model_options){.set = (enum model_set)set});
-			CHECK(fabs((double)model_aggregated_bytes(&model) * 8e-9 - paper[i].gigabits) <= paper[i].slack);
+			CHECK(fabs((double)workload_model_aggregated_bytes(&model) * 8e-9 - paper[i].gigabits) <= paper[i].slack);
 			CHECK(model.forward_s == paper[i].forward_s && model.backward_s == paper[i].backward_s &&
 			      !model.times_assumed);
 			CHECK(model.slowest_factor == (set >= MODEL_FACTORS ? paper[i].slowest : 1));
 			CHECK(model.distribution_factor == (set >= MODEL_FACTORS ? paper[i].distribution : 1));
 			CHECK_U64(model.worker_factor_count, set == MODEL_CALIBRATED ? 32 : 0);
 			CHECK((model.distribution_order != NULL) == (set == MODEL_CALIBRATED));
-			model_fini(&model);
+			workload_model_fini(&model);
 		}
 }
 
@@ -83,7 +83,7 @@ static void test_shares(void)
 	CHECK(fabs(backward - 1) < 1e-9);
 	CHECK(model.parameters[0].grad_ready == 1 && before == 0);
 	CHECK_STR(model.parameters[model.parameter_count - 1].name, "fc8/biases");
-	model_fini(&model);
+	workload_model_fini(&model);
 }
 
 /* Other accelerators, batches and widths of values. */
@@ -92,20 +92,21 @@ static void test_options(void)
 	struct model usual, other;
 	struct error err = {0};
 	double flops;
-	CHECK(accelerator_rate("v100-fp32", &flops, &err) == ESP_OK && flops == 15.7e12 * 0.5);
+	CHECK(workload_accelerator_rate("v100-fp32", &flops, &err) == ESP_OK && flops == 15.7e12 * 0.5);
 	load(&usual, "resnet-50", NULL);
 	CHECK(fabs(usual.forward_s - 2 * 4089184256.0 * 32 / flops) < 1e-9);
 	load(&other, "resnet-50", &(struct model_options){.flops = 2 * flops, .batch = 128, .value_bytes = 2});
 	CHECK(fabs(other.forward_s / usual.forward_s - 2) < 1e-9);
-	CHECK_U64(model_bytes(&other), model_bytes(&usual) / 2);
-	model_fini(&usual);
-	model_fini(&other);
-	CHECK(accelerator_rate("45T", &flops, &err) == ESP_OK && flops == 45e12);
-	CHECK(accelerator_rate("4.5e13", &flops, &err) == ESP_OK && flops == 4.5e13);
-	CHECK(accelerator_rate("v100-fp31", &flops, &err) == ESP_EINVAL);
+	CHECK_U64(workload_model_bytes(&other), workload_model_bytes(&usual) / 2);
+	workload_model_fini(&usual);
+	workload_model_fini(&other);
+	CHECK(workload_accelerator_rate("45T", &flops, &err) == ESP_OK && flops == 45e12);
+	CHECK(workload_accelerator_rate("4.5e13", &flops, &err) == ESP_OK && flops == 4.5e13);
+	CHECK(workload_accelerator_rate("v100-fp31", &flops, &err) == ESP_EINVAL);
 	CHECK_MSG(strstr(err.text, "did you mean v100-fp32?"), "%s", err.text);
-	CHECK(accelerator_rate("T", &flops, &err) == ESP_EINVAL && accelerator_rate("-1T", &flops, &err) == ESP_EINVAL);
-	CHECK(accelerator_rate("", &flops, &err) == ESP_EINVAL);
+	CHECK(workload_accelerator_rate("T", &flops, &err) == ESP_EINVAL &&
+	      workload_accelerator_rate("-1T", &flops, &err) == ESP_EINVAL);
+	CHECK(workload_accelerator_rate("", &flops, &err) == ESP_EINVAL);
 }
 
 /* ---- errors, and their places ---- */
@@ -207,10 +208,11 @@ static void test_texts(void)
 		struct model model;
 		struct error err = {0};
 		const struct model_options options = {.set = texts[i].set};
-		enum esp_status status = model_parse(&model, "m.json", texts[i].text, strlen(texts[i].text), &options, &err);
+		enum esp_status status =
+			workload_model_parse(&model, "m.json", texts[i].text, strlen(texts[i].text), &options, &err);
 		CHECK_MSG(status == texts[i].status && strstr(err.text, texts[i].says), "text %zu: %d \"%s\"", i, status,
 		          err.text);
-		model_fini(&model);
+		workload_model_fini(&model);
 	}
 }
 
@@ -219,10 +221,10 @@ static void test_measured_batch(void)
 	static const char text[] = HEAD TIMES "\"parameters\": [" FC "]}";
 	struct model model;
 	struct error err = {0};
-	CHECK(model_parse(&model, "m.json", text, sizeof text - 1, &(struct model_options){.batch = 64},
-	                  &err) == ESP_EINVAL);
+	CHECK(workload_model_parse(&model, "m.json", text, sizeof text - 1, &(struct model_options){.batch = 64}, &err) ==
+	      ESP_EINVAL);
 	CHECK_MSG(strstr(err.text, "measured with batches of 32; name an accelerator"), "%s", err.text);
-	model_fini(&model);
+	workload_model_fini(&model);
 }
 
 int main(void)

@@ -161,8 +161,8 @@ static enum esp_status check_same_name(const struct matching *matching, const st
 	char file[TRACES_FILE_NAME], other[TRACES_FILE_NAME], shown[QUOTE_TEXT];
 	if (traces->server_count == 0)
 		return ESP_OK;
-	traces_worker_file(&traces->workers[0], file);
-	traces_server_file(&traces->servers[item->server], other);
+	workload_traces_worker_file(&traces->workers[0], file);
+	workload_traces_server_file(&traces->servers[item->server], other);
 	quote(event->parameter, strlen(event->parameter), shown);
 	if (item->bytes != event->bytes)
 		return error_set(err, ESP_EPARSE, "%s:%" PRIu32 ": %s has %" PRIu64 " bytes here and %" PRIu64 " in %s:%"
@@ -180,9 +180,9 @@ static enum esp_status check_destination(const struct matching *matching, const 
 	char file[TRACES_FILE_NAME], shown[QUOTE_TEXT];
 	if (find_server(matching, event->destination) != NONE)
 		return ESP_OK;
-	return error_set(err, ESP_EPARSE, "%s:%" PRIu32
-	                 ": the destination %s is no server of the distribution files: its own is missing",
-	                 traces_worker_file(&matching->traces->workers[0], file), event->line,
+	return error_set(err, ESP_EPARSE,
+	                 "%s:%" PRIu32 ": the destination %s is no server of the distribution files: its own is missing",
+	                 workload_traces_worker_file(&matching->traces->workers[0], file), event->line,
 	                 quote(event->destination, strlen(event->destination), shown));
 }
 
@@ -223,11 +223,12 @@ static enum esp_status match_gradients(struct matching *matching, struct error *
 		if (at == NONE && named == 0)
 			at = match_by_size(matching, distributed, server, event->bytes);
 		if (at == NONE)
-			return error_set(err, ESP_EPARSE, "%s:%" PRIu32 ": %s of %" PRIu64
+			return error_set(err, ESP_EPARSE,
+			                 "%s:%" PRIu32 ": %s of %" PRIu64
 			                 " bytes has no parameter in %s: a server sends what it sums up",
-			                 traces_worker_file(&traces->workers[0], file), event->line,
+			                 workload_traces_worker_file(&traces->workers[0], file), event->line,
 			                 quote(event->parameter, strlen(event->parameter), shown), event->bytes,
-			                 traces_server_file(&traces->servers[server], other));
+			                 workload_traces_server_file(&traces->servers[server], other));
 		matching->items[at].gradient = event->parameter;
 		matching->gradient_item[i] = at;
 	}
@@ -339,7 +340,7 @@ static enum esp_status fill_times(struct replay *replay, const struct matching *
 	return ESP_OK;
 }
 
-enum esp_status replay_init(struct replay *replay, const struct traces *traces, struct error *err)
+enum esp_status workload_replay_init(struct replay *replay, const struct traces *traces, struct error *err)
 {
 	uint32_t most = traces->workers[0].trace.count * (traces->server_count ? 1 : 2);
 	for (uint32_t i = 0; i < traces->server_count; i++)
@@ -374,18 +375,18 @@ enum esp_status replay_init(struct replay *replay, const struct traces *traces, 
 	if (status == ESP_OK)
 		status = fill_times(replay, &matching, err);
 	if (status == ESP_OK)
-		status = model_share_backward(model, err);
+		status = workload_model_share_backward(model, err);
 	free(matching.items);
 	free(matching.gradient_item);
 	return status;
 }
 
-void replay_fini(struct replay *replay)
+void workload_replay_fini(struct replay *replay)
 {
 	for (uint32_t i = 0; i < replay->file_count; i++)
 		free(replay->files[i].ready_s);
 	free(replay->files);
-	model_fini(&replay->model);
+	workload_model_fini(&replay->model);
 	*replay = (struct replay){0};
 }
 
@@ -412,7 +413,7 @@ static bool was_recorded(const struct replay *replay, uint32_t worker, uint32_t 
 	return false;
 }
 
-struct replay_coverage replay_coverage(const struct replay *replay, uint32_t workers, uint32_t iterations)
+struct replay_coverage workload_replay_coverage(const struct replay *replay, uint32_t workers, uint32_t iterations)
 {
 	struct replay_coverage found = {0};
 	for (uint32_t k = 0; k < iterations; k++)
@@ -427,7 +428,8 @@ struct replay_coverage replay_coverage(const struct replay *replay, uint32_t wor
 	return found;
 }
 
-const struct replay_file *replay_pick(const struct replay *replay, uint32_t worker, uint32_t iteration, uint64_t seed)
+const struct replay_file *workload_replay_pick(const struct replay *replay, uint32_t worker, uint32_t iteration,
+                                               uint64_t seed)
 {
 	uint32_t from = first_of(replay, iteration), to = first_of(replay, (uint64_t)iteration + 1);
 	struct rng rng;

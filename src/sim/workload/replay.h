@@ -29,22 +29,23 @@ struct replay {
 
 /*
  * ESP_EPARSE, with file and line: a destination is no server, a gradient has no parameter, a layer does not
- * exist. ESP_ENOMEM. replay_fini() is allowed in any case.
+ * exist. ESP_ENOMEM. workload_replay_fini() is allowed in any case.
  */
-ESP_CHECKED enum esp_status replay_init(struct replay *replay, const struct traces *traces, struct error *err);
-void replay_fini(struct replay *replay);
+ESP_CHECKED enum esp_status workload_replay_init(struct replay *replay, const struct traces *traces, struct error *err);
+void workload_replay_fini(struct replay *replay);
 
 /*
  * The file whose times a worker has in an iteration: its own if it was recorded; otherwise one drawn with the
  * seed, of the same iteration if there is one.
  */
-const struct replay_file *replay_pick(const struct replay *replay, uint32_t worker, uint32_t iteration, uint64_t seed);
+const struct replay_file *workload_replay_pick(const struct replay *replay, uint32_t worker, uint32_t iteration,
+                                               uint64_t seed);
 
 /* How much of so many workers and iterations was recorded. */
 struct replay_coverage {
 	uint32_t workers, iterations; /* with at least one record */
 	uint64_t drawn;               /* iterations of a worker that are drawn */
 };
-struct replay_coverage replay_coverage(const struct replay *replay, uint32_t workers, uint32_t iterations);
+struct replay_coverage workload_replay_coverage(const struct replay *replay, uint32_t workers, uint32_t iterations);
 
 #endif

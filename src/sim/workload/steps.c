@@ -145,7 +145,7 @@ static enum esp_status write_step(struct writing *writing, const struct grid *gr
                                   uint32_t iteration, const struct steps_call **order, struct error *err)
 {
 	const struct steps_call **row = &grid->calls[(size_t)step * grid->length];
-	struct traces_worker *worker = traces_add_worker(writing->traces, rank, iteration);
+	struct traces_worker *worker = workload_traces_add_worker(writing->traces, rank, iteration);
 	char source[24], server[] = "server0", name[48];
 	double inside = 0, busy_until = -INFINITY;
 	enum esp_status status = worker ? ESP_OK : error_set(err, ESP_ELIMIT,
@@ -160,7 +160,8 @@ static enum esp_status write_step(struct writing *writing, const struct grid *gr
 		parameter_name(order[i], parameter, name);
 		double at = order[i]->from_s - order[0]->from_s - (writing->options->blocking ? inside : 0);
 		at = round(fmax(at, 0) * 1e9) / 1e9; /* the resolution of clocks */
-		status = trace_add(&worker->trace, &(struct trace_event){at, name, order[i]->bytes, source, server, 0}, err);
+		status = workload_trace_add(&worker->trace, &(struct trace_event){at, name, order[i]->bytes, source, server, 0},
+		                            err);
 		writing->overlapping += order[i]->from_s < busy_until;
 		writing->calls++;
 		inside += order[i]->to_s - order[i]->from_s;
@@ -217,7 +218,7 @@ static enum esp_status write_model(struct writing *writing, struct error *err)
 	if (!traces->name)
 		return error_set(err, ESP_ENOMEM, "no memory for traces");
 	for (uint32_t i = first->count; i-- > 0 && !writing->options->without_order;)
-		if (!traces_add_layer(traces, first->events[i].parameter, -1))
+		if (!workload_traces_add_layer(traces, first->events[i].parameter, -1))
 			return error_set(err, ESP_ENOMEM, "no memory for traces");
 	return ESP_OK;
 }
@@ -238,7 +239,7 @@ static enum esp_status find_steps(struct steps_rank *first, const struct steps_o
 		count_keys(first, &found->length, &found->steps, out_usual);
 		return ESP_OK;
 	}
-	return steps_period(first, options->length, &found->length, out_starts, &found->steps, err);
+	return workload_steps_period(first, options->length, &found->length, out_starts, &found->steps, err);
 }
 
 /* starts NULL: by key. */
@@ -271,11 +272,11 @@ static enum esp_status write_ranks(struct steps_rank *ranks, uint32_t rank_count
 	for (uint32_t i = 0; i < trace->count; i++)
 		found->bytes += trace->events[i].bytes;
 	found->overlap = (double)writing->overlapping / writing->calls;
-	return traces_finish(writing->traces, err);
+	return workload_traces_finish(writing->traces, err);
 }
 
-enum esp_status steps_find(struct steps_rank *ranks, uint32_t rank_count, const struct steps_options *options,
-                           struct traces *out, struct steps_found *found, struct error *err)
+enum esp_status workload_steps_find(struct steps_rank *ranks, uint32_t rank_count, const struct steps_options *options,
+                                    struct traces *out, struct steps_found *found, struct error *err)
 {
 	uint32_t *starts = NULL, usual = 0;
 	*out = (struct traces){0};

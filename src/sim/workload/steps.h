@@ -31,7 +31,7 @@ struct steps_call {
 
 struct steps_rank {
 	uint32_t rank;
-	struct steps_call *calls; /* in any order; steps_find() sorts them */
+	struct steps_call *calls; /* in any order; workload_steps_find() sorts them */
 	uint32_t count, capacity;
 };
 
@@ -56,10 +56,10 @@ struct steps_found {
 
 /*
  * ESP_EINVAL: there are no steps, or the ranks' calls do not match; err has the remedy. ESP_ENOMEM.
- * traces_fini() is allowed in any case.
+ * workload_traces_fini() is allowed in any case.
  */
-ESP_CHECKED enum esp_status steps_find(struct steps_rank *ranks, uint32_t rank_count,
-                                       const struct steps_options *options, struct traces *out,
-                                       struct steps_found *found, struct error *err);
+ESP_CHECKED enum esp_status workload_steps_find(struct steps_rank *ranks, uint32_t rank_count,
+                                                const struct steps_options *options, struct traces *out,
+                                                struct steps_found *found, struct error *err);
 
 #endif

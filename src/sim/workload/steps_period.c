@@ -137,8 +137,8 @@ static uint32_t find_length(const struct sequence *whole)
 	return found;
 }
 
-enum esp_status steps_period(const struct steps_rank *rank, uint32_t wanted, uint32_t *out_length,
-                             uint32_t **out_starts, uint32_t *out_count, struct error *err)
+enum esp_status workload_steps_period(const struct steps_rank *rank, uint32_t wanted, uint32_t *out_length,
+                                      uint32_t **out_starts, uint32_t *out_count, struct error *err)
 {
 	struct sequence sequence = {rank->calls, rank->count, find_pauses(rank)};
 	uint32_t *starts = calloc((size_t)rank->count + 1, sizeof(*starts));

@@ -77,7 +77,7 @@ static void check(const struct training *training, uint64_t seed)
 		ranks[r].rank = r;
 		run(training, &rng, &ranks[r], &times[(size_t)r * training->steps * training->length]);
 	}
-	CHECK_MSG(steps_find(ranks, RANKS, &options, &traces, &found, &err) == ESP_OK, "%s", err.text);
+	CHECK_MSG(workload_steps_find(ranks, RANKS, &options, &traces, &found, &err) == ESP_OK, "%s", err.text);
 	CHECK_U64(found.length, training->length);
 	CHECK_U64(found.steps, training->steps);
 	CHECK_U64(traces.worker_count, RANKS * (training->steps - 1));
@@ -100,7 +100,7 @@ static void check(const struct training *training, uint64_t seed)
 	}
 	for (uint32_t r = 0; r < RANKS; r++)
 		free(ranks[r].calls);
-	traces_fini(&traces);
+	workload_traces_fini(&traces);
 	free(times);
 }
 
@@ -135,27 +135,29 @@ static void test_refused(void)
 	struct steps_found found;
 	struct error err = {0};
 	const struct steps_options options = {.name = "m", .skip = 1, .most = 10};
-	CHECK(steps_find(ranks, 2, &options, &traces, &found, &err) == ESP_EINVAL && strstr(err.text, "reduced nothing"));
-	traces_fini(&traces);
+	CHECK(workload_steps_find(ranks, 2, &options, &traces, &found, &err) == ESP_EINVAL &&
+	      strstr(err.text, "reduced nothing"));
+	workload_traces_fini(&traces);
 	for (uint32_t i = 0; i < 6; i++)
 		calls[i] = others[i] = (struct steps_call){i, 0, 100 * (i + 1), i, i + 0.5, false};
 	ranks[0].count = 6;
-	CHECK(steps_find(ranks, 2, &options, &traces, &found, &err) == ESP_EINVAL && strstr(err.text, "nothing repeats"));
-	traces_fini(&traces);
+	CHECK(workload_steps_find(ranks, 2, &options, &traces, &found, &err) == ESP_EINVAL &&
+	      strstr(err.text, "nothing repeats"));
+	workload_traces_fini(&traces);
 	for (uint32_t i = 0; i < 6; i++)
 		calls[i].bytes = others[i].bytes = i % 2 ? 8 : 16;
 	others[5].bytes = 9;
-	CHECK(steps_find(ranks, 2, &options, &traces, &found, &err) == ESP_EINVAL);
+	CHECK(workload_steps_find(ranks, 2, &options, &traces, &found, &err) == ESP_EINVAL);
 	CHECK_MSG(strstr(err.text, "rank 1 has no call 5 of 8 bytes"), "%s", err.text);
-	traces_fini(&traces);
-	CHECK(steps_find(ranks, 1, &(struct steps_options){.name = "m", .skip = 3, .most = 10}, &traces, &found,
-	                 &err) == ESP_EINVAL);
+	workload_traces_fini(&traces);
+	CHECK(workload_steps_find(ranks, 1, &(struct steps_options){.name = "m", .skip = 3, .most = 10}, &traces, &found,
+	                          &err) == ESP_EINVAL);
 	CHECK_MSG(strstr(err.text, "there are 3 steps, of which the first 3 are left out"), "%s", err.text);
-	traces_fini(&traces);
-	CHECK(steps_find(ranks, 1, &(struct steps_options){.name = "m", .length = 5, .most = 10}, &traces, &found,
-	                 &err) == ESP_EINVAL);
+	workload_traces_fini(&traces);
+	CHECK(workload_steps_find(ranks, 1, &(struct steps_options){.name = "m", .length = 5, .most = 10}, &traces, &found,
+	                          &err) == ESP_EINVAL);
 	CHECK_MSG(strstr(err.text, "no 5 calls repeat"), "%s", err.text);
-	traces_fini(&traces);
+	workload_traces_fini(&traces);
 }
 
 int main(int argc, char **argv)

@@ -134,7 +134,7 @@ static enum esp_status read_event(struct reader *reader, struct trace *trace)
 	event.source = reader->fields[3];
 	event.destination = reader->fields[4];
 	struct error reason = {0};
-	enum esp_status status = trace_add(trace, &event, &reason);
+	enum esp_status status = workload_trace_add(trace, &event, &reason);
 	return status == ESP_ELIMIT ? fail_line(reader, "%s", reason.text) : status == ESP_OK
 	       ? ESP_OK : error_set(reader->err, status, "%s", reason.text);
 }
@@ -167,7 +167,8 @@ static enum esp_status read_all(struct reader *reader, struct trace *trace)
 	return status;
 }
 
-enum esp_status trace_parse(struct trace *trace, const char *file, const char *text, size_t size, struct error *err)
+enum esp_status workload_trace_parse(struct trace *trace, const char *file, const char *text, size_t size,
+                                     struct error *err)
 {
 	*trace = (struct trace){0};
 	struct reader *reader = calloc(1, sizeof(*reader));
@@ -179,7 +180,7 @@ enum esp_status trace_parse(struct trace *trace, const char *file, const char *t
 	return status;
 }
 
-enum esp_status trace_add(struct trace *trace, const struct trace_event *event, struct error *err)
+enum esp_status workload_trace_add(struct trace *trace, const struct trace_event *event, struct error *err)
 {
 	if (trace->count == TRACE_EVENTS_MAX)
 		return error_set(err, ESP_ELIMIT, "more than %u events", TRACE_EVENTS_MAX);
@@ -196,13 +197,13 @@ enum esp_status trace_add(struct trace *trace, const struct trace_event *event, 
 	copy->parameter = strdup(event->parameter);
 	copy->source = strdup(event->source);
 	copy->destination = strdup(event->destination);
-	trace->count++; /* trace_fini() frees the copies that exist */
+	trace->count++; /* workload_trace_fini() frees the copies that exist */
 	if (!copy->parameter || !copy->source || !copy->destination)
 		return error_set(err, ESP_ENOMEM, "no memory for an event");
 	return ESP_OK;
 }
 
-void trace_fini(struct trace *trace)
+void workload_trace_fini(struct trace *trace)
 {
 	for (uint32_t i = 0; i < trace->count; i++) {
 		free(trace->events[i].parameter);
@@ -226,7 +227,7 @@ static int by_time(const void *a, const void *b)
 	return x->index < y->index ? -1 : x->index > y->index;
 }
 
-enum esp_status trace_sort(struct trace *trace, struct error *err)
+enum esp_status workload_trace_sort(struct trace *trace, struct error *err)
 {
 	struct placed *placed = calloc((size_t)trace->count + 1, sizeof(*placed));
 	if (!placed)
@@ -256,7 +257,7 @@ static void write_field(const char *text, FILE *out)
 		fputc('"', out);
 }
 
-enum esp_status trace_write(const struct trace *trace, FILE *out, struct error *err)
+enum esp_status workload_trace_write(const struct trace *trace, FILE *out, struct error *err)
 {
 	char number[NUMBER_DOUBLE_TEXT];
 	fputs(HEADER "\n", out);

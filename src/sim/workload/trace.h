@@ -34,18 +34,19 @@ struct trace {
 	uint32_t count, capacity;
 };
 
-/* file names the text in messages: "FILE:LINE: REASON". ESP_EPARSE, ESP_ENOMEM. trace_fini() is allowed in any case. */
-ESP_CHECKED enum esp_status trace_parse(struct trace *trace, const char *file, const char *text, size_t size,
-                                        struct error *err);
-void trace_fini(struct trace *trace);
+/* file names the text in messages: "FILE:LINE: REASON". ESP_EPARSE, ESP_ENOMEM. workload_trace_fini() is allowed in any
+ * case. */
+ESP_CHECKED enum esp_status workload_trace_parse(struct trace *trace, const char *file, const char *text, size_t size,
+                                                 struct error *err);
+void workload_trace_fini(struct trace *trace);
 
 /* Appends *event with copies of its texts. ESP_ENOMEM, ESP_ELIMIT. */
-ESP_CHECKED enum esp_status trace_add(struct trace *trace, const struct trace_event *event, struct error *err);
+ESP_CHECKED enum esp_status workload_trace_add(struct trace *trace, const struct trace_event *event, struct error *err);
 
 /* Sorts by time, stably. ESP_ENOMEM. */
-ESP_CHECKED enum esp_status trace_sort(struct trace *trace, struct error *err);
+ESP_CHECKED enum esp_status workload_trace_sort(struct trace *trace, struct error *err);
 
-/* Writes text from which trace_parse() makes the same trace. ESP_EIO. */
-ESP_CHECKED enum esp_status trace_write(const struct trace *trace, FILE *out, struct error *err);
+/* Writes text from which workload_trace_parse() makes the same trace. ESP_EIO. */
+ESP_CHECKED enum esp_status workload_trace_write(const struct trace *trace, FILE *out, struct error *err);
 
 #endif

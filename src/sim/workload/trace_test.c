@@ -38,10 +38,10 @@ static void test_texts(void)
 	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
 		struct trace trace;
 		struct error err = {0};
-		enum esp_status status = trace_parse(&trace, "f.csv", texts[i].text, strlen(texts[i].text), &err);
+		enum esp_status status = workload_trace_parse(&trace, "f.csv", texts[i].text, strlen(texts[i].text), &err);
 		CHECK_MSG(status == (texts[i].says[0] ? ESP_EPARSE : ESP_OK) && strstr(err.text, texts[i].says),
 		          "text %zu: %d \"%s\"", i, status, err.text);
-		trace_fini(&trace);
+		workload_trace_fini(&trace);
 	}
 }
 
@@ -70,12 +70,12 @@ static void test_round_trip(uint64_t seed)
 			random_name(&rng, destination, sizeof destination);
 			const struct trace_event event = {rng_unit(&rng) * 10, name, 1 + rng_below(&rng, TRACE_BYTES_MAX), source,
 			                                  destination, 0};
-			CHECK(trace_add(&trace, &event, &err) == ESP_OK);
+			CHECK(workload_trace_add(&trace, &event, &err) == ESP_OK);
 		}
-		CHECK(trace_sort(&trace, &err) == ESP_OK);
+		CHECK(workload_trace_sort(&trace, &err) == ESP_OK);
 		FILE *out = open_memstream(&text, &size);
-		CHECK(out && trace_write(&trace, out, &err) == ESP_OK && fclose(out) == 0);
-		CHECK_MSG(trace_parse(&again, "f.csv", text, size, &err) == ESP_OK, "%s", err.text);
+		CHECK(out && workload_trace_write(&trace, out, &err) == ESP_OK && fclose(out) == 0);
+		CHECK_MSG(workload_trace_parse(&again, "f.csv", text, size, &err) == ESP_OK, "%s", err.text);
 		CHECK_U64(again.count, trace.count);
 		for (uint32_t i = 0; i < trace.count; i++) {
 			const struct trace_event *a = &trace.events[i], *b = &again.events[i];
@@ -84,8 +84,8 @@ static void test_round_trip(uint64_t seed)
 			CHECK_STR(b->source, a->source);
 			CHECK_STR(b->destination, a->destination);
 		}
-		trace_fini(&trace);
-		trace_fini(&again);
+		workload_trace_fini(&trace);
+		workload_trace_fini(&again);
 		free(text);
 	}
 }

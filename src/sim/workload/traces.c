@@ -17,7 +17,7 @@ static void *grown(void *list, uint32_t count, size_t element)
 	return realloc(list, (count ? 2 * (size_t)count : 1) * element);
 }
 
-struct traces_worker *traces_add_worker(struct traces *traces, uint32_t rank, uint32_t iteration)
+struct traces_worker *workload_traces_add_worker(struct traces *traces, uint32_t rank, uint32_t iteration)
 {
 	struct traces_worker *workers =
 		traces->worker_count < TRACES_FILES_MAX ? grown(traces->workers, traces->worker_count, sizeof(*workers)) : NULL;
@@ -28,7 +28,7 @@ struct traces_worker *traces_add_worker(struct traces *traces, uint32_t rank, ui
 	return &workers[traces->worker_count++];
 }
 
-struct traces_server *traces_add_server(struct traces *traces, const char *name)
+struct traces_server *workload_traces_add_server(struct traces *traces, const char *name)
 {
 	struct traces_server *servers =
 		traces->server_count < TRACES_FILES_MAX ? grown(traces->servers, traces->server_count, sizeof(*servers)) : NULL;
@@ -40,7 +40,7 @@ struct traces_server *traces_add_server(struct traces *traces, const char *name)
 	return &servers[traces->server_count++];
 }
 
-bool traces_add_layer(struct traces *traces, const char *name, double share)
+bool workload_traces_add_layer(struct traces *traces, const char *name, double share)
 {
 	struct traces_layer *layers = grown(traces->layers, traces->layer_count, sizeof(*layers));
 	if (!layers)
@@ -50,12 +50,12 @@ bool traces_add_layer(struct traces *traces, const char *name, double share)
 	return layers[traces->layer_count++].name != NULL;
 }
 
-void traces_fini(struct traces *traces)
+void workload_traces_fini(struct traces *traces)
 {
 	for (uint32_t i = 0; i < traces->worker_count; i++)
-		trace_fini(&traces->workers[i].trace);
+		workload_trace_fini(&traces->workers[i].trace);
 	for (uint32_t i = 0; i < traces->server_count; i++)
-		trace_fini(&traces->servers[i].trace);
+		workload_trace_fini(&traces->servers[i].trace);
 	for (uint32_t i = 0; i < traces->layer_count; i++)
 		free(traces->layers[i].name);
 	free(traces->workers);
@@ -67,13 +67,13 @@ void traces_fini(struct traces *traces)
 
 /* ---- names of files ---- */
 
-const char *traces_worker_file(const struct traces_worker *worker, char text[TRACES_FILE_NAME])
+const char *workload_traces_worker_file(const struct traces_worker *worker, char text[TRACES_FILE_NAME])
 {
 	snprintf(text, TRACES_FILE_NAME, "worker-%" PRIu32 "-%" PRIu32 ".csv", worker->rank, worker->iteration);
 	return text;
 }
 
-const char *traces_server_file(const struct traces_server *server, char text[TRACES_FILE_NAME])
+const char *workload_traces_server_file(const struct traces_server *server, char text[TRACES_FILE_NAME])
 {
 	snprintf(text, TRACES_FILE_NAME, "distribution-%s.csv", server->name);
 	return text;
@@ -108,32 +108,32 @@ static bool is_server(const char *file, char out[TRACES_SERVER_NAME])
 	return strspn(out, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.:") == length - suffix;
 }
 
-enum esp_status traces_parse_file(struct traces *traces, const char *name, const char *text, size_t size,
-                                  struct error *err)
+enum esp_status workload_traces_parse_file(struct traces *traces, const char *name, const char *text, size_t size,
+                                           struct error *err)
 {
 	uint32_t rank, iteration;
 	char shown[QUOTE_TEXT], label[TRACES_SERVER_NAME];
 	struct trace *trace = NULL;
 	if (strcmp(name, "model.json") == 0)
-		return traces_parse_model(traces, name, text, size, err);
+		return workload_traces_parse_model(traces, name, text, size, err);
 	if (strncmp(name, "worker-", strlen("worker-")) == 0) {
 		if (!is_worker(name, &rank, &iteration))
 			return error_set(err, ESP_EPARSE, "%s is not named worker-RANK-ITERATION.csv",
 			                 quote(name, strlen(name), shown));
-		struct traces_worker *worker = traces_add_worker(traces, rank, iteration);
+		struct traces_worker *worker = workload_traces_add_worker(traces, rank, iteration);
 		trace = worker ? &worker->trace : NULL;
 	} else if (strncmp(name, "distribution-", strlen("distribution-")) == 0) {
 		if (!is_server(name, label))
 			return error_set(err, ESP_EPARSE, "%s is not named distribution-SERVER.csv",
 			                 quote(name, strlen(name), shown));
-		struct traces_server *server = traces_add_server(traces, label);
+		struct traces_server *server = workload_traces_add_server(traces, label);
 		trace = server ? &server->trace : NULL;
 	} else {
 		return ESP_OK;
 	}
 	if (!trace)
 		return error_set(err, ESP_ELIMIT, "no memory for more files, or more than %u", TRACES_FILES_MAX);
-	return trace_parse(trace, name, text, size, err);
+	return workload_trace_parse(trace, name, text, size, err);
 }
 
 /* ---- consistency of the files ---- */
@@ -193,8 +193,8 @@ static enum esp_status check_same(const struct traces_worker *worker, const stru
                                   struct error *err)
 {
 	char file[TRACES_FILE_NAME], other[TRACES_FILE_NAME], shown[QUOTE_TEXT];
-	traces_worker_file(worker, file);
-	traces_worker_file(first, other);
+	workload_traces_worker_file(worker, file);
+	workload_traces_worker_file(first, other);
 	for (uint32_t i = 0; i < worker->trace.count || i < first->trace.count; i++) {
 		int order = i == worker->trace.count  ? 1
 		            : i == first->trace.count ? -1
@@ -238,7 +238,7 @@ static enum esp_status check_worker(const struct traces *traces, uint32_t index,
 	char file[TRACES_FILE_NAME];
 	if (!list)
 		return error_set(err, ESP_ENOMEM, "no memory to check traces");
-	enum esp_status status = check_once(traces_worker_file(worker, file), list, worker->trace.count, err);
+	enum esp_status status = check_once(workload_traces_worker_file(worker, file), list, worker->trace.count, err);
 	if (status == ESP_OK && worker->trace.events[0].time_s != 0)
 		status = error_set(err, ESP_EPARSE, "%s:%" PRIu32 ": the first event is at %g, not at 0: times count from it",
 		                   file, worker->trace.events[0].line, worker->trace.events[0].time_s);
@@ -262,7 +262,8 @@ static enum esp_status check_workers(const struct traces *traces, struct error *
 	for (uint32_t i = 0; i < traces->worker_count && status == ESP_OK; i++) {
 		status = check_worker(traces, i, firsts, err);
 		if (i > 0 && status == ESP_OK && by_iteration(&traces->workers[i - 1], &traces->workers[i]) == 0)
-			status = error_set(err, ESP_EPARSE, "%s is there twice", traces_worker_file(&traces->workers[i], file));
+			status =
+				error_set(err, ESP_EPARSE, "%s is there twice", workload_traces_worker_file(&traces->workers[i], file));
 	}
 	free(firsts);
 	return status;
@@ -276,7 +277,7 @@ static enum esp_status check_server(const struct traces_server *server, struct e
 	const struct trace_event **list = sorted_names(trace);
 	if (!list)
 		return error_set(err, ESP_ENOMEM, "no memory to check traces");
-	enum esp_status status = check_once(traces_server_file(server, file), list, trace->count, err);
+	enum esp_status status = check_once(workload_traces_server_file(server, file), list, trace->count, err);
 	free(list);
 	return status == ESP_OK ? check_source(file, trace, "one server per file", err) : status;
 }
@@ -312,14 +313,15 @@ static enum esp_status check_owners(const struct traces *traces, struct error *e
 	for (size_t i = 1; i < count && status == ESP_OK; i++)
 		if (strcmp(all[i - 1].event->parameter, all[i].event->parameter) == 0)
 			status = error_set(err, ESP_EPARSE, "%s:%" PRIu32 ": %s is sent by two servers, see %s:%" PRIu32,
-			                   traces_server_file(&traces->servers[all[i].server], file), all[i].event->line,
+			                   workload_traces_server_file(&traces->servers[all[i].server], file), all[i].event->line,
 			                   quote(all[i].event->parameter, strlen(all[i].event->parameter), shown),
-			                   traces_server_file(&traces->servers[all[i - 1].server], other), all[i - 1].event->line);
+			                   workload_traces_server_file(&traces->servers[all[i - 1].server], other),
+			                   all[i - 1].event->line);
 	free(all);
 	return status;
 }
 
-enum esp_status traces_finish(struct traces *traces, struct error *err)
+enum esp_status workload_traces_finish(struct traces *traces, struct error *err)
 {
 	enum esp_status status = ESP_OK;
 	char file[TRACES_FILE_NAME];
@@ -331,15 +333,16 @@ enum esp_status traces_finish(struct traces *traces, struct error *err)
 	if (traces->server_count > 0)
 		qsort(traces->servers, traces->server_count, sizeof(*traces->servers), by_server);
 	for (uint32_t i = 0; i < traces->worker_count && status == ESP_OK; i++)
-		status = trace_sort(&traces->workers[i].trace, err);
+		status = workload_trace_sort(&traces->workers[i].trace, err);
 	if (status == ESP_OK)
 		status = check_workers(traces, err);
 	for (uint32_t i = 0; i < traces->server_count && status == ESP_OK; i++) {
-		status = trace_sort(&traces->servers[i].trace, err);
+		status = workload_trace_sort(&traces->servers[i].trace, err);
 		if (status == ESP_OK)
 			status = check_server(&traces->servers[i], err);
 		if (i > 0 && status == ESP_OK && strcmp(traces->servers[i - 1].name, traces->servers[i].name) == 0)
-			status = error_set(err, ESP_EPARSE, "%s is there twice", traces_server_file(&traces->servers[i], file));
+			status =
+				error_set(err, ESP_EPARSE, "%s is there twice", workload_traces_server_file(&traces->servers[i], file));
 	}
 	return status == ESP_OK ? check_owners(traces, err) : status;
 }

@@ -55,35 +55,35 @@ struct traces {
 
 /*
  * Reads the folder and checks that its files are consistent. Errors tell file, line and reason: ESP_EPARSE,
- * ESP_EIO, ESP_ENOMEM, ESP_ELIMIT. traces_fini() is allowed in any case.
+ * ESP_EIO, ESP_ENOMEM, ESP_ELIMIT. workload_traces_fini() is allowed in any case.
  */
-ESP_CHECKED enum esp_status traces_load(struct traces *traces, const char *folder, struct error *err);
+ESP_CHECKED enum esp_status workload_traces_load(struct traces *traces, const char *folder, struct error *err);
 
 /* Writes all files into a new or empty folder. ESP_EINVAL: it is not empty; ESP_EIO. */
-ESP_CHECKED enum esp_status traces_save(const struct traces *traces, const char *folder, struct error *err);
+ESP_CHECKED enum esp_status workload_traces_save(const struct traces *traces, const char *folder, struct error *err);
 
-void traces_fini(struct traces *traces);
+void workload_traces_fini(struct traces *traces);
 
 /* ---- the parts of loading, for texts in memory ---- */
 
 /* model.json. */
-ESP_CHECKED enum esp_status traces_parse_model(struct traces *traces, const char *file, const char *text, size_t size,
-                                               struct error *err);
+ESP_CHECKED enum esp_status workload_traces_parse_model(struct traces *traces, const char *file, const char *text,
+                                                        size_t size, struct error *err);
 /* Parses a file according to its name. ESP_EPARSE; ESP_OK without effect for other names. */
-ESP_CHECKED enum esp_status traces_parse_file(struct traces *traces, const char *name, const char *text, size_t size,
-                                              struct error *err);
+ESP_CHECKED enum esp_status workload_traces_parse_file(struct traces *traces, const char *name, const char *text,
+                                                       size_t size, struct error *err);
 /* Sorts, and checks the whole: all workers send the same parameters, none twice, the first at 0. */
-ESP_CHECKED enum esp_status traces_finish(struct traces *traces, struct error *err);
+ESP_CHECKED enum esp_status workload_traces_finish(struct traces *traces, struct error *err);
 
 /* Writes "worker-3-0.csv". Returns text. */
 #define TRACES_FILE_NAME 64
-const char *traces_worker_file(const struct traces_worker *worker, char text[TRACES_FILE_NAME]);
-const char *traces_server_file(const struct traces_server *server, char text[TRACES_FILE_NAME]);
+const char *workload_traces_worker_file(const struct traces_worker *worker, char text[TRACES_FILE_NAME]);
+const char *workload_traces_server_file(const struct traces_server *server, char text[TRACES_FILE_NAME]);
 
 /* Appends an empty one; NULL: no memory, or too many. */
-struct traces_worker *traces_add_worker(struct traces *traces, uint32_t rank, uint32_t iteration);
-struct traces_server *traces_add_server(struct traces *traces, const char *name);
+struct traces_worker *workload_traces_add_worker(struct traces *traces, uint32_t rank, uint32_t iteration);
+struct traces_server *workload_traces_add_server(struct traces *traces, const char *name);
 /* Appends a copy. False: no memory. */
-bool traces_add_layer(struct traces *traces, const char *name, double share);
+bool workload_traces_add_layer(struct traces *traces, const char *name, double share);
 
 #endif

@@ -101,7 +101,7 @@ static char *copy_name(const char *name, const char *prefix, uint32_t copy)
 /* Inserts an event behind the first `at` ones. */
 static enum esp_status insert(struct trace *trace, uint32_t at, const struct trace_event *event, struct error *err)
 {
-	enum esp_status status = trace_add(trace, event, err);
+	enum esp_status status = workload_trace_add(trace, event, err);
 	if (status != ESP_OK)
 		return status;
 	struct trace_event last = trace->events[trace->count - 1];
@@ -210,8 +210,9 @@ static enum esp_status add_to_layers(struct traces *traces, const struct traces_
 		for (uint32_t i = module->count; i-- > 0;) {
 			const struct model_parameter *parameter = module->parts[i].parameter;
 			char *name = copy_name(parameter->name, addition->prefix, module->named + copy);
-			bool is_added = name && traces_add_layer(traces, name, longer > 0 ? parameter->forward_share *
-			                                         model->forward_s / longer : 0);
+			bool is_added =
+				name && workload_traces_add_layer(
+							traces, name, longer > 0 ? parameter->forward_share * model->forward_s / longer : 0);
 			free(name);
 			if (!is_added)
 				return error_set(err, ESP_ENOMEM, "no memory for layers");
@@ -250,7 +251,7 @@ static enum esp_status check_place(const struct traces *traces, const char *afte
 	                 quote(after, strlen(after), shown));
 }
 
-enum esp_status traces_add(struct traces *traces, const struct traces_addition *addition, struct error *err)
+enum esp_status workload_traces_add(struct traces *traces, const struct traces_addition *addition, struct error *err)
 {
 	struct module module;
 	uint32_t *servers = NULL;
@@ -280,5 +281,5 @@ enum esp_status traces_add(struct traces *traces, const struct traces_addition *
 	free(servers);
 	if (status == ESP_OK)
 		start_at_zero(traces);
-	return status == ESP_OK ? traces_finish(traces, err) : status;
+	return status == ESP_OK ? workload_traces_finish(traces, err) : status;
 }

@@ -1,7 +1,7 @@
 /*
  * traces_edit.h - traces made from a model, and changed traces.
  *
- * Pure, plain data of one thread. After an error only traces_fini() is allowed.
+ * Pure, plain data of one thread. After an error only workload_traces_fini() is allowed.
  */
 #ifndef SIM_WORKLOAD_TRACES_EDIT_H
 #define SIM_WORKLOAD_TRACES_EDIT_H
@@ -16,14 +16,14 @@ struct traces_make {
 };
 
 /*
- * The traces that such workers would have, each at the speed from load_init(). Parameters are assigned to
+ * The traces that such workers would have, each at the speed from workload_load_init(). Parameters are assigned to
  * servers round-robin over all variables. ESP_ENOMEM, ESP_EINVAL.
  */
-ESP_CHECKED enum esp_status traces_make(struct traces *traces, const struct model *model, const struct traces_make *how,
-                                        struct error *err);
+ESP_CHECKED enum esp_status workload_traces_make(struct traces *traces, const struct model *model,
+                                                 const struct traces_make *how, struct error *err);
 
 /* Makes all computation `factor` times as fast. factor > 0. */
-void traces_scale(struct traces *traces, double factor);
+void workload_traces_scale(struct traces *traces, double factor);
 
 struct traces_addition {
 	const struct model *model; /* the source of the layers and their times */
@@ -33,7 +33,7 @@ struct traces_addition {
 };
 
 /* ESP_EINVAL: the model has no such layers, or the traces none to follow; ESP_ENOMEM, ESP_ELIMIT. */
-ESP_CHECKED enum esp_status traces_add(struct traces *traces, const struct traces_addition *addition,
-                                       struct error *err);
+ESP_CHECKED enum esp_status workload_traces_add(struct traces *traces, const struct traces_addition *addition,
+                                                struct error *err);
 
 #endif

@@ -121,7 +121,7 @@ static enum esp_status read_layers(struct traces *traces, const struct document 
 			return fail_key(document, "forward_order", "\"forward_order\"[%zu] is no name", i);
 		if (shares && (!json_is_number(value) || !(share >= 0 && share <= 1)))
 			return fail_key(document, "forward_share", "\"forward_share\"[%zu] is no share from 0 to 1", i);
-		if (!traces_add_layer(traces, name, shares ? share : -1))
+		if (!workload_traces_add_layer(traces, name, shares ? share : -1))
 			return error_set(document->err, ESP_ENOMEM, "no memory for %.80s", document->file);
 		sum += share;
 	}
@@ -150,8 +150,8 @@ static enum esp_status read_model(struct traces *traces, const struct document *
 	                    : error_set(document->err, ESP_ENOMEM, "no memory for %.80s", document->file);
 }
 
-enum esp_status traces_parse_model(struct traces *traces, const char *file, const char *text, size_t size,
-                                   struct error *err)
+enum esp_status workload_traces_parse_model(struct traces *traces, const char *file, const char *text, size_t size,
+                                            struct error *err)
 {
 	const struct document document = {file, text, size, err};
 	json_error_t where;
@@ -217,7 +217,7 @@ static enum esp_status load_file(struct traces *traces, const char *folder, cons
 	if (stat(path, &facts) == 0 && S_ISREG(facts.st_mode)) {
 		status = infile_open(&file, path, err);
 		if (status == ESP_OK) {
-			status = traces_parse_file(traces, name, file.text, file.length, err);
+			status = workload_traces_parse_file(traces, name, file.text, file.length, err);
 			infile_close(&file);
 		}
 	} else if (is_named_as_trace(name)) {
@@ -232,7 +232,7 @@ static int is_visible(const struct dirent *entry)
 	return entry->d_name[0] != '.';
 }
 
-enum esp_status traces_load(struct traces *traces, const char *folder, struct error *err)
+enum esp_status workload_traces_load(struct traces *traces, const char *folder, struct error *err)
 {
 	struct dirent **entries = NULL;
 	struct error reason = {0};
@@ -249,7 +249,7 @@ enum esp_status traces_load(struct traces *traces, const char *folder, struct er
 	}
 	free(entries);
 	if (status == ESP_OK)
-		status = traces_finish(traces, &reason);
+		status = workload_traces_finish(traces, &reason);
 	return status == ESP_OK ? ESP_OK : error_set(err, status, "%.60s: %s", folder, reason.text);
 }
 
@@ -281,22 +281,22 @@ static enum esp_status save_file(const struct traces *traces, const struct trace
 	free(path);
 	if (status != ESP_OK)
 		return status;
-	status = trace ? trace_write(trace, out.file, err) : write_model(traces, out.file);
+	status = trace ? workload_trace_write(trace, out.file, err) : write_model(traces, out.file);
 	if (status == ESP_OK)
 		return outfile_commit(&out, err);
 	outfile_abandon(&out);
 	return error_set(err, status, "cannot write %s in %.100s", name, folder);
 }
 
-enum esp_status traces_save(const struct traces *traces, const char *folder, struct error *err)
+enum esp_status workload_traces_save(const struct traces *traces, const char *folder, struct error *err)
 {
 	char name[TRACES_FILE_NAME];
 	enum esp_status status = is_free(folder, err);
 	for (uint32_t i = 0; i < traces->worker_count && status == ESP_OK; i++)
-		status = save_file(traces, &traces->workers[i].trace, folder, traces_worker_file(&traces->workers[i], name),
-		                   err);
+		status = save_file(traces, &traces->workers[i].trace, folder,
+		                   workload_traces_worker_file(&traces->workers[i], name), err);
 	for (uint32_t i = 0; i < traces->server_count && status == ESP_OK; i++)
-		status = save_file(traces, &traces->servers[i].trace, folder, traces_server_file(&traces->servers[i], name),
-		                   err);
+		status = save_file(traces, &traces->servers[i].trace, folder,
+		                   workload_traces_server_file(&traces->servers[i], name), err);
 	return status == ESP_OK ? save_file(traces, NULL, folder, "model.json", err) : status;
 }

@@ -42,7 +42,7 @@ static enum esp_status make_worker(struct traces *traces, const struct model *mo
                                    const struct traces_make *how, double factor, struct error *err)
 {
 	char source[24], destination[24];
-	struct traces_worker *worker = traces_add_worker(traces, rank, iteration);
+	struct traces_worker *worker = workload_traces_add_worker(traces, rank, iteration);
 	double first = first_ready(model);
 	enum esp_status status = worker ? ESP_OK : error_set(err, ESP_ELIMIT, "no memory for more workers, or more than %u",
 	                                                     TRACES_FILES_MAX);
@@ -51,12 +51,13 @@ static enum esp_status make_worker(struct traces *traces, const struct model *mo
 		const struct model_parameter *parameter = &model->parameters[i];
 		snprintf(destination, sizeof destination, "server%" PRIu32, parameter->variable % how->servers);
 		if (parameter->aggregated)
-			status = trace_add(&worker->trace,
-			                   &(struct trace_event){(parameter->grad_ready - first) * model->backward_s * factor,
-			                                         parameter->name,
-			                                         parameter->bytes, source, destination, 0}, err);
+			status =
+				workload_trace_add(&worker->trace,
+			                       &(struct trace_event){(parameter->grad_ready - first) * model->backward_s * factor,
+			                                             parameter->name, parameter->bytes, source, destination, 0},
+			                       err);
 	}
-	return status == ESP_OK ? trace_sort(&worker->trace, err) : status;
+	return status == ESP_OK ? workload_trace_sort(&worker->trace, err) : status;
 }
 
 static enum esp_status make_servers(struct traces *traces, const struct model *model, const struct placed *order,
@@ -66,7 +67,7 @@ static enum esp_status make_servers(struct traces *traces, const struct model *m
 	for (uint32_t s = 0; s < servers; s++) {
 		char number[16];
 		snprintf(number, sizeof number, "%" PRIu32, s);
-		if (!traces_add_server(traces, number))
+		if (!workload_traces_add_server(traces, number))
 			return error_set(err, ESP_ELIMIT, "no memory for more servers, or more than %u", TRACES_FILES_MAX);
 	}
 	enum esp_status status = ESP_OK;
@@ -76,9 +77,9 @@ static enum esp_status make_servers(struct traces *traces, const struct model *m
 		struct traces_server *server = &traces->servers[parameter->variable % servers];
 		snprintf(source, sizeof source, "server%s", server->name);
 		if (parameter->distributed)
-			status = trace_add(&server->trace,
-			                   &(struct trace_event){server->trace.count, parameter->name, parameter->bytes, source,
-			                                         workers, 0}, err);
+			status = workload_trace_add(
+				&server->trace,
+				&(struct trace_event){server->trace.count, parameter->name, parameter->bytes, source, workers, 0}, err);
 	}
 	/* Drops servers without a parameter. */
 	uint32_t kept = 0;
@@ -89,8 +90,8 @@ static enum esp_status make_servers(struct traces *traces, const struct model *m
 	return status;
 }
 
-enum esp_status traces_make(struct traces *traces, const struct model *model, const struct traces_make *how,
-                            struct error *err)
+enum esp_status workload_traces_make(struct traces *traces, const struct model *model, const struct traces_make *how,
+                                     struct error *err)
 {
 	struct rng rng;
 	struct load load = {0};
@@ -101,11 +102,11 @@ enum esp_status traces_make(struct traces *traces, const struct model *model, co
 		free(order);
 		return error_set(err, ESP_ENOMEM, "no memory for traces");
 	}
-	enum esp_status status = load_init(&load, model, how->workers, 0, err);
+	enum esp_status status = workload_load_init(&load, model, how->workers, 0, err);
 	rng_init(&rng, how->seed);
 	for (uint32_t i = 0; i < model->parameter_count && status == ESP_OK; i++) {
 		const struct model_parameter *parameter = &model->parameters[order[i].index];
-		if (parameter->distributed && !traces_add_layer(traces, parameter->name, parameter->forward_share))
+		if (parameter->distributed && !workload_traces_add_layer(traces, parameter->name, parameter->forward_share))
 			status = error_set(err, ESP_ENOMEM, "no memory for traces");
 	}
 	for (uint32_t iteration = 0; iteration < how->iterations && status == ESP_OK; iteration++)
@@ -114,12 +115,12 @@ enum esp_status traces_make(struct traces *traces, const struct model *model, co
 			                     load.worker_factor[rank] * (1 + how->jitter * rng_unit(&rng)), err);
 	if (status == ESP_OK)
 		status = make_servers(traces, model, order, how->servers, err);
-	load_fini(&load);
+	workload_load_fini(&load);
 	free(order);
-	return status == ESP_OK ? traces_finish(traces, err) : status;
+	return status == ESP_OK ? workload_traces_finish(traces, err) : status;
 }
 
-void traces_scale(struct traces *traces, double factor)
+void workload_traces_scale(struct traces *traces, double factor)
 {
 	traces->forward_s /= factor;
 	traces->first_gradient_s /= factor;

@@ -13,7 +13,7 @@ static void load_model(struct model *model, const char *name, enum model_set set
 	char path[512];
 	struct error err = {0};
 	snprintf(path, sizeof path, "%s/%s.json", MODELS_FOLDER, name);
-	CHECK_MSG(model_load(model, path, &(struct model_options){.set = set}, &err) == ESP_OK, "%s", err.text);
+	CHECK_MSG(workload_model_load(model, path, &(struct model_options){.set = set}, &err) == ESP_OK, "%s", err.text);
 }
 
 static const struct model_parameter *find(const struct model *model, const char *name)
@@ -34,14 +34,15 @@ static void test_make(const char *name, uint32_t servers)
 	struct replay replay;
 	struct error err = {0};
 	load_model(&model, name, MODEL_CALIBRATED);
-	CHECK(traces_make(&traces, &model, &(struct traces_make){.workers = 3, .iterations = 2, .servers = servers},
-	                  &err) == ESP_OK);
+	CHECK(workload_traces_make(&traces, &model,
+	                           &(struct traces_make){.workers = 3, .iterations = 2, .servers = servers},
+	                           &err) == ESP_OK);
 	CHECK_U64(traces.worker_count, 6);
-	CHECK_MSG(replay_init(&replay, &traces, &err) == ESP_OK, "%s", err.text);
+	CHECK_MSG(workload_replay_init(&replay, &traces, &err) == ESP_OK, "%s", err.text);
 	CHECK_U64(replay.server_count, servers);
 	CHECK_U64(replay.model.parameter_count, model.parameter_count);
-	CHECK_U64(model_bytes(&replay.model), model_bytes(&model));
-	CHECK_U64(model_aggregated_bytes(&replay.model), model_aggregated_bytes(&model));
+	CHECK_U64(workload_model_bytes(&replay.model), workload_model_bytes(&model));
+	CHECK_U64(workload_model_aggregated_bytes(&replay.model), workload_model_aggregated_bytes(&model));
 	for (uint32_t i = 0; i < replay.model.parameter_count; i++) {
 		const struct model_parameter *is = &replay.model.parameters[i], *was = find(&model, is->name);
 		CHECK(is->bytes == was->bytes && is->aggregated == was->aggregated && is->distributed);
@@ -53,9 +54,9 @@ static void test_make(const char *name, uint32_t servers)
 			CHECK(fabs(replay.files[f].ready_s[i] - wanted) < 1e-12);
 		}
 	}
-	replay_fini(&replay);
-	traces_fini(&traces);
-	model_fini(&model);
+	workload_replay_fini(&replay);
+	workload_traces_fini(&traces);
+	workload_model_fini(&model);
 }
 
 /* Files: saved traces load unchanged. */
@@ -67,32 +68,32 @@ static void test_files(void)
 	char folder[] = "/tmp/traces-test-XXXXXX", path[128], command[160];
 	CHECK(mkdtemp(folder) != NULL);
 	load_model(&model, "vgg-16", MODEL_PUBLIC);
-	CHECK(traces_make(&traces, &model, &(struct traces_make){2, 1, 4, 0.2, 7}, &err) == ESP_OK);
-	CHECK_MSG(traces_save(&traces, folder, &err) == ESP_OK, "%s", err.text);
-	CHECK(traces_save(&traces, folder, &err) == ESP_EINVAL && strstr(err.text, "is not empty"));
-	CHECK_MSG(traces_load(&again, folder, &err) == ESP_OK, "%s", err.text);
+	CHECK(workload_traces_make(&traces, &model, &(struct traces_make){2, 1, 4, 0.2, 7}, &err) == ESP_OK);
+	CHECK_MSG(workload_traces_save(&traces, folder, &err) == ESP_OK, "%s", err.text);
+	CHECK(workload_traces_save(&traces, folder, &err) == ESP_EINVAL && strstr(err.text, "is not empty"));
+	CHECK_MSG(workload_traces_load(&again, folder, &err) == ESP_OK, "%s", err.text);
 	CHECK(again.worker_count == 2 && again.server_count == 4 && again.layer_count == traces.layer_count);
 	CHECK(again.forward_s == traces.forward_s && again.first_gradient_s == traces.first_gradient_s);
 	for (uint32_t i = 0; i < traces.workers[1].trace.count; i++)
 		CHECK(again.workers[1].trace.events[i].time_s == traces.workers[1].trace.events[i].time_s);
-	traces_fini(&again);
+	workload_traces_fini(&again);
 	/* A truncated line is reported with its file. */
 	snprintf(path, sizeof path, "%s/worker-1-0.csv", folder);
 	CHECK(truncate(path, 60) == 0);
-	CHECK(traces_load(&again, folder, &err) == ESP_EPARSE);
+	CHECK(workload_traces_load(&again, folder, &err) == ESP_EPARSE);
 	CHECK_MSG(strstr(err.text, "worker-1-0.csv:2: "), "%s", err.text);
-	traces_fini(&again);
+	workload_traces_fini(&again);
 	/* An entry with the name of a trace that is no file is an error, and not ignored. */
 	CHECK(unlink(path) == 0 && mkdir(path, 0700) == 0);
-	CHECK(traces_load(&again, folder, &err) == ESP_EPARSE);
+	CHECK(workload_traces_load(&again, folder, &err) == ESP_EPARSE);
 	CHECK_MSG(strstr(err.text, "worker-1-0.csv is not a file"), "%s", err.text);
-	traces_fini(&again);
+	workload_traces_fini(&again);
 	CHECK(rmdir(path) == 0 && symlink("nowhere", path) == 0);
-	CHECK(traces_load(&again, folder, &err) == ESP_EPARSE);
+	CHECK(workload_traces_load(&again, folder, &err) == ESP_EPARSE);
 	CHECK_MSG(strstr(err.text, "a link to nothing"), "%s", err.text);
-	traces_fini(&again);
-	traces_fini(&traces);
-	model_fini(&model);
+	workload_traces_fini(&again);
+	workload_traces_fini(&traces);
+	workload_model_fini(&model);
 	snprintf(command, sizeof command, "rm -r %s", folder);
 	CHECK(system(command) == 0);
 }
@@ -111,13 +112,13 @@ static void test_scale(void)
 	struct traces traces;
 	struct error err = {0};
 	load_model(&model, "resnet-101", MODEL_FACTORS);
-	CHECK(traces_make(&traces, &model, &(struct traces_make){2, 1, 1, 0, 1}, &err) == ESP_OK);
+	CHECK(workload_traces_make(&traces, &model, &(struct traces_make){2, 1, 1, 0, 1}, &err) == ESP_OK);
 	double before = last(&traces, 1);
 	CHECK(fabs(before - 0.18 * 2.04) < 1e-9);
-	traces_scale(&traces, 2);
+	workload_traces_scale(&traces, 2);
 	CHECK(fabs(last(&traces, 1) - before / 2) < 1e-12 && traces.forward_s == 0.176 / 2);
-	traces_fini(&traces);
-	model_fini(&model);
+	workload_traces_fini(&traces);
+	workload_model_fini(&model);
 }
 
 /* Each module adds its bytes and its time, and nothing else changes. */
@@ -138,13 +139,14 @@ static void test_add(const char *prefix, uint32_t count, uint32_t servers)
 		forward += parameter->forward_share * model.forward_s;
 		backward += parameter->backward_share * model.backward_s;
 	}
-	CHECK(traces_make(&traces, &model, &(struct traces_make){2, 1, servers, 0, 1}, &err) == ESP_OK);
-	CHECK_MSG(traces_add(&traces, &(struct traces_addition){&model, prefix, NULL, count - 1}, &err) == ESP_OK, "%s",
+	CHECK(workload_traces_make(&traces, &model, &(struct traces_make){2, 1, servers, 0, 1}, &err) == ESP_OK);
+	CHECK_MSG(workload_traces_add(&traces, &(struct traces_addition){&model, prefix, NULL, count - 1}, &err) == ESP_OK,
+	          "%s", err.text);
+	CHECK_MSG(workload_traces_add(&traces, &(struct traces_addition){&model, prefix, NULL, 1}, &err) == ESP_OK, "%s",
 	          err.text);
-	CHECK_MSG(traces_add(&traces, &(struct traces_addition){&model, prefix, NULL, 1}, &err) == ESP_OK, "%s", err.text);
-	CHECK_MSG(replay_init(&replay, &traces, &err) == ESP_OK, "%s", err.text);
-	CHECK_U64(model_bytes(&replay.model), model_bytes(&model) + count * bytes);
-	CHECK_U64(model_aggregated_bytes(&replay.model), model_aggregated_bytes(&model) + count * bytes);
+	CHECK_MSG(workload_replay_init(&replay, &traces, &err) == ESP_OK, "%s", err.text);
+	CHECK_U64(workload_model_bytes(&replay.model), workload_model_bytes(&model) + count * bytes);
+	CHECK_U64(workload_model_aggregated_bytes(&replay.model), workload_model_aggregated_bytes(&model) + count * bytes);
 	CHECK(fabs(replay.model.forward_s - model.forward_s - count * forward) < 1e-9);
 	CHECK(fabs(replay.model.backward_s - model.backward_s - count * backward) < 1e-9);
 	for (uint32_t i = 0; i < replay.model.parameter_count; i++)
@@ -153,11 +155,11 @@ static void test_add(const char *prefix, uint32_t count, uint32_t servers)
 	/* A layer behind the module keeps its time; one before it is delayed by the sum. */
 	CHECK(fabs(find(&replay.model, "logits/weights")->grad_ready) < 1e-12);
 	CHECK(fabs(find(&replay.model, "conv0/weights")->grad_ready - 1) < 1e-9);
-	replay_fini(&replay);
-	CHECK(traces_add(&traces, &(struct traces_addition){&model, "nothing", NULL, 1}, &err) == ESP_EINVAL);
-	CHECK(traces_add(&traces, &(struct traces_addition){&model, "nothing", prefix, 1}, &err) == ESP_EINVAL);
-	traces_fini(&traces);
-	model_fini(&model);
+	workload_replay_fini(&replay);
+	CHECK(workload_traces_add(&traces, &(struct traces_addition){&model, "nothing", NULL, 1}, &err) == ESP_EINVAL);
+	CHECK(workload_traces_add(&traces, &(struct traces_addition){&model, "nothing", prefix, 1}, &err) == ESP_EINVAL);
+	workload_traces_fini(&traces);
+	workload_model_fini(&model);
 }
 
 /* Before the very first gradient: times start from the new ones. */
@@ -167,13 +169,13 @@ static void test_add_first(void)
 	struct traces traces;
 	struct error err = {0};
 	load_model(&model, "vgg-16", MODEL_PUBLIC);
-	CHECK(traces_make(&traces, &model, &(struct traces_make){1, 1, 1, 0, 1}, &err) == ESP_OK);
-	CHECK_MSG(traces_add(&traces, &(struct traces_addition){&model, "conv3_3", "fc8", 1}, &err) == ESP_OK, "%s",
-	          err.text);
+	CHECK(workload_traces_make(&traces, &model, &(struct traces_make){1, 1, 1, 0, 1}, &err) == ESP_OK);
+	CHECK_MSG(workload_traces_add(&traces, &(struct traces_addition){&model, "conv3_3", "fc8", 1}, &err) == ESP_OK,
+	          "%s", err.text);
 	CHECK(traces.workers[0].trace.events[0].time_s == 0 && traces.first_gradient_s > 0);
 	CHECK_STR(traces.workers[0].trace.events[0].parameter, "conv3_3+1/weights");
-	traces_fini(&traces);
-	model_fini(&model);
+	workload_traces_fini(&traces);
+	workload_model_fini(&model);
 }
 
 /* ---- different names, and invalid texts ---- */
@@ -190,8 +192,8 @@ static enum esp_status parse(struct traces *traces, const struct text_file *file
 	enum esp_status status = ESP_OK;
 	*traces = (struct traces){0};
 	for (; files->name && status == ESP_OK; files++)
-		status = traces_parse_file(traces, files->name, files->text, strlen(files->text), err);
-	return status == ESP_OK ? traces_finish(traces, err) : status;
+		status = workload_traces_parse_file(traces, files->name, files->text, strlen(files->text), err);
+	return status == ESP_OK ? workload_traces_finish(traces, err) : status;
 }
 
 /* TensorFlow: "conv/read" is distributed, "grad_conv" comes back; the moving average is only distributed. */
@@ -209,7 +211,7 @@ static void test_other_names(void)
 	struct replay replay;
 	struct error err = {0};
 	CHECK_MSG(parse(&traces, files, &err) == ESP_OK, "%s", err.text);
-	CHECK_MSG(replay_init(&replay, &traces, &err) == ESP_OK, "%s", err.text);
+	CHECK_MSG(workload_replay_init(&replay, &traces, &err) == ESP_OK, "%s", err.text);
 	CHECK_U64(replay.model.parameter_count, 4);
 	CHECK(fabs(find(&replay.model, "a/read")->grad_ready - 1) < 1e-12 && replay.model.backward_s == 1.25);
 	CHECK(fabs(find(&replay.model, "b/read")->grad_ready - 0.75 / 1.25) < 1e-12);
@@ -217,8 +219,8 @@ static void test_other_names(void)
 	CHECK(!find(&replay.model, "mean/read")->aggregated);
 	CHECK_U64(find(&replay.model, "fc/read")->variable % 2, 1);
 	CHECK(fabs(find(&replay.model, "b/read")->forward_share - 1.0 / 3) < 1e-12);
-	replay_fini(&replay);
-	traces_fini(&traces);
+	workload_replay_fini(&replay);
+	workload_traces_fini(&traces);
 }
 
 /* Servers with other names than numbers: by the file's name, if the server does not use its own. */
@@ -236,10 +238,10 @@ static void test_named_servers(void)
 	struct error err = {0};
 	CHECK_MSG(parse(&traces, files, &err) == ESP_OK, "%s", err.text);
 	CHECK_STR(traces.servers[0].name, "ps:0");
-	CHECK_MSG(replay_init(&replay, &traces, &err) == ESP_OK, "%s", err.text);
+	CHECK_MSG(workload_replay_init(&replay, &traces, &err) == ESP_OK, "%s", err.text);
 	CHECK(find(&replay.model, "fc")->variable % 2 == 1 && find(&replay.model, "conv")->variable % 2 == 0);
-	replay_fini(&replay);
-	traces_fini(&traces);
+	workload_replay_fini(&replay);
+	workload_traces_fini(&traces);
 }
 
 static void test_wrong(void)
@@ -296,7 +298,7 @@ static void test_wrong(void)
 		struct error err = {0};
 		CHECK_MSG(parse(&traces, cases[i].files, &err) == ESP_EPARSE, "case %zu was accepted", i);
 		CHECK_MSG(strstr(err.text, cases[i].says), "case %zu: \"%s\"", i, err.text);
-		traces_fini(&traces);
+		workload_traces_fini(&traces);
 	}
 }
 
@@ -339,10 +341,10 @@ static void test_wrong_together(void)
 		struct replay replay;
 		struct error err = {0};
 		CHECK_MSG(parse(&traces, cases[i].files, &err) == ESP_OK, "%s", err.text);
-		CHECK(replay_init(&replay, &traces, &err) == ESP_EPARSE);
+		CHECK(workload_replay_init(&replay, &traces, &err) == ESP_EPARSE);
 		CHECK_MSG(strstr(err.text, cases[i].says), "case %zu: \"%s\"", i, err.text);
-		replay_fini(&replay);
-		traces_fini(&traces);
+		workload_replay_fini(&replay);
+		workload_traces_fini(&traces);
 	}
 }
 
@@ -355,23 +357,24 @@ static void test_pick(void)
 	struct error err = {0};
 	unsigned seen[4] = {0};
 	load_model(&model, "vgg-16", MODEL_PUBLIC);
-	CHECK(traces_make(&traces, &model, &(struct traces_make){4, 2, 1, 0.5, 3}, &err) == ESP_OK);
-	CHECK(replay_init(&replay, &traces, &err) == ESP_OK);
+	CHECK(workload_traces_make(&traces, &model, &(struct traces_make){4, 2, 1, 0.5, 3}, &err) == ESP_OK);
+	CHECK(workload_replay_init(&replay, &traces, &err) == ESP_OK);
 	for (uint32_t worker = 0; worker < 400; worker++) {
-		const struct replay_file *file = replay_pick(&replay, worker, 1, 42);
-		CHECK(file == replay_pick(&replay, worker, 1, 42) && file->iteration == 1 &&
+		const struct replay_file *file = workload_replay_pick(&replay, worker, 1, 42);
+		CHECK(file == workload_replay_pick(&replay, worker, 1, 42) && file->iteration == 1 &&
 		      (worker >= 4 || file->rank == worker));
 		seen[file->rank]++;
-		CHECK(replay_pick(&replay, worker, 9, 42)->rank < 4);
+		CHECK(workload_replay_pick(&replay, worker, 9, 42)->rank < 4);
 	}
-	struct replay_coverage all = replay_coverage(&replay, 4, 2), more = replay_coverage(&replay, 6, 10);
+	struct replay_coverage all = workload_replay_coverage(&replay, 4, 2),
+						   more = workload_replay_coverage(&replay, 6, 10);
 	CHECK(all.workers == 4 && all.iterations == 2 && all.drawn == 0);
 	CHECK(more.workers == 4 && more.iterations == 2 && more.drawn == 6 * 10 - 4 * 2);
 	for (unsigned rank = 0; rank < 4; rank++)
 		CHECK_MSG(seen[rank] > 50, "file %u was drawn %u times of 400", rank, seen[rank]);
-	replay_fini(&replay);
-	traces_fini(&traces);
-	model_fini(&model);
+	workload_replay_fini(&replay);
+	workload_traces_fini(&traces);
+	workload_model_fini(&model);
 }
 
 int main(void)

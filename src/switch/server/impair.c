@@ -16,13 +16,13 @@ struct impair_held {
 	uint8_t bytes[];
 };
 
-void impair_init(struct impair *impair, const struct impair_config *config)
+void switch_impair_init(struct impair *impair, const struct impair_config *config)
 {
 	*impair = (struct impair){.config = *config};
 	rng_init(&impair->rng, config->seed);
 }
 
-void impair_fini(struct impair *impair)
+void switch_impair_fini(struct impair *impair)
 {
 	for (uint32_t i = 0; i < impair->held_count; i++)
 		free(impair->held[i]);
@@ -30,7 +30,7 @@ void impair_fini(struct impair *impair)
 	*impair = (struct impair){0};
 }
 
-bool impair_is_active(const struct impair *impair)
+bool switch_impair_is_active(const struct impair *impair)
 {
 	const struct impair_config *config = &impair->config;
 
@@ -42,7 +42,7 @@ static bool chance(struct impair *impair, double probability)
 	return probability > 0 && rng_unit(&impair->rng) < probability;
 }
 
-bool impair_loses(struct impair *impair)
+bool switch_impair_loses(struct impair *impair)
 {
 	bool is_lost = chance(impair, impair->config.loss);
 
@@ -116,14 +116,14 @@ static void hold(struct impair *impair, const struct trains_datagram *datagram, 
 		free(held);
 }
 
-uint64_t impair_due_ns(const struct impair *impair)
+uint64_t switch_impair_due_ns(const struct impair *impair)
 {
 	return impair->held_count > 0 ? impair->held[0]->due_ns : UINT64_MAX;
 }
 
-void impair_release(struct impair *impair, uint64_t now_ns, impair_pass_fn *pass, void *context)
+void switch_impair_release(struct impair *impair, uint64_t now_ns, switch_impair_pass_fn *pass, void *context)
 {
-	while (impair_due_ns(impair) <= now_ns) {
+	while (switch_impair_due_ns(impair) <= now_ns) {
 		struct impair_held *held = pop(impair);
 		pass(context, &(struct trains_datagram){.bytes = held->bytes, .length = held->length, .from = &held->from,
 		                                     .is_marked = held->is_marked});
@@ -152,12 +152,12 @@ static uint64_t delay_of(struct impair *impair)
 	return delay;
 }
 
-void impair_arrival(struct impair *impair, const struct trains_datagram *datagram, uint64_t now_ns, impair_pass_fn *pass,
+void switch_impair_arrival(struct impair *impair, const struct trains_datagram *datagram, uint64_t now_ns, switch_impair_pass_fn *pass,
                     void *context)
 {
 	uint32_t copies = chance(impair, impair->config.repeat) ? 2 : 1;
 
-	if (impair_loses(impair))
+	if (switch_impair_loses(impair))
 		return;
 	impair->repeated += copies - 1;
 	if (chance(impair, impair->config.corrupt))

@@ -33,19 +33,19 @@ struct impair {
 	uint64_t lost, repeated, reordered, corrupted; /* counters */
 };
 
-void impair_init(struct impair *impair, const struct impair_config *config);
-void impair_fini(struct impair *impair);
-bool impair_is_active(const struct impair *impair);
+void switch_impair_init(struct impair *impair, const struct impair_config *config);
+void switch_impair_fini(struct impair *impair);
+bool switch_impair_is_active(const struct impair *impair);
 
-typedef void impair_pass_fn(void *context, const struct trains_datagram *datagram);
+typedef void switch_impair_pass_fn(void *context, const struct trains_datagram *datagram);
 /* A packet has arrived: passed on at once, once or twice, or later, or never. */
-void impair_arrival(struct impair *impair, const struct trains_datagram *datagram, uint64_t now_ns, impair_pass_fn *pass,
+void switch_impair_arrival(struct impair *impair, const struct trains_datagram *datagram, uint64_t now_ns, switch_impair_pass_fn *pass,
                     void *context);
 /* Packets that were held back long enough. */
-void impair_release(struct impair *impair, uint64_t now_ns, impair_pass_fn *pass, void *context);
+void switch_impair_release(struct impair *impair, uint64_t now_ns, switch_impair_pass_fn *pass, void *context);
 /* When the next one is due; UINT64_MAX: none is held back. */
-uint64_t impair_due_ns(const struct impair *impair);
+uint64_t switch_impair_due_ns(const struct impair *impair);
 /* A packet leaves for one destination: is it lost? */
-bool impair_loses(struct impair *impair);
+bool switch_impair_loses(struct impair *impair);
 
 #endif

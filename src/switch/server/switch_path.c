@@ -20,7 +20,7 @@ static void put(struct switch_server *server, const struct atp_packet *packet, c
 /* The packet that was put goes to the peer, unless a fault for tests loses it. */
 static void to_peer(struct switch_server *server, struct trains_peer *peer)
 {
-	if (!impair_loses(&server->impair))
+	if (!switch_impair_loses(&server->impair))
 		trains_to(server->udp, peer);
 }
 

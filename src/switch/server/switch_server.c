@@ -46,15 +46,15 @@ static void arrive(void *context, const struct trains_datagram *datagram)
 {
 	struct switch_server *server = context;
 
-	if (impair_is_active(&server->impair))
-		impair_arrival(&server->impair, datagram, loop_now(&server->loop), pass, server);
+	if (switch_impair_is_active(&server->impair))
+		switch_impair_arrival(&server->impair, datagram, loop_now(&server->loop), pass, server);
 	else
 		pass(server, datagram);
 }
 
 static void wait_for_held(struct switch_server *server)
 {
-	uint64_t due = impair_due_ns(&server->impair);
+	uint64_t due = switch_impair_due_ns(&server->impair);
 
 	if (due != UINT64_MAX)
 		loop_at(&server->loop, &server->held, due);
@@ -78,7 +78,7 @@ static void on_held(struct loop_timer *timer, uint64_t now_ns)
 {
 	struct switch_server *server = SERVER_OF(timer, held);
 
-	impair_release(&server->impair, now_ns, pass, server);
+	switch_impair_release(&server->impair, now_ns, pass, server);
 	trains_flush(server->udp);
 	wait_for_held(server);
 }
@@ -176,7 +176,7 @@ enum esp_status switch_server_open(const struct switch_config *config, struct sw
 		return error_set(err, ESP_ENOMEM, "no memory for a switch");
 	server->config = *config;
 	server->signals.fd = server->port.fd = -1;
-	impair_init(&server->impair, &config->impair);
+	switch_impair_init(&server->impair, &config->impair);
 	enum esp_status status = loop_init(&server->loop, NULL, err);
 	if (status != ESP_OK) {
 		free(server);
@@ -211,7 +211,7 @@ void switch_server_close(struct switch_server *server)
 	unwatch_signals(server);
 	loop_fini(&server->loop);
 	switch_table_close(server);
-	impair_fini(&server->impair);
+	switch_impair_fini(&server->impair);
 	explicit_bzero(server->secret, sizeof(server->secret));
 	free(server);
 }

@@ -54,14 +54,14 @@ struct switch_link {
 /* ---- switch_flow.c, with the link's lock held ---- */
 
 /* A packet of this flow has come. */
-void flow_packet(struct switch_flow *flow, struct atp_packet *packet, void *words, uint64_t now_ns);
+void switch_flow_packet(struct switch_flow *flow, struct atp_packet *packet, void *words, uint64_t now_ns);
 /* Sends what is to be sent, and returns when it wants to be called again. */
-uint64_t flow_pump(struct switch_flow *flow, uint64_t now_ns);
+uint64_t switch_flow_pump(struct switch_flow *flow, uint64_t now_ns);
 
 /* ---- switch_link.c, with the link's lock held ---- */
 
-void link_send(struct switch_flow *flow, const struct endpoint_out *out);
+void switch_link_send(struct switch_flow *flow, const struct endpoint_out *out);
 /* Its done() is called soon. */
-void link_end(struct switch_link *link, struct switch_sum *sum, enum esp_status status);
+void switch_link_end(struct switch_link *link, struct switch_sum *sum, enum esp_status status);
 
 #endif

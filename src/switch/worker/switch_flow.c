@@ -189,7 +189,7 @@ static void end_sum(struct switch_flow *flow, struct switch_sum *sum)
 		flow->summed_words += sum->pieces[i].words;
 	flow->sums++;
 	take_out(flow, sum);
-	link_end(flow->link, sum, ESP_OK);
+	switch_link_end(flow->link, sum, ESP_OK);
 	membership_busy(&flow->membership, flow->first != NULL, loop_now(&flow->link->loop));
 }
 
@@ -337,7 +337,7 @@ static void use_switch(struct switch_flow *flow)
 	pthread_cond_broadcast(&flow->link->changed);
 }
 
-void flow_packet(struct switch_flow *flow, struct atp_packet *packet, void *words, uint64_t now_ns)
+void switch_flow_packet(struct switch_flow *flow, struct atp_packet *packet, void *words, uint64_t now_ns)
 {
 	if (!flow->sender)
 		return;
@@ -366,7 +366,7 @@ static void end_failed(struct switch_flow *flow)
 	while (flow->first) {
 		struct switch_sum *sum = flow->first;
 		take_out(flow, sum);
-		link_end(flow->link, sum, flow->failed);
+		switch_link_end(flow->link, sum, flow->failed);
 	}
 	trains_flush(flow->link->udp);
 	sender_close(flow->sender);
@@ -396,7 +396,7 @@ static uint64_t wake_of(const struct switch_flow *flow)
 	return flow->is_lingering && flow->linger_ns < wake ? flow->linger_ns : wake;
 }
 
-uint64_t flow_pump(struct switch_flow *flow, uint64_t now_ns)
+uint64_t switch_flow_pump(struct switch_flow *flow, uint64_t now_ns)
 {
 	struct endpoint_out out;
 
@@ -407,15 +407,15 @@ uint64_t flow_pump(struct switch_flow *flow, uint64_t now_ns)
 		return UINT64_MAX;
 	}
 	while (membership_next(&flow->membership, now_ns, &out))
-		link_send(flow, &out);
+		switch_link_send(flow, &out);
 	use_switch(flow);
 	if (flow->is_lingering)
 		linger(flow, now_ns);
 	offer_all(flow);
 	while (owner_next(flow->owner, &out))
-		link_send(flow, &out);
+		switch_link_send(flow, &out);
 	while (sender_next(flow->sender, now_ns, &out))
-		link_send(flow, &out);
+		switch_link_send(flow, &out);
 	return wake_of(flow);
 }
 
@@ -460,7 +460,7 @@ bool switch_flow_linger(struct switch_flow *flow, uint64_t until_ns)
 	pthread_mutex_lock(&link->lock);
 	for (uint32_t i = 0; i < LAST_BYES && flow->sender; i++) {
 		sender_finish(flow->sender);
-		(void)flow_pump(flow, clock_now_ns());
+		(void)switch_flow_pump(flow, clock_now_ns());
 		trains_flush(link->udp);
 	}
 	flow->is_lingering = true;
@@ -471,7 +471,7 @@ bool switch_flow_linger(struct switch_flow *flow, uint64_t until_ns)
 	bool is_quiet = flow->failed == ESP_OK && owner_is_quiet(flow->owner);
 	for (uint32_t i = 0; i < LAST_BYES && flow->sender && flow->failed == ESP_OK; i++) {
 		sender_finish(flow->sender);
-		(void)flow_pump(flow, clock_now_ns());
+		(void)switch_flow_pump(flow, clock_now_ns());
 		trains_flush(link->udp);
 	}
 	pthread_mutex_unlock(&link->lock);

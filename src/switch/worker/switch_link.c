@@ -18,7 +18,7 @@
 
 /* ---- packets ---- */
 
-void link_send(struct switch_flow *flow, const struct endpoint_out *out)
+void switch_link_send(struct switch_flow *flow, const struct endpoint_out *out)
 {
 	struct switch_link *link = flow->link;
 	uint8_t head[ATP_HEADER_BYTES];
@@ -43,7 +43,7 @@ static void on_datagram(void *context, const struct trains_datagram *datagram)
 		return;
 	if (packet.type <= ATP_RESULT && (datagram->is_marked || link->is_crowded))
 		packet.flags |= ATP_MARK;
-	flow_packet(flow, &packet, datagram->bytes + ATP_HEADER_BYTES, loop_now(&link->loop));
+	switch_flow_packet(flow, &packet, datagram->bytes + ATP_HEADER_BYTES, loop_now(&link->loop));
 }
 
 static void on_port(struct loop_fd *watched, uint32_t events)
@@ -58,7 +58,7 @@ static void on_port(struct loop_fd *watched, uint32_t events)
 			break;
 		/* An owner's sums leave before its memory of them is needed again. */
 		for (struct switch_flow *flow = link->flows; flow; flow = flow->next)
-			(void)flow_pump(flow, loop_now(&link->loop));
+			(void)switch_flow_pump(flow, loop_now(&link->loop));
 		trains_flush(link->udp);
 	}
 	pthread_mutex_unlock(&link->lock);
@@ -66,7 +66,7 @@ static void on_port(struct loop_fd *watched, uint32_t events)
 
 /* ---- turns ---- */
 
-void link_end(struct switch_link *link, struct switch_sum *sum, enum esp_status status)
+void switch_link_end(struct switch_link *link, struct switch_sum *sum, enum esp_status status)
 {
 	sum->status = status;
 	sum->next = link->ended;
@@ -103,7 +103,7 @@ static uint64_t on_turn(void *context, uint64_t now_ns)
 
 	pthread_mutex_lock(&link->lock);
 	for (struct switch_flow *flow = link->flows; flow; flow = flow->next) {
-		uint64_t when = flow_pump(flow, now_ns);
+		uint64_t when = switch_flow_pump(flow, now_ns);
 		wake = when < wake ? when : wake;
 	}
 	trains_flush(link->udp);

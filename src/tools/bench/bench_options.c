@@ -157,7 +157,7 @@ static int choose_plans(struct bench_options *options, const struct words *words
 		if (options->plan_count == BENCH_PLANS_MAX)
 			return complain_usage("bench: --plan: more than %u plans", BENCH_PLANS_MAX);
 		bool is_auto = strcmp(name, "auto") == 0;
-		if (!is_auto && !plan_find_runnable(name, "auto", &err))
+		if (!is_auto && !plan_tool_find_runnable(name, "auto", &err))
 			return complain_usage("bench: --plan: %s", err.text);
 		options->plans[options->plan_count++] = is_auto ? NULL : name;
 	}

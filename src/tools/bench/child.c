@@ -17,7 +17,7 @@
 #define PIECE 65536u
 #define CANNOT_RUN 127
 
-void child_add(struct child_words *words, const char *word)
+void bench_child_add(struct child_words *words, const char *word)
 {
 	assert(words->count < CHILD_WORDS && word);
 	words->word[words->count++] = word;
@@ -95,7 +95,7 @@ static int wait_for(pid_t pid)
 	return status;
 }
 
-enum esp_status child_run(const struct child_words *words, double seconds, char **out_text, struct error *err)
+enum esp_status bench_child_run(const struct child_words *words, double seconds, char **out_text, struct error *err)
 {
 	int pipes[2];
 	pid_t pid = 0;
@@ -127,12 +127,12 @@ enum esp_status child_run(const struct child_words *words, double seconds, char 
 	                 WEXITSTATUS(ended));
 }
 
-enum esp_status child_start(const struct child_words *words, const char *log, pid_t *out_pid, struct error *err)
+enum esp_status bench_child_start(const struct child_words *words, const char *log, pid_t *out_pid, struct error *err)
 {
 	return start(words, -1, log, out_pid, err);
 }
 
-void child_stop(pid_t pid)
+void bench_child_stop(pid_t pid)
 {
 	if (pid <= 0)
 		return;

@@ -19,19 +19,19 @@ struct child_words {
 	size_t count;
 };
 /* Asserts that there is room. */
-void child_add(struct child_words *words, const char *word);
+void bench_child_add(struct child_words *words, const char *word);
 
 /*
  * Runs the command to its end. out_text: what it printed, which the caller frees; "" if nothing. ESP_EIO: it cannot be
  * started, or ended with another status than 0; ESP_ETIMEOUT: it was ended after so many seconds.
  */
-ESP_CHECKED enum esp_status child_run(const struct child_words *words, double seconds, char **out_text,
-                                      struct error *err);
+ESP_CHECKED enum esp_status bench_child_run(const struct child_words *words, double seconds, char **out_text,
+                                            struct error *err);
 
 /* Starts a command that serves in the background; its stderr goes to the file. ESP_EIO. */
-ESP_CHECKED enum esp_status child_start(const struct child_words *words, const char *log, pid_t *out_pid,
-                                        struct error *err);
+ESP_CHECKED enum esp_status bench_child_start(const struct child_words *words, const char *log, pid_t *out_pid,
+                                              struct error *err);
 /* SIGTERM, and waits for its end. 0 is fine. */
-void child_stop(pid_t pid);
+void bench_child_stop(pid_t pid);
 
 #endif

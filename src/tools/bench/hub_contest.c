@@ -377,7 +377,8 @@ static void release(struct run *run)
 	free(run->optimizer_seconds);
 }
 
-enum esp_status hub_contest_run(const struct hub_contest *contest, struct hub_contest_result *out, struct error *err)
+enum esp_status bench_hub_contest_run(const struct hub_contest *contest, struct hub_contest_result *out,
+                                      struct error *err)
 {
 	struct run run = {.contest = contest};
 

@@ -40,7 +40,7 @@ struct hub_contest_result {
 };
 
 /* ESP_EINVAL: the optimizer; else what the library says. */
-ESP_CHECKED enum esp_status hub_contest_run(const struct hub_contest *contest, struct hub_contest_result *out,
-                                            struct error *err);
+ESP_CHECKED enum esp_status bench_hub_contest_run(const struct hub_contest *contest, struct hub_contest_result *out,
+                                                  struct error *err);
 
 #endif

@@ -23,29 +23,29 @@
 static void begin(const struct hub_stage *stage, struct child_words *words, bool at_hub)
 {
 	*words = (struct child_words){.count = 0};
-	child_add(words, stage->self);
+	bench_child_add(words, stage->self);
 	if (!at_hub || !stage->lab[0])
 		return;
-	child_add(words, "lab");
-	child_add(words, "exec");
-	child_add(words, "--name");
-	child_add(words, stage->lab);
-	child_add(words, stage->hub_host);
-	child_add(words, "--");
-	child_add(words, stage->self);
+	bench_child_add(words, "lab");
+	bench_child_add(words, "exec");
+	bench_child_add(words, "--name");
+	bench_child_add(words, stage->lab);
+	bench_child_add(words, stage->hub_host);
+	bench_child_add(words, "--");
+	bench_child_add(words, stage->self);
 }
 
 static void add_all(struct child_words *words, const char *const *more)
 {
 	for (; *more; more++)
-		child_add(words, *more);
+		bench_child_add(words, *more);
 }
 
 /* Its output is not wanted. */
 static enum esp_status do_command(const struct child_words *words, struct error *err)
 {
 	char *text = NULL;
-	enum esp_status status = child_run(words, SETUP_SECONDS, &text, err);
+	enum esp_status status = bench_child_run(words, SETUP_SECONDS, &text, err);
 
 	if (status == ESP_OK)
 		free(text);
@@ -64,14 +64,14 @@ static enum esp_status find_hub_address(struct hub_stage *stage, struct error *e
 {
 	const struct lab *lab;
 	char address[LAB_ADDRESS_TEXT];
-	enum esp_status status = client_map(stage->lab, &lab, err);
+	enum esp_status status = lab_client_map(stage->lab, &lab, err);
 
 	if (status != ESP_OK)
 		return status;
 	snprintf(stage->hub_host, sizeof(stage->hub_host), "%s", lab_host(lab, stage->config.workers)->name);
 	snprintf(stage->address, sizeof(stage->address), "%s:%u", lab_address(lab, stage->config.workers, 0, address),
 	         HUB_PORT);
-	client_unmap(lab);
+	lab_client_unmap(lab);
 	return ESP_OK;
 }
 
@@ -126,7 +126,7 @@ static enum esp_status start_hub(struct hub_stage *stage, struct error *err)
 	snprintf(workers, sizeof(workers), "%u", stage->config.workers);
 	begin(stage, &words, true);
 	add_all(&words, (const char *const[]){"hub", "--listen", stage->address, "--key-file", key, NULL});
-	enum esp_status status = child_start(&words, log, &stage->hub, err);
+	enum esp_status status = bench_child_start(&words, log, &stage->hub, err);
 	if (status != ESP_OK)
 		return status;
 	begin(stage, &words, true);
@@ -163,7 +163,7 @@ static void find_gloo(struct hub_stage *stage)
 		stage->gloo[0] = '\0';
 }
 
-enum esp_status hub_stage_open(struct hub_stage *stage, const struct hub_stage_config *config, struct error *err)
+enum esp_status bench_hub_stage_open(struct hub_stage *stage, const struct hub_stage_config *config, struct error *err)
 {
 	*stage = (struct hub_stage){.config = *config};
 	ssize_t length = readlink("/proc/self/exe", stage->self, sizeof(stage->self) - 1);
@@ -181,17 +181,17 @@ enum esp_status hub_stage_open(struct hub_stage *stage, const struct hub_stage_c
 	if (status == ESP_OK)
 		status = start_hub(stage, err);
 	if (status != ESP_OK)
-		hub_stage_close(stage);
+		bench_hub_stage_close(stage);
 	return status;
 }
 
-void hub_stage_close(struct hub_stage *stage)
+void bench_hub_stage_close(struct hub_stage *stage)
 {
 	char path[HUB_STAGE_PATH];
 	struct child_words words;
 	struct error err;
 
-	child_stop(stage->hub);
+	bench_child_stop(stage->hub);
 	stage->hub = 0;
 	if (stage->lab[0]) {
 		begin(stage, &words, false);
@@ -218,11 +218,11 @@ static void add_launcher(const struct hub_stage *stage, struct child_words *word
 	if (stage->lab[0])
 		add_all(words, (const char *const[]){"lab", "run", "--name", stage->lab, NULL});
 	else
-		child_add(words, "run");
+		bench_child_add(words, "run");
 	add_all(words, (const char *const[]){"-n", workers, "--no-prefix", "--env", variable, "--", NULL});
 }
 
-void hub_stage_tell(const struct hub_contest_result *result)
+void bench_hub_stage_tell(const struct hub_contest_result *result)
 {
 	printf("hub_contest worker %" PRIu32 " seconds %.9f least %.9f most %.9f optimizer %.9f idle %.6f wrong %" PRIu64
 	       "\n",
@@ -254,8 +254,8 @@ static enum esp_status read_results(const char *text, uint32_t workers, struct h
 	return ESP_OK;
 }
 
-enum esp_status hub_stage_run(const struct hub_stage *stage, enum hub_way way, struct hub_contest_result *out,
-                              struct error *err)
+enum esp_status bench_hub_stage_run(const struct hub_stage *stage, enum hub_way way, struct hub_contest_result *out,
+                                    struct error *err)
 {
 	char workers[16], iterations[16], warmup[16], ticket[HUB_STAGE_PATH], variable[HUB_STAGE_PATH + 20], *text;
 	struct child_words words;
@@ -269,12 +269,12 @@ enum esp_status hub_stage_run(const struct hub_stage *stage, enum hub_way way, s
 	else
 		add_launcher(stage, &words, workers, variable);
 	if (way != HUB_WAY_LOOP)
-		child_add(&words, stage->self);
+		bench_child_add(&words, stage->self);
 	add_all(&words,
 	        (const char *const[]){"bench", "hub", "--as", hub_way_names[way], "--workers", workers, "--iters",
 	                              iterations, "--warmup", warmup, "--optimizer", stage->config.optimizer, NULL});
 	add_all(&words, stage->config.model);
-	enum esp_status status = child_run(&words, stage->config.seconds, &text, err);
+	enum esp_status status = bench_child_run(&words, stage->config.seconds, &text, err);
 	if (status != ESP_OK)
 		return status;
 	status = read_results(text, way == HUB_WAY_LOOP ? 1 : stage->config.workers, out, err);
@@ -319,8 +319,8 @@ static enum esp_status read_gloo(const char *text, struct hub_contest_result *ou
 	return ESP_OK;
 }
 
-enum esp_status hub_stage_run_gloo(const struct hub_stage *stage, const char *variant, uint64_t bytes,
-                                   struct hub_contest_result *out, struct error *err)
+enum esp_status bench_hub_stage_run_gloo(const struct hub_stage *stage, const char *variant, uint64_t bytes,
+                                         struct hub_contest_result *out, struct error *err)
 {
 	char folder[] = "/tmp/espalier-gloo-XXXXXX", variable[64], workers[16], size[24], iterations[16], *text;
 	struct child_words words = {.count = 0}, remove = {.count = 0};
@@ -334,10 +334,10 @@ enum esp_status hub_stage_run_gloo(const struct hub_stage *stage, const char *va
 	snprintf(iterations, sizeof(iterations), "%u", stage->config.iterations);
 	if (stage->lab[0])
 		add_launcher(stage, &words, workers, variable);
-	child_add(&words, stage->gloo);
+	bench_child_add(&words, stage->gloo);
 	add_all(&words, (const char *const[]){"--ranks", workers, "--sizes", size, "--seconds", "0.001", "--iters",
 	                                      iterations, "--in-place", "--peer", "gloo", "--variant", variant, NULL});
-	enum esp_status status = child_run(&words, stage->config.seconds, &text, err);
+	enum esp_status status = bench_child_run(&words, stage->config.seconds, &text, err);
 	if (status == ESP_OK) {
 		status = read_gloo(text, out, err);
 		free(text);

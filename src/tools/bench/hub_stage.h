@@ -36,19 +36,19 @@ struct hub_stage {
 
 /* Makes the lab, starts the hub, creates the job. On failure nothing is left. ESP_EIO and what commands say on stderr.
  */
-ESP_CHECKED enum esp_status hub_stage_open(struct hub_stage *stage, const struct hub_stage_config *config,
-                                           struct error *err);
-void hub_stage_close(struct hub_stage *stage);
+ESP_CHECKED enum esp_status bench_hub_stage_open(struct hub_stage *stage, const struct hub_stage_config *config,
+                                                 struct error *err);
+void bench_hub_stage_close(struct hub_stage *stage);
 
 /* One run of a way, in processes of their own. */
-ESP_CHECKED enum esp_status hub_stage_run(const struct hub_stage *stage, enum hub_way way,
-                                          struct hub_contest_result *out, struct error *err);
+ESP_CHECKED enum esp_status bench_hub_stage_run(const struct hub_stage *stage, enum hub_way way,
+                                                struct hub_contest_result *out, struct error *err);
 /* Gloo's allreduce of so many bytes, by one of its algorithms: seconds and wrong elements alone. The stage has the
  * program. */
-ESP_CHECKED enum esp_status hub_stage_run_gloo(const struct hub_stage *stage, const char *variant, uint64_t bytes,
-                                               struct hub_contest_result *out, struct error *err);
+ESP_CHECKED enum esp_status bench_hub_stage_run_gloo(const struct hub_stage *stage, const char *variant, uint64_t bytes,
+                                                     struct hub_contest_result *out, struct error *err);
 
-/* The line that a worker prints, and what hub_stage_run() reads. */
-void hub_stage_tell(const struct hub_contest_result *result);
+/* The line that a worker prints, and what bench_hub_stage_run() reads. */
+void bench_hub_stage_tell(const struct hub_contest_result *result);
 
 #endif

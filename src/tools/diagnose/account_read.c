@@ -230,7 +230,7 @@ static void read_all(struct reader *reader, const json_t *from, struct account *
 		read_call(reader, json_array_get(list, i), out->size, &out->calls[i]);
 }
 
-enum esp_status account_read(const char *bytes, size_t size, struct account *out, struct error *err)
+enum esp_status diagnose_account_read(const char *bytes, size_t size, struct account *out, struct error *err)
 {
 	json_error_t where;
 	char shown[QUOTE_TEXT];

@@ -15,6 +15,7 @@
  * ESP_EPARSE: no account, or one of a later form; the error says where. ESP_ENOMEM. The caller calls
  * account_fini(). Every rank in it is below size, every text is one line.
  */
-ESP_CHECKED enum esp_status account_read(const char *text, size_t size, struct account *out, struct error *err);
+ESP_CHECKED enum esp_status diagnose_account_read(const char *text, size_t size, struct account *out,
+                                                  struct error *err);
 
 #endif

@@ -74,20 +74,20 @@ static void test_round(struct rng *rng)
 	size_t size, size_again;
 	draw(rng);
 	char *text = write_down(&made, &size);
-	if (account_read(text, size, &got, &err) != ESP_OK)
+	if (diagnose_account_read(text, size, &got, &err) != ESP_OK)
 		CHECK_MSG(false, "%s in\n%s", err.text, text);
 	char *again = write_down(&got, &size_again);
 	CHECK_STR(again, text);
 	account_fini(&got);
 	for (int i = 0; i < 50; i++) {
 		size_t cut = rng_below(rng, size - 1);
-		CHECK(account_read(text, cut, &got, &err) == ESP_EPARSE && err.text[0]);
+		CHECK(diagnose_account_read(text, cut, &got, &err) == ESP_EPARSE && err.text[0]);
 	}
 	for (int i = 0; i < 50; i++) {
 		size_t at = rng_below(rng, size);
 		char before = text[at];
 		text[at] = (char)rng_below(rng, 256);
-		if (account_read(text, size, &got, &err) == ESP_OK)
+		if (diagnose_account_read(text, size, &got, &err) == ESP_OK)
 			account_fini(&got);
 		text[at] = before;
 	}
@@ -99,7 +99,7 @@ static void refused(const char *text, const char *says)
 {
 	struct account got;
 	struct error err = {0};
-	CHECK(account_read(text, strlen(text), &got, &err) == ESP_EPARSE);
+	CHECK(diagnose_account_read(text, strlen(text), &got, &err) == ESP_EPARSE);
 	CHECK_MSG(strstr(err.text, says), "%s", err.text);
 }
 

@@ -10,7 +10,7 @@
 #include "report/complain.h"
 #include "report/table.h"
 
-void accounts_fini(struct accounts *accounts)
+void diagnose_accounts_fini(struct accounts *accounts)
 {
 	for (size_t i = 0; i < accounts->count; i++)
 		account_fini(&accounts->list[i]);
@@ -18,7 +18,7 @@ void accounts_fini(struct accounts *accounts)
 	*accounts = (struct accounts){0};
 }
 
-enum esp_status accounts_add(struct accounts *accounts, struct account *account)
+enum esp_status diagnose_accounts_add(struct accounts *accounts, struct account *account)
 {
 	if (accounts->count == accounts->capacity) {
 		size_t capacity = accounts->capacity ? 2 * accounts->capacity : 16;
@@ -44,7 +44,7 @@ static int compare(const void *a, const void *b)
 	return x->real_ns > y->real_ns ? -1 : x->real_ns < y->real_ns; /* the later one first */
 }
 
-void accounts_sort(struct accounts *accounts)
+void diagnose_accounts_sort(struct accounts *accounts)
 {
 	size_t kept = 0;
 	if (accounts->count > 0)
@@ -59,7 +59,7 @@ void accounts_sort(struct accounts *accounts)
 	accounts->count = kept;
 }
 
-bool accounts_next(const struct accounts *accounts, size_t *at, struct accounts_job *out)
+bool diagnose_accounts_next(const struct accounts *accounts, size_t *at, struct accounts_job *out)
 {
 	if (*at >= accounts->count)
 		return false;
@@ -72,7 +72,7 @@ bool accounts_next(const struct accounts *accounts, size_t *at, struct accounts_
 	return true;
 }
 
-const char *accounts_title(const struct accounts_job *job, char text[ACCOUNTS_TITLE])
+const char *diagnose_accounts_title(const struct accounts_job *job, char text[ACCOUNTS_TITLE])
 {
 	const struct account *first = job->list;
 	snprintf(text, ACCOUNTS_TITLE, "job %s%s%016" PRIx64 "%s, %u rank%s", first->job, first->job[0] ? " (" : "",
@@ -84,7 +84,7 @@ const char *accounts_title(const struct accounts_job *job, char text[ACCOUNTS_TI
 
 static const char *state_of(const struct account *account)
 {
-	const struct account_call *call = verdict_current(account);
+	const struct account_call *call = diagnose_verdict_current(account);
 	if (account->joins_since_ns)
 		return "joins";
 	for (uint32_t i = 0; i < account->group_count; i++)
@@ -126,7 +126,7 @@ static void put_wait(struct table *table, const struct record *record)
 
 static void put_rank(struct table *table, const struct account *account)
 {
-	const struct account_call *call = verdict_current(account);
+	const struct account_call *call = diagnose_verdict_current(account);
 	table_cell(table, "%u", account->rank);
 	table_cell(table, "%s", account->host);
 	table_cell(table, "%u", account->pid);
@@ -173,8 +173,8 @@ static void put_silent(struct table *table, const struct accounts_silent *silent
 		table_cell(table, "-");
 }
 
-enum esp_status accounts_print(const struct accounts_job *job, const struct accounts_silent *silent,
-                               uint32_t silent_count)
+enum esp_status diagnose_accounts_print(const struct accounts_job *job, const struct accounts_silent *silent,
+                                        uint32_t silent_count)
 {
 	static const char *const headers[] = {"rank", "host", "pid", "state", "call", "for", "waits for", "since", NULL};
 	struct table table;
@@ -246,7 +246,7 @@ static void print_rank(const struct account *account, struct json *json)
 static void print_verdict(const struct verdict *verdict, struct json *json)
 {
 	json_object_begin(json);
-	json_put_string(json, "kind", verdict_kind_name(verdict->kind));
+	json_put_string(json, "kind", diagnose_verdict_kind_name(verdict->kind));
 	json_key(json, "rank");
 	if (verdict->rank >= 0)
 		json_i64(json, verdict->rank);
@@ -263,8 +263,8 @@ static void print_verdict(const struct verdict *verdict, struct json *json)
 	json_object_end(json);
 }
 
-void accounts_print_json(const struct accounts_job *job, const struct verdict *verdict,
-                         const struct accounts_silent *silent, uint32_t silent_count, struct json *json)
+void diagnose_accounts_print_json(const struct accounts_job *job, const struct verdict *verdict,
+                                  const struct accounts_silent *silent, uint32_t silent_count, struct json *json)
 {
 	char instance[20];
 	snprintf(instance, sizeof instance, "%016" PRIx64, job->list->instance);

@@ -56,7 +56,7 @@ struct bounds {
 
 static struct bounds bounds_of(const struct party *own, const struct party *other, const struct align_host *other_host)
 {
-	int64_t difference = align_at(other_host, other->end_ns), error = other_host->error_ns;
+	int64_t difference = diagnose_align_at(other_host, other->end_ns), error = other_host->error_ns;
 	int64_t low = other->begin_ns + difference - error - own->end_ns,
 	    high = other->end_ns + difference + error - own->begin_ns;
 	return (struct bounds){low, high, own->end_ns, low <= high};
@@ -159,8 +159,8 @@ static bool measure(const struct party *parties, size_t count, uint32_t host, st
 	return out->count > 0;
 }
 
-enum esp_status align_hosts(struct align_meeting *meetings, size_t meeting_count, uint32_t host_count,
-                            struct align_host *out)
+enum esp_status diagnose_align_hosts(struct align_meeting *meetings, size_t meeting_count, uint32_t host_count,
+                                     struct align_host *out)
 {
 	struct party *parties = calloc(meeting_count + 1, sizeof(*parties));
 	if (!parties)
@@ -182,7 +182,7 @@ enum esp_status align_hosts(struct align_meeting *meetings, size_t meeting_count
 	return ESP_OK;
 }
 
-int64_t align_at(const struct align_host *host, int64_t at_ns)
+int64_t diagnose_align_at(const struct align_host *host, int64_t at_ns)
 {
 	uint32_t next = 0;
 	if (host->count == 0)

@@ -21,7 +21,7 @@
 /* A call as one rank of a host had it, in nanoseconds of the host's clock. */
 struct align_meeting {
 	uint64_t call; /* the same on all ranks, unique per call */
-	uint32_t host; /* below align_hosts()' host_count */
+	uint32_t host; /* below diagnose_align_hosts()' host_count */
 	int64_t begin_ns, end_ns;
 };
 
@@ -35,10 +35,10 @@ struct align_host {
 };
 
 /* All hosts are measured against host 0, some of them by way of others. Sorts the meetings. ESP_ENOMEM. */
-ESP_CHECKED enum esp_status align_hosts(struct align_meeting *meetings, size_t meeting_count, uint32_t host_count,
-                                        struct align_host *out);
+ESP_CHECKED enum esp_status diagnose_align_hosts(struct align_meeting *meetings, size_t meeting_count,
+                                                 uint32_t host_count, struct align_host *out);
 
 /* The difference to be added at this moment of the host's clock. */
-int64_t align_at(const struct align_host *host, int64_t at_ns);
+int64_t diagnose_align_at(const struct align_host *host, int64_t at_ns);
 
 #endif

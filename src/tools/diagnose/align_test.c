@@ -63,12 +63,12 @@ static void test(uint64_t seed)
 		meetings[i - 1] = meetings[other];
 		meetings[other] = one;
 	}
-	CHECK(align_hosts(meetings, count, host_count, hosts) == ESP_OK);
+	CHECK(diagnose_align_hosts(meetings, count, host_count, hosts) == ESP_OK);
 	for (uint32_t i = 0; i < host_count; i++) {
 		CHECK(hosts[i].is_known);
 		for (int k = 0; k < 20; k++) {
 			int64_t at = (int64_t)rng_below(&rng, (uint64_t)now), seen = shows(&clocks[i], at);
-			int64_t truth = shows(&clocks[0], at), got = seen + align_at(&hosts[i], seen);
+			int64_t truth = shows(&clocks[0], at), got = seen + diagnose_align_at(&hosts[i], seen);
 			/*
 			 * Within the reported error; before the first and after the last window the clocks drift, for a
 			 * window's length at most.
@@ -90,11 +90,12 @@ static void test_by_way_of(void)
 	struct align_meeting meetings[] = {{1, 0, 100, 200}, {1, 1, 1100, 1200}, {2, 1, 1300, 1400}, {2, 2, 301300, 301400},
 	                                   {3, 3, 0, 1}};
 	struct align_host hosts[4];
-	CHECK(align_hosts(meetings, 5, 4, hosts) == ESP_OK);
+	CHECK(diagnose_align_hosts(meetings, 5, 4, hosts) == ESP_OK);
 	CHECK(hosts[0].is_known && hosts[1].is_known && hosts[2].is_known && !hosts[3].is_known);
-	CHECK(align_at(&hosts[0], 5) == 0 && align_at(&hosts[1], 5) == -1000 && align_at(&hosts[2], 5) == -301000);
-	CHECK(align_at(&hosts[3], 5) == 0);
-	CHECK(align_hosts(NULL, 0, 1, hosts) == ESP_OK && hosts[0].is_known);
+	CHECK(diagnose_align_at(&hosts[0], 5) == 0 && diagnose_align_at(&hosts[1], 5) == -1000 &&
+	      diagnose_align_at(&hosts[2], 5) == -301000);
+	CHECK(diagnose_align_at(&hosts[3], 5) == 0);
+	CHECK(diagnose_align_hosts(NULL, 0, 1, hosts) == ESP_OK && hosts[0].is_known);
 }
 
 /*
@@ -115,11 +116,11 @@ static void test_long_calls(void)
 		                                           shows(&clock, now + (call % 2 ? length : length / 2))};
 		now += length;
 	}
-	CHECK(align_hosts(meetings, count, 2, hosts) == ESP_OK);
+	CHECK(diagnose_align_hosts(meetings, count, 2, hosts) == ESP_OK);
 	CHECK_MSG(hosts[1].error_ns < 1000000, "%" PRId64 " ns", hosts[1].error_ns);
 	for (int64_t at = 0; at < now; at += 100000000) {
 		int64_t seen = shows(&clock, at);
-		CHECK(distance(seen + align_at(&hosts[1], seen), at) < 1000000);
+		CHECK(distance(seen + diagnose_align_at(&hosts[1], seen), at) < 1000000);
 	}
 }
 

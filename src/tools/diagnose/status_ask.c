@@ -30,7 +30,7 @@ struct inquiry {
 	size_t in_bytes, in_capacity;
 };
 
-bool status_parse_socket(const char *line, uint32_t *out_user, uint64_t *out_instance, uint32_t *out_rank)
+bool diagnose_status_parse_socket(const char *line, uint32_t *out_user, uint64_t *out_instance, uint32_t *out_rank)
 {
 	const char *name = strstr(line, "@espalier/");
 	char inquiry_end = '\0', hex[17] = "";
@@ -44,7 +44,7 @@ bool status_parse_socket(const char *line, uint32_t *out_user, uint64_t *out_ins
 	return true;
 }
 
-bool status_parse_answer(const char *text, size_t size, const char **out_body, size_t *out_size)
+bool diagnose_status_parse_answer(const char *text, size_t size, const char **out_body, size_t *out_size)
 {
 	const char *body = memmem(text, size, "\r\n\r\n", 4);
 	if (!body || size < 12 || memcmp(text, "HTTP/1.", 7) != 0 || memcmp(text + 8, " 200", 4) != 0)
@@ -70,7 +70,7 @@ static enum esp_status find_ranks(bool all_users, struct inquiry **out, size_t *
 	}
 	while (count < RANKS_MOST && fgets(line, sizeof line, file)) {
 		struct inquiry inquiry = {.fd = -1};
-		bool is_rank = status_parse_socket(line, &inquiry.user, &inquiry.instance, &inquiry.rank);
+		bool is_rank = diagnose_status_parse_socket(line, &inquiry.user, &inquiry.instance, &inquiry.rank);
 		bool is_known = false;
 		for (size_t i = 0; is_rank && i < count; i++) /* connections have the name of their listener */
 			is_known |= list[i].instance == inquiry.instance && list[i].rank == inquiry.rank &&
@@ -166,14 +166,14 @@ static enum esp_status take_answer(struct inquiry *inquiry, struct accounts *acc
 	struct error err = {0};
 	const char *body;
 	size_t size;
-	if (inquiry->fd >= 0 || !inquiry->in || !status_parse_answer(inquiry->in, inquiry->in_bytes, &body, &size))
+	if (inquiry->fd >= 0 || !inquiry->in || !diagnose_status_parse_answer(inquiry->in, inquiry->in_bytes, &body, &size))
 		return ESP_OK;
-	if (account_read(body, size, &account, &err) != ESP_OK) {
+	if (diagnose_account_read(body, size, &account, &err) != ESP_OK) {
 		complain_note("status: rank %u answers what is no account: %s", inquiry->rank, err.text);
 		return ESP_OK;
 	}
 	inquiry->answered = true;
-	return accounts_add(accounts, &account);
+	return diagnose_accounts_add(accounts, &account);
 }
 
 static enum esp_status ask_ranks(struct inquiry *list, size_t count, unsigned patience_ms, struct status_answers *out)
@@ -197,7 +197,7 @@ static enum esp_status ask_ranks(struct inquiry *list, size_t count, unsigned pa
 	return out->silent ? status : ESP_ENOMEM;
 }
 
-enum esp_status status_ask(bool all_users, unsigned patience_ms, struct status_answers *out, struct error *err)
+enum esp_status diagnose_status_ask(bool all_users, unsigned patience_ms, struct status_answers *out, struct error *err)
 {
 	struct inquiry *list = NULL;
 	size_t count = 0;
@@ -207,13 +207,13 @@ enum esp_status status_ask(bool all_users, unsigned patience_ms, struct status_a
 		return status;
 	status = ask_ranks(list, count, patience_ms, out);
 	free(list);
-	accounts_sort(&out->accounts);
+	diagnose_accounts_sort(&out->accounts);
 	return status == ESP_OK ? ESP_OK : error_set(err, status, "no memory for %zu ranks", count);
 }
 
-void status_answers_fini(struct status_answers *answers)
+void diagnose_status_answers_fini(struct status_answers *answers)
 {
-	accounts_fini(&answers->accounts);
+	diagnose_accounts_fini(&answers->accounts);
 	free(answers->silent);
 	*answers = (struct status_answers){0};
 }

@@ -19,14 +19,14 @@ struct status_answers {
 };
 
 /* all_users: other users' ranks too, for root. Returns after patience_ms at the latest. ESP_EIO, ESP_ENOMEM. */
-ESP_CHECKED enum esp_status status_ask(bool all_users, unsigned patience_ms, struct status_answers *out,
-                                       struct error *err);
-void status_answers_fini(struct status_answers *answers);
+ESP_CHECKED enum esp_status diagnose_status_ask(bool all_users, unsigned patience_ms, struct status_answers *out,
+                                                struct error *err);
+void diagnose_status_answers_fini(struct status_answers *answers);
 
 /* A line of /proc/net/unix: user, job and rank of a status server's socket; false: another socket. Pure. */
-bool status_parse_socket(const char *line, uint32_t *out_user, uint64_t *out_instance, uint32_t *out_rank);
+bool diagnose_status_parse_socket(const char *line, uint32_t *out_user, uint64_t *out_instance, uint32_t *out_rank);
 
 /* The body of a complete answer; false: it is none, or an error. Pure. */
-bool status_parse_answer(const char *text, size_t size, const char **out_body, size_t *out_size);
+bool diagnose_status_parse_answer(const char *text, size_t size, const char **out_body, size_t *out_size);
 
 #endif

@@ -7,12 +7,12 @@ static uint64_t instance;
 
 static bool parse(const char *line)
 {
-	return status_parse_socket(line, &user, &instance, &rank);
+	return diagnose_status_parse_socket(line, &user, &instance, &rank);
 }
 
 static bool answers(const char *text, const char **body, size_t *size)
 {
-	return status_parse_answer(text, strlen(text), body, size);
+	return diagnose_status_parse_answer(text, strlen(text), body, size);
 }
 
 int main(void)

@@ -14,7 +14,7 @@
 
 #define ARROW_LEAST 10000 /* ns: a shorter wait is not worth one */
 
-void trace_merge_fini(struct trace_merge *merge)
+void diagnose_trace_merge_fini(struct trace_merge *merge)
 {
 	for (uint32_t i = 0; i < merge->file_count; i++) {
 		if (merge->files[i].text)
@@ -102,11 +102,12 @@ static enum esp_status read_events(struct trace_merge *merge, struct trace_file 
 	struct trace_reader reader;
 	json_t *event = NULL;
 	uint32_t origins = 0;
-	enum esp_status status = trace_reader_open(&reader, file->text, file->size, err);
-	while (status == ESP_OK && (status = trace_reader_next(&reader, &event, err)) == ESP_OK && event) {
+	enum esp_status status = diagnose_trace_reader_open(&reader, file->text, file->size, err);
+	while (status == ESP_OK && (status = diagnose_trace_reader_next(&reader, &event, err)) == ESP_OK && event) {
 		struct trace_visit visit = {.file = (uint32_t)(file - merge->files)};
-		origins += trace_origin_read(event, &file->origin);
-		bool is_meeting = trace_meeting(event, &visit.call) && trace_times(event, &visit.begin_ns, &visit.end_ns);
+		origins += diagnose_trace_origin_read(event, &file->origin);
+		bool is_meeting =
+			diagnose_trace_meeting(event, &visit.call) && diagnose_trace_times(event, &visit.begin_ns, &visit.end_ns);
 		visit.tid = json_integer_value(json_object_get(event, "tid"));
 		json_decref(event);
 		if (is_meeting && !add_visit(merge, visit))
@@ -121,7 +122,7 @@ static enum esp_status read_events(struct trace_merge *merge, struct trace_file 
 	return status;
 }
 
-enum esp_status trace_merge_add(struct trace_merge *merge, const char *path, struct error *err)
+enum esp_status diagnose_trace_merge_add(struct trace_merge *merge, const char *path, struct error *err)
 {
 	struct trace_file *file = new_file(merge);
 	struct error why;
@@ -162,7 +163,7 @@ static void number_hosts(struct trace_merge *merge)
 static int64_t difference(const struct trace_merge *merge, const struct trace_file *file, int64_t at_ns)
 {
 	const struct align_host *host = &merge->hosts[file->host];
-	return host->is_known ? align_at(host, at_ns) : merge->guesses_ns[file->host];
+	return host->is_known ? diagnose_align_at(host, at_ns) : merge->guesses_ns[file->host];
 }
 
 static int compare_visits(const void *a, const void *b)
@@ -195,7 +196,7 @@ static enum esp_status sort_files(struct trace_merge *merge, struct error *err)
 	return ESP_OK;
 }
 
-enum esp_status trace_merge_align(struct trace_merge *merge, struct error *err)
+enum esp_status diagnose_trace_merge_align(struct trace_merge *merge, struct error *err)
 {
 	struct align_meeting *meetings = calloc(merge->visit_count + 1, sizeof(*meetings));
 	enum esp_status status = sort_files(merge, err);
@@ -213,7 +214,7 @@ enum esp_status trace_merge_align(struct trace_merge *merge, struct error *err)
 			meetings[i] =
 				(struct align_meeting){visit->call, merge->files[visit->file].host, visit->begin_ns, visit->end_ns};
 		}
-		status = align_hosts(meetings, merge->visit_count, merge->host_count, merge->hosts);
+		status = diagnose_align_hosts(meetings, merge->visit_count, merge->host_count, merge->hosts);
 	}
 	for (size_t i = 0; status == ESP_OK && i < merge->visit_count; i++) {
 		struct trace_visit *visit = &merge->visits[i];
@@ -236,10 +237,10 @@ static enum esp_status find_zero(struct trace_merge *merge, struct error *err)
 		const struct trace_file *file = &merge->files[i];
 		struct trace_reader reader;
 		json_t *event = NULL;
-		enum esp_status status = trace_reader_open(&reader, file->text, file->size, err);
-		while (status == ESP_OK && (status = trace_reader_next(&reader, &event, err)) == ESP_OK && event) {
+		enum esp_status status = diagnose_trace_reader_open(&reader, file->text, file->size, err);
+		while (status == ESP_OK && (status = diagnose_trace_reader_next(&reader, &event, err)) == ESP_OK && event) {
 			int64_t begin, end;
-			if (trace_times(event, &begin, &end) && begin + difference(merge, file, begin) < merge->zero_ns)
+			if (diagnose_trace_times(event, &begin, &end) && begin + difference(merge, file, begin) < merge->zero_ns)
 				merge->zero_ns = begin + difference(merge, file, begin);
 			json_decref(event);
 		}
@@ -297,7 +298,7 @@ static void write_event(struct trace_merge *merge, const struct trace_file *file
                         struct trace_events *events)
 {
 	int64_t begin, end;
-	bool has_time = trace_times(event, &begin, &end), has_length = json_object_get(event, "dur") != NULL;
+	bool has_time = diagnose_trace_times(event, &begin, &end), has_length = json_object_get(event, "dur") != NULL;
 	(void)json_object_del(event, "ts");
 	(void)json_object_del(event, "dur");
 	merge->events++;
@@ -317,11 +318,11 @@ static enum esp_status write_file(struct trace_merge *merge, const struct trace_
 {
 	struct trace_reader reader;
 	json_t *event = NULL;
-	enum esp_status status = trace_reader_open(&reader, file->text, file->size, err);
-	while (status == ESP_OK && (status = trace_reader_next(&reader, &event, err)) == ESP_OK && event) {
+	enum esp_status status = diagnose_trace_reader_open(&reader, file->text, file->size, err);
+	while (status == ESP_OK && (status = diagnose_trace_reader_next(&reader, &event, err)) == ESP_OK && event) {
 		/* its clock does not tell these times, and the result is not to be taken for a rank's trace */
 		struct trace_origin own;
-		if (!trace_origin_read(event, &own))
+		if (!diagnose_trace_origin_read(event, &own))
 			write_event(merge, file, event, events);
 		json_decref(event);
 	}
@@ -409,7 +410,7 @@ static enum esp_status put_clocks(const struct trace_merge *merge, struct json *
 	return is_whole ? ESP_OK : fail_memory(err);
 }
 
-enum esp_status trace_merge_write(struct trace_merge *merge, FILE *out, struct error *err)
+enum esp_status diagnose_trace_merge_write(struct trace_merge *merge, FILE *out, struct error *err)
 {
 	enum esp_status status = find_zero(merge, err);
 	struct trace_events events;
@@ -445,7 +446,7 @@ static void tell_missing(const struct trace_merge *merge)
 			size, missing == 1 ? "is" : "are", list, used >= sizeof(list) - 16 ? ", ..." : "");
 }
 
-void trace_merge_tell(const struct trace_merge *merge)
+void diagnose_trace_merge_tell(const struct trace_merge *merge)
 {
 	uint32_t cut = 0;
 	char words[HOST_WORDS];

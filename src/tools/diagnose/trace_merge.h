@@ -41,11 +41,11 @@ struct trace_merge {
 };
 
 /* ESP_EIO, ESP_EPARSE, ESP_ENOMEM; ESP_EINVAL: of another job than the earlier ones, or a second one of a rank. */
-ESP_CHECKED enum esp_status trace_merge_add(struct trace_merge *merge, const char *path, struct error *err);
-ESP_CHECKED enum esp_status trace_merge_align(struct trace_merge *merge, struct error *err);
-ESP_CHECKED enum esp_status trace_merge_write(struct trace_merge *merge, FILE *out, struct error *err);
+ESP_CHECKED enum esp_status diagnose_trace_merge_add(struct trace_merge *merge, const char *path, struct error *err);
+ESP_CHECKED enum esp_status diagnose_trace_merge_align(struct trace_merge *merge, struct error *err);
+ESP_CHECKED enum esp_status diagnose_trace_merge_write(struct trace_merge *merge, FILE *out, struct error *err);
 /* Prints on stderr the number of ranks and events, and how far clocks may be off. */
-void trace_merge_tell(const struct trace_merge *merge);
-void trace_merge_fini(struct trace_merge *merge);
+void diagnose_trace_merge_tell(const struct trace_merge *merge);
+void diagnose_trace_merge_fini(struct trace_merge *merge);
 
 #endif

@@ -24,7 +24,8 @@ static bool take_char(struct trace_reader *reader, char wanted)
 	return true;
 }
 
-enum esp_status trace_reader_open(struct trace_reader *reader, const char *text, size_t size, struct error *err)
+enum esp_status diagnose_trace_reader_open(struct trace_reader *reader, const char *text, size_t size,
+                                           struct error *err)
 {
 	static const char key[] = "\"traceEvents\"";
 	*reader = (struct trace_reader){.text = text, .size = size};
@@ -40,7 +41,7 @@ enum esp_status trace_reader_open(struct trace_reader *reader, const char *text,
 	return error_set(err, ESP_EPARSE, "it is no trace: neither a list of events, nor an object with traceEvents");
 }
 
-enum esp_status trace_reader_next(struct trace_reader *reader, json_t **out, struct error *err)
+enum esp_status diagnose_trace_reader_next(struct trace_reader *reader, json_t **out, struct error *err)
 {
 	json_error_t where;
 	char shown[QUOTE_TEXT];
@@ -106,7 +107,7 @@ static bool copy_number(const json_t *args, const char *key, int64_t most, int64
 	return true;
 }
 
-bool trace_origin_read(const json_t *event, struct trace_origin *out)
+bool diagnose_trace_origin_read(const json_t *event, struct trace_origin *out)
 {
 	const json_t *args = json_object_get(event, "args");
 	int64_t rank, size;
@@ -122,7 +123,7 @@ bool trace_origin_read(const json_t *event, struct trace_origin *out)
 	return true;
 }
 
-bool trace_times(const json_t *event, int64_t *out_begin_ns, int64_t *out_end_ns)
+bool diagnose_trace_times(const json_t *event, int64_t *out_begin_ns, int64_t *out_end_ns)
 {
 	double begin = json_number_value(json_object_get(event, "ts")) * 1e3,
 	    length = json_number_value(json_object_get(event, "dur")) * 1e3;
@@ -135,7 +136,7 @@ bool trace_times(const json_t *event, int64_t *out_begin_ns, int64_t *out_end_ns
 	return true;
 }
 
-bool trace_meeting(const json_t *event, uint64_t *out_call)
+bool diagnose_trace_meeting(const json_t *event, uint64_t *out_call)
 {
 	const json_t *args = json_object_get(event, "args");
 	int64_t group, first, number;

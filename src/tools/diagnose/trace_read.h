@@ -22,11 +22,11 @@ struct trace_reader {
 };
 
 /* ESP_EPARSE: there is no array. */
-ESP_CHECKED enum esp_status trace_reader_open(struct trace_reader *reader, const char *text, size_t size,
-                                              struct error *err);
+ESP_CHECKED enum esp_status diagnose_trace_reader_open(struct trace_reader *reader, const char *text, size_t size,
+                                                       struct error *err);
 
 /* The next event, which the caller json_decref()s; *out is NULL at the end. ESP_EPARSE: an element is no object. */
-ESP_CHECKED enum esp_status trace_reader_next(struct trace_reader *reader, json_t **out, struct error *err);
+ESP_CHECKED enum esp_status diagnose_trace_reader_next(struct trace_reader *reader, json_t **out, struct error *err);
 
 /* The first event of an espalier trace. */
 struct trace_origin {
@@ -36,12 +36,12 @@ struct trace_origin {
 	int64_t now_ns, real_ns;
 };
 /* False: it is no such event. */
-bool trace_origin_read(const json_t *event, struct trace_origin *out);
+bool diagnose_trace_origin_read(const json_t *event, struct trace_origin *out);
 
 /* The times of an event in nanoseconds; false: missing or out of range. */
-bool trace_times(const json_t *event, int64_t *out_begin_ns, int64_t *out_end_ns);
+bool diagnose_trace_times(const json_t *event, int64_t *out_begin_ns, int64_t *out_end_ns);
 
 /* True for a call in which all ranks of a communicator meet; *out_call is the same on all ranks. */
-bool trace_meeting(const json_t *event, uint64_t *out_call);
+bool diagnose_trace_meeting(const json_t *event, uint64_t *out_call);
 
 #endif

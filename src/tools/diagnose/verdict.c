@@ -29,7 +29,7 @@ static bool is_open(const struct record *record)
 	return record->ended_ns == 0 || record->status != ESP_OK;
 }
 
-const struct account_call *verdict_current(const struct account *account)
+const struct account_call *diagnose_verdict_current(const struct account *account)
 {
 	const struct account_call *oldest = NULL;
 	for (uint32_t i = 0; i < account->call_count; i++) {
@@ -215,7 +215,7 @@ static struct verdict conclude(const struct verdict_case *c, enum verdict_kind k
 		verdict.number = record->note.sequence;
 		verdict.waited_ns = until > record->started_ns ? until - record->started_ns : 0;
 	}
-	verdict_put_words(c, call, rank == RECORD_NONE ? NULL : find_account(c, rank), &verdict);
+	diagnose_verdict_put_words(c, call, rank == RECORD_NONE ? NULL : find_account(c, rank), &verdict);
 	return verdict;
 }
 
@@ -235,7 +235,7 @@ static struct verdict conclude_deadlock(const struct verdict_case *c, const stru
 {
 	struct verdict verdict = conclude(c, VERDICT_DEADLOCK, to->account->rank, to);
 	verdict.other = (int32_t)from->account->rank;
-	verdict_put_cycle(from, to, &verdict);
+	diagnose_verdict_put_cycle(from, to, &verdict);
 	return verdict;
 }
 
@@ -317,7 +317,7 @@ static struct verdict follow_calls(const struct verdict_case *c, struct verdict_
 		} else if (!next) {
 			verdict = judge_within(c, &call);
 		} else {
-			const struct account_call *its = verdict_current(next);
+			const struct account_call *its = diagnose_verdict_current(next);
 			uint32_t before = 0;
 			while (before <= length && path[before].account != next)
 				before++;
@@ -419,11 +419,11 @@ static struct verdict judge_mismatch(const struct verdict_case *c, const struct 
 	if (!find_mismatch(c, group, &odd, &usual)) {
 		struct verdict verdict = conclude(c, VERDICT_MISMATCH,
 		                                  group->culprit >= 0 ? (uint32_t)group->culprit : RECORD_NONE, NULL);
-		verdict_put_reason(group, &verdict);
+		diagnose_verdict_put_reason(group, &verdict);
 		return verdict;
 	}
 	struct verdict verdict = conclude(c, VERDICT_MISMATCH, odd.account->rank, &odd);
-	verdict_put_mismatch(c, &odd, &usual, &verdict);
+	diagnose_verdict_put_mismatch(c, &odd, &usual, &verdict);
 	return verdict;
 }
 
@@ -439,7 +439,7 @@ static struct verdict judge_failure(const struct verdict_case *c, const struct a
 	if (group->failed == ESP_ETIMEOUT && has_call)
 		return follow_calls(c, call);
 	struct verdict verdict = conclude(c, VERDICT_OTHER, culprit, has_call ? &call : NULL);
-	verdict_put_reason(group, &verdict);
+	diagnose_verdict_put_reason(group, &verdict);
 	return verdict;
 }
 
@@ -455,13 +455,13 @@ static struct verdict find_verdict(const struct verdict_case *c)
 	return conclude(c, VERDICT_NONE, RECORD_NONE, NULL);
 }
 
-struct verdict verdict_find(const struct account *accounts, uint32_t count, bool live)
+struct verdict diagnose_verdict_find(const struct account *accounts, uint32_t count, bool live)
 {
 	return find_verdict(&(struct verdict_case){.accounts = accounts, .count = count, .live = live});
 }
 
-struct verdict verdict_find_live(const struct account *accounts, uint32_t count, const uint32_t *mute,
-                                 uint32_t mute_count)
+struct verdict diagnose_verdict_find_live(const struct account *accounts, uint32_t count, const uint32_t *mute,
+                                          uint32_t mute_count)
 {
 	return find_verdict(&(struct verdict_case){.accounts = accounts, .count = count, .live = true, .mute = mute,
 	                                           .mute_count = mute_count});

@@ -34,18 +34,18 @@ struct verdict {
 };
 
 /* "died", "absent" ... */
-const char *verdict_kind_name(enum verdict_kind kind);
+const char *diagnose_verdict_kind_name(enum verdict_kind kind);
 
 /*
  * accounts: of one job, at most one per rank, in any order. live: they were collected just now; otherwise they
  * were written when a call failed. Without accounts the diagnosis is VERDICT_NONE.
  */
-struct verdict verdict_find(const struct account *accounts, uint32_t count, bool live);
+struct verdict diagnose_verdict_find(const struct account *accounts, uint32_t count, bool live);
 /* The same, live; mute: ranks of this host that were asked as well and did not answer. */
-struct verdict verdict_find_live(const struct account *accounts, uint32_t count, const uint32_t *mute,
-                                 uint32_t mute_count);
+struct verdict diagnose_verdict_find_live(const struct account *accounts, uint32_t count, const uint32_t *mute,
+                                          uint32_t mute_count);
 
 /* The oldest call that a rank is in, or was in when it failed. NULL: none. */
-const struct account_call *verdict_current(const struct account *account);
+const struct account_call *diagnose_verdict_current(const struct account *account);
 
 #endif

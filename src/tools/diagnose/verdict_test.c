@@ -212,7 +212,7 @@ static void test_seed_of(uint64_t seed)
 		accounts[i - 1] = accounts[other];
 		accounts[other] = one;
 	}
-	struct verdict verdict = verdict_find(accounts, count, live);
+	struct verdict verdict = diagnose_verdict_find(accounts, count, live);
 	runs++;
 	found[verdict.kind]++;
 	CHECK_MSG(verdict.rank == (int32_t)model.culprit ||
@@ -220,7 +220,7 @@ static void test_seed_of(uint64_t seed)
 	              (model.kind == VERDICT_MISMATCH && model.group[model.program[model.stops_at]].size == 2),
 	          "seed %" PRIu64 ": rank %d instead of %u: %s", seed, verdict.rank, model.culprit, verdict.text);
 	CHECK_MSG(verdict.kind == model.kind, "seed %" PRIu64 ": %s instead of %s: %s", seed,
-	          verdict_kind_name(verdict.kind), verdict_kind_name(model.kind), verdict.text);
+	          diagnose_verdict_kind_name(verdict.kind), diagnose_verdict_kind_name(model.kind), verdict.text);
 	size_t length = strlen(verdict.text);
 	CHECK(length > 10 && verdict.text[length - 1] == '.' && !strchr(verdict.text, '\n'));
 }
@@ -240,10 +240,10 @@ static void test_late_leave(void)
 		                               .groups = &groups[i],
 		                               .group_count = 1, .calls = &call, .call_count = i == 0, .gone = &gone,
 		                               .gone_count = i == 0};
-	struct verdict verdict = verdict_find(accounts, 2, false);
+	struct verdict verdict = diagnose_verdict_find(accounts, 2, false);
 	CHECK(verdict.kind == VERDICT_LEFT && verdict.rank == 1);
 	gone.at_ns = 51;
-	verdict = verdict_find(accounts, 2, false);
+	verdict = diagnose_verdict_find(accounts, 2, false);
 	CHECK(verdict.kind == VERDICT_ABSENT && verdict.rank == 1);
 }
 
@@ -263,7 +263,7 @@ static void test_deadlock(void)
 		accounts[i] = (struct account){.rank = i, .size = 2, .host = "n", .now_ns = 100, .real_ns = 1000,
 		                               .groups = groups[i],
 		                               .group_count = 2, .calls = &calls[i], .call_count = 1};
-	struct verdict verdict = verdict_find(accounts, 2, true);
+	struct verdict verdict = diagnose_verdict_find(accounts, 2, true);
 	CHECK(verdict.kind == VERDICT_DEADLOCK && verdict.rank == 0 && verdict.other == 1);
 	CHECK_STR(verdict.text, "Rank 0 and rank 1 wait for each other: rank 0 is in call 1 (barrier) of group 4, rank 1 "
 	                        "in call 1 (allreduce) of group 8.");
@@ -284,12 +284,12 @@ static void test_slow(void)
 		                               .real_ns = UINT64_C(1700000000000000000),
 		                               .groups = &group, .group_count = 1, .calls = &calls[i], .call_count = 1};
 	}
-	struct verdict verdict = verdict_find(accounts, 4, true);
+	struct verdict verdict = diagnose_verdict_find(accounts, 4, true);
 	CHECK(verdict.kind == VERDICT_SLOW && verdict.rank == 2 && verdict.number == 3);
 	CHECK_STR(verdict.text, "All ranks that are known are in call 3 (allreduce), and rank 2 on n is the one that is "
 	                        "waited for, for 3.0 s (it came 2.000 s after the first).");
 	calls[2].record.waits_for = 0; /* a cycle: the rank that came last */
-	verdict = verdict_find(accounts, 4, true);
+	verdict = diagnose_verdict_find(accounts, 4, true);
 	CHECK(verdict.kind == VERDICT_SLOW && verdict.rank == 2);
 }
 
@@ -302,13 +302,13 @@ static void test_silent(void)
 	struct account account = {.size = 2, .host = "n", .now_ns = 2000000000, .real_ns = UINT64_C(1700000000000000000),
 	                          .groups = &group,
 	                          .group_count = 1, .calls = &call, .call_count = 1};
-	struct verdict verdict = verdict_find(&account, 1, true);
+	struct verdict verdict = diagnose_verdict_find(&account, 1, true);
 	CHECK(verdict.kind == VERDICT_SILENT && verdict.rank == 1);
 	CHECK_STR(verdict.text, "Rank 1 is not heard of here, and 1 rank waits for it in call 3 (barrier) for 2.0 s: it is "
 	                        "stopped, cut off, or on another host.");
-	verdict = verdict_find_live(&account, 1, mute, 1);
+	verdict = diagnose_verdict_find_live(&account, 1, mute, 1);
 	CHECK(verdict.kind == VERDICT_SILENT && strstr(verdict.text, "on another host"));
-	verdict = verdict_find_live(&account, 1, mute, 2);
+	verdict = diagnose_verdict_find_live(&account, 1, mute, 2);
 	CHECK(verdict.kind == VERDICT_SILENT && verdict.rank == 1);
 	CHECK_STR(verdict.text, "Rank 1 is on this host and does not answer, and 1 rank waits for it in call 3 (barrier) "
 	                        "for 2.0 s: it is stopped, or has no time on a processor.");
@@ -336,14 +336,14 @@ static void test_mute(void)
 			                               .real_ns = UINT64_C(1700000000000000000),
 			                               .groups = &group, .group_count = 1, .calls = &calls[i], .call_count = 1};
 		}
-		struct verdict verdict = verdict_find_live(accounts, 3, mute, 1);
+		struct verdict verdict = diagnose_verdict_find_live(accounts, 3, mute, 1);
 		CHECK(verdict.kind == VERDICT_SILENT && verdict.rank == 3 && verdict.number == 3);
 		CHECK_STR(verdict.text, "Rank 3 is on this host and does not answer, and 3 ranks wait for it in call 3 "
 		                        "(allreduce) for 2.0 s: it is stopped, or has no time on a processor.");
 	}
 	group.size = 3; /* a communicator without that rank is not concerned */
 	group.ranks = members;
-	struct verdict verdict = verdict_find_live(accounts, 3, mute, 1);
+	struct verdict verdict = diagnose_verdict_find_live(accounts, 3, mute, 1);
 	CHECK(verdict.kind == VERDICT_SLOW && verdict.rank == 2);
 }
 
@@ -354,12 +354,12 @@ static void test_idle(void)
 	struct account_group group = {.size = 2, .calls = 3, .culprit = 1, .failed = ESP_EPEER, .failed_ns = 60};
 	struct account account = {.size = 2, .host = "n", .now_ns = 100, .real_ns = 1000, .groups = &group,
 	                          .group_count = 1, .gone = &gone, .gone_count = 1};
-	struct verdict verdict = verdict_find(&account, 1, false);
+	struct verdict verdict = diagnose_verdict_find(&account, 1, false);
 	CHECK(verdict.kind == VERDICT_SILENT && verdict.rank == 1);
 	CHECK_STR(verdict.text, "Rank 1 on m left no account, and was given up while no rank that is known was in a call "
 	                        "with it: it is stopped, cut off, or its account is elsewhere.");
 	gone.fate = ACCOUNT_LEFT;
-	verdict = verdict_find(&account, 1, false);
+	verdict = diagnose_verdict_find(&account, 1, false);
 	CHECK(verdict.kind == VERDICT_LEFT && verdict.rank == 1);
 	CHECK_STR(verdict.text, "Rank 1 on m left the job by esp_fini(); no rank that is known was in a call with it.");
 }
@@ -380,10 +380,10 @@ static void test_messages(void)
 		accounts[i] = (struct account){.rank = i, .size = 2, .host = "n", .now_ns = 100, .real_ns = 1000,
 		                               .groups = &group,
 		                               .group_count = 1, .calls = &calls[i], .call_count = i == 0};
-	struct verdict verdict = verdict_find(accounts, 2, true);
+	struct verdict verdict = diagnose_verdict_find(accounts, 2, true);
 	CHECK(verdict.kind == VERDICT_ABSENT && verdict.rank == 1);
 	accounts[1].call_count = 1; /* now it sends */
-	verdict = verdict_find(accounts, 2, true);
+	verdict = diagnose_verdict_find(accounts, 2, true);
 	CHECK(verdict.kind == VERDICT_SLOW && verdict.rank == 1);
 }
 
@@ -402,7 +402,7 @@ int main(int argc, char **argv)
 	test_mute();
 	test_idle();
 	test_messages();
-	struct verdict verdict = verdict_find(NULL, 0, false);
+	struct verdict verdict = diagnose_verdict_find(NULL, 0, false);
 	CHECK(verdict.kind == VERDICT_NONE && verdict.rank == -1);
 	return 0;
 }

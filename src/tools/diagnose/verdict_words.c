@@ -14,7 +14,7 @@ static const char *const names[] = {
 	[VERDICT_SLOW] = "slow",         [VERDICT_DEADLOCK] = "deadlock", [VERDICT_OTHER] = "other",
 };
 
-const char *verdict_kind_name(enum verdict_kind kind)
+const char *diagnose_verdict_kind_name(enum verdict_kind kind)
 {
 	return names[kind];
 }
@@ -141,8 +141,8 @@ static void put_idle(const struct verdict_case *c, const char *name, const struc
 		         c->live ? "" : culprit ? ", or was for a while" : ", or its account is elsewhere");
 }
 
-void verdict_put_words(const struct verdict_case *c, const struct verdict_call *call, const struct account *culprit,
-                       struct verdict *verdict)
+void diagnose_verdict_put_words(const struct verdict_case *c, const struct verdict_call *call,
+                                const struct account *culprit, struct verdict *verdict)
 {
 	char name[RANK_TEXT], which[WHICH] = "a call", more[WHICH + 96] = "";
 	uint32_t waiting = call ? count_waiting(c, call) : 0;
@@ -203,10 +203,10 @@ void verdict_put_words(const struct verdict_case *c, const struct verdict_call *
 	}
 }
 
-void verdict_put_cycle(const struct verdict_call *from, const struct verdict_call *to, struct verdict *verdict)
+void diagnose_verdict_put_cycle(const struct verdict_call *from, const struct verdict_call *to, struct verdict *verdict)
 {
 	char one[WHICH], other[WHICH];
-	const struct account_call *its = verdict_current(to->account);
+	const struct account_call *its = diagnose_verdict_current(to->account);
 	struct verdict_call mine = *to;
 	if (its)
 		mine = (struct verdict_call){to->account, its, its->record.channel, its->record.first};
@@ -215,8 +215,8 @@ void verdict_put_cycle(const struct verdict_call *from, const struct verdict_cal
 	         put_which(from, other));
 }
 
-void verdict_put_mismatch(const struct verdict_case *c, const struct verdict_call *odd,
-                          const struct verdict_call *usual, struct verdict *verdict)
+void diagnose_verdict_put_mismatch(const struct verdict_case *c, const struct verdict_call *odd,
+                                   const struct verdict_call *usual, struct verdict *verdict)
 {
 	char name[RANK_TEXT], group[32] = "";
 	put_name(c, odd->account, verdict->rank, name);
@@ -227,7 +227,7 @@ void verdict_put_mismatch(const struct verdict_case *c, const struct verdict_cal
 	         odd->call->words, verdict->number, group, usual->account->rank, usual->call->words);
 }
 
-void verdict_put_reason(const struct account_group *group, struct verdict *verdict)
+void diagnose_verdict_put_reason(const struct account_group *group, struct verdict *verdict)
 {
 	char upper = group->reason[0] >= 'a' && group->reason[0] <= 'z' ? (char)(group->reason[0] - 'a' + 'A')
 	                                                                : group->reason[0];

@@ -22,11 +22,12 @@ struct verdict_call {
 };
 
 /* call: the one that is held up; NULL: none. culprit: NULL: it has no account. */
-void verdict_put_words(const struct verdict_case *c, const struct verdict_call *call, const struct account *culprit,
-                       struct verdict *verdict);
-void verdict_put_cycle(const struct verdict_call *from, const struct verdict_call *to, struct verdict *verdict);
-void verdict_put_mismatch(const struct verdict_case *c, const struct verdict_call *odd,
-                          const struct verdict_call *usual, struct verdict *verdict);
-void verdict_put_reason(const struct account_group *group, struct verdict *verdict);
+void diagnose_verdict_put_words(const struct verdict_case *c, const struct verdict_call *call,
+                                const struct account *culprit, struct verdict *verdict);
+void diagnose_verdict_put_cycle(const struct verdict_call *from, const struct verdict_call *to,
+                                struct verdict *verdict);
+void diagnose_verdict_put_mismatch(const struct verdict_case *c, const struct verdict_call *odd,
+                                   const struct verdict_call *usual, struct verdict *verdict);
+void diagnose_verdict_put_reason(const struct account_group *group, struct verdict *verdict);
 
 #endif

@@ -25,7 +25,7 @@ static enum esp_status set_offload(const struct fabric *fabric, uint32_t space, 
 {
 	struct ethtool_value value = {.cmd = ETHTOOL_STXCSUM, .data = on};
 	struct ifreq request = {0};
-	int fd = space_socket(&fabric->spaces[space], AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int fd = lab_space_socket(&fabric->spaces[space], AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	memcpy(request.ifr_name, device, strnlen(device, sizeof(request.ifr_name) - 1));
 	request.ifr_data = (char *)&value;
 	int failed = fd < 0 || ioctl(fd, SIOCETHTOOL, &request) != 0 ? errno : 0;
@@ -39,29 +39,29 @@ static enum esp_status apply_rate(struct fabric *fabric, const struct lab_end *e
                                   struct error *err)
 {
 	struct batch batch;
-	enum esp_status status = tool_begin(&batch, err);
+	enum esp_status status = lab_tool_begin(&batch, err);
 	if (status != ESP_OK)
 		return status;
-	commands_rate(batch.out, fabric->lab, end->device, rate);
-	status = tool_run(&batch, TOOL_TC, fabric->nets[end->space], err);
+	lab_commands_rate(batch.out, fabric->lab, end->device, rate);
+	status = lab_tool_run(&batch, TOOL_TC, fabric->nets[end->space], err);
 	if (status != ESP_OK || !sends_trains)
 		return status;
-	status = tool_begin(&batch, err);
+	status = lab_tool_begin(&batch, err);
 	if (status != ESP_OK)
 		return status;
-	commands_train(batch.out, fabric->lab, end->device, rate);
-	return tool_run(&batch, TOOL_IP, fabric->nets[end->space], err);
+	lab_commands_train(batch.out, fabric->lab, end->device, rate);
+	return lab_tool_run(&batch, TOOL_IP, fabric->nets[end->space], err);
 }
 
 static enum esp_status apply_drop(struct fabric *fabric, const struct lab_end *end, const struct lab_faults *faults,
                                   bool relayed, struct error *err)
 {
 	struct batch batch;
-	enum esp_status status = tool_begin(&batch, err);
+	enum esp_status status = lab_tool_begin(&batch, err);
 	if (status != ESP_OK)
 		return status;
-	commands_drop(batch.out, end->device, relayed ? 0 : faults->loss, !relayed && faults->cut);
-	return tool_run(&batch, TOOL_NFT, fabric->nets[end->space], err);
+	lab_commands_drop(batch.out, end->device, relayed ? 0 : faults->loss, !relayed && faults->cut);
+	return lab_tool_run(&batch, TOOL_NFT, fabric->nets[end->space], err);
 }
 
 typedef void relay_commands_fn(FILE *out, const char *device, uint32_t rail);
@@ -70,14 +70,14 @@ static enum esp_status run_relay_commands(struct fabric *fabric, const struct la
                                           relay_commands_fn *commands, struct error *err)
 {
 	struct batch batch;
-	enum esp_status status = tool_begin(&batch, err);
+	enum esp_status status = lab_tool_begin(&batch, err);
 	if (status != ESP_OK)
 		return status;
 	if (commands)
 		commands(batch.out, near->device, rail);
 	else
-		commands_relay_pair(batch.out, fabric->lab, near->device);
-	return tool_run(&batch, TOOL_IP, fabric->nets[near->space], err);
+		lab_commands_relay_pair(batch.out, fabric->lab, near->device);
+	return lab_tool_run(&batch, TOOL_IP, fabric->nets[near->space], err);
 }
 
 /* The relay listens before the bridge switches to it, so that no frame is lost. */
@@ -93,15 +93,15 @@ static enum esp_status insert_relay(struct fabric *fabric, uint32_t number, cons
 	if (status == ESP_OK)
 		status = set_offload(fabric, near->space, inner, false, err);
 	if (status == ESP_OK)
-		status = relay_start(fabric->lab, number, near->device, fabric->nets[near->space], &pid, err);
+		status = lab_relay_start(fabric->lab, number, near->device, fabric->nets[near->space], &pid, err);
 	if (status == ESP_OK)
-		status = run_relay_commands(fabric, near, link->rail, commands_relay_in, err);
+		status = run_relay_commands(fabric, near, link->rail, lab_commands_relay_in, err);
 	if (status == ESP_OK) {
 		link->relay = pid;
 		return ESP_OK;
 	}
-	relay_stop(pid);
-	(void)!run_relay_commands(fabric, near, link->rail, commands_relay_out, &unused); /* as far as it was made */
+	lab_relay_stop(pid);
+	(void)!run_relay_commands(fabric, near, link->rail, lab_commands_relay_out, &unused); /* as far as it was made */
 	return status;
 }
 
@@ -110,19 +110,19 @@ static enum esp_status remove_relay(struct fabric *fabric, uint32_t number, cons
                                     struct error *err)
 {
 	struct lab_link *link = lab_link(fabric->lab, number);
-	relay_stop(link->relay);
+	lab_relay_stop(link->relay);
 	link->relay = 0;
-	return run_relay_commands(fabric, near, link->rail, commands_relay_out, err);
+	return run_relay_commands(fabric, near, link->rail, lab_commands_relay_out, err);
 }
 
 static enum esp_status apply_carrier(struct fabric *fabric, const struct lab_end *near, bool down, struct error *err)
 {
 	struct batch batch;
-	enum esp_status status = tool_begin(&batch, err);
+	enum esp_status status = lab_tool_begin(&batch, err);
 	if (status != ESP_OK)
 		return status;
-	commands_carrier(batch.out, near->device, down);
-	return tool_run(&batch, TOOL_IP, fabric->nets[near->space], err);
+	lab_commands_carrier(batch.out, near->device, down);
+	return lab_tool_run(&batch, TOOL_IP, fabric->nets[near->space], err);
 }
 
 static bool drops_differ(const struct lab_settings *a, const struct lab_settings *b, int way)
@@ -141,8 +141,8 @@ static void write_settings(struct lab_link *link, const struct lab_settings *set
 	__atomic_fetch_add(&link->version, 1, __ATOMIC_RELEASE);
 }
 
-enum esp_status fabric_apply(struct fabric *fabric, uint32_t number, const struct lab_settings *settings,
-                             struct error *err)
+enum esp_status lab_fabric_apply(struct fabric *fabric, uint32_t number, const struct lab_settings *settings,
+                                 struct error *err)
 {
 	struct lab_link *link = lab_link(fabric->lab, number);
 	const struct lab_settings before = link->set;
@@ -177,7 +177,7 @@ enum esp_status fabric_apply(struct fabric *fabric, uint32_t number, const struc
 	return status;
 }
 
-bool fabric_on_child_end(struct fabric *fabric, int pid)
+bool lab_fabric_on_child_end(struct fabric *fabric, int pid)
 {
 	struct error unused;
 	for (uint32_t i = 0; i < fabric->lab->link_count; i++) {
@@ -186,7 +186,8 @@ bool fabric_on_child_end(struct fabric *fabric, int pid)
 			continue;
 		struct lab_end near = lab_near_end(fabric->lab, i);
 		pid_t again = 0;
-		enum esp_status status = relay_start(fabric->lab, i, near.device, fabric->nets[near.space], &again, &unused);
+		enum esp_status status =
+			lab_relay_start(fabric->lab, i, near.device, fabric->nets[near.space], &again, &unused);
 		link->relay = status == ESP_OK ? again : -1;
 		return true;
 	}

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-bool ask_add_word(struct ask *ask, const char *word)
+bool lab_ask_add_word(struct ask *ask, const char *word)
 {
 	size_t length = strlen(word) + 1;
 	if (ask->length + length > sizeof(ask->words))
@@ -14,7 +14,7 @@ bool ask_add_word(struct ask *ask, const char *word)
 	return true;
 }
 
-bool ask_decode(struct ask *ask, size_t bytes, char *out_words[ASK_WORDS + 1], size_t *out_count)
+bool lab_ask_decode(struct ask *ask, size_t bytes, char *out_words[ASK_WORDS + 1], size_t *out_count)
 {
 	size_t count = 0;
 	if (bytes != sizeof(*ask) || ask->version != ASK_VERSION || ask->kind >= ASK_KINDS)
@@ -35,7 +35,7 @@ bool ask_decode(struct ask *ask, size_t bytes, char *out_words[ASK_WORDS + 1], s
 	return true;
 }
 
-socklen_t ask_address(const char *name, unsigned user, struct sockaddr_un *out)
+socklen_t lab_ask_address(const char *name, unsigned user, struct sockaddr_un *out)
 {
 	memset(out, 0, sizeof(*out));
 	out->sun_family = AF_UNIX;

@@ -50,12 +50,12 @@ struct answer {
 };
 
 /* Adds a word. False: no room. */
-bool ask_add_word(struct ask *ask, const char *word);
+bool lab_ask_add_word(struct ask *ask, const char *word);
 
 /* Checks a question of so many bytes. True: out_words points to its words in *ask and ends with NULL. */
-bool ask_decode(struct ask *ask, size_t bytes, char *out_words[ASK_WORDS + 1], size_t *out_count);
+bool lab_ask_decode(struct ask *ask, size_t bytes, char *out_words[ASK_WORDS + 1], size_t *out_count);
 
 /* The socket address of a lab's keeper. Returns its length. */
-socklen_t ask_address(const char *name, unsigned user, struct sockaddr_un *out);
+socklen_t lab_ask_address(const char *name, unsigned user, struct sockaddr_un *out);
 
 #endif

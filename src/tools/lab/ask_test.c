@@ -15,8 +15,8 @@ static void test_words(void)
 	struct ask ask = question(ASK_SET);
 	char *words[ASK_WORDS + 1];
 	size_t count;
-	CHECK(ask_add_word(&ask, "node1") && ask_add_word(&ask, "") && ask_add_word(&ask, "5ms"));
-	CHECK(ask_decode(&ask, sizeof(ask), words, &count));
+	CHECK(lab_ask_add_word(&ask, "node1") && lab_ask_add_word(&ask, "") && lab_ask_add_word(&ask, "5ms"));
+	CHECK(lab_ask_decode(&ask, sizeof(ask), words, &count));
 	CHECK_U64(count, 3);
 	CHECK_STR(words[0], "node1");
 	CHECK_STR(words[1], "");
@@ -31,12 +31,12 @@ static void test_room(void)
 	size_t count;
 	memset(half, 'x', sizeof(half));
 	half[sizeof(half) - 1] = '\0';
-	CHECK(ask_add_word(&ask, half) && ask_add_word(&ask, half) && !ask_add_word(&ask, ""));
-	CHECK(ask_decode(&ask, sizeof(ask), words, &count) && count == 2);
+	CHECK(lab_ask_add_word(&ask, half) && lab_ask_add_word(&ask, half) && !lab_ask_add_word(&ask, ""));
+	CHECK(lab_ask_decode(&ask, sizeof(ask), words, &count) && count == 2);
 	ask = question(ASK_SET);
 	for (size_t i = 0; i <= ASK_WORDS; i++)
-		CHECK(ask_add_word(&ask, "x"));
-	CHECK(!ask_decode(&ask, sizeof(ask), words, &count)); /* more words than there is room for */
+		CHECK(lab_ask_add_word(&ask, "x"));
+	CHECK(!lab_ask_decode(&ask, sizeof(ask), words, &count)); /* more words than there is room for */
 }
 
 static void test_bad(void)
@@ -45,7 +45,7 @@ static void test_bad(void)
 	size_t count;
 	struct ask ask;
 #define REFUSED(kind, change) \
-	(ask = question(kind), ask.change, CHECK_MSG(!ask_decode(&ask, sizeof(ask), words, &count), #change))
+	(ask = question(kind), ask.change, CHECK_MSG(!lab_ask_decode(&ask, sizeof(ask), words, &count), #change))
 	REFUSED(ASK_MAP, version++);
 	REFUSED(ASK_MAP, kind = ASK_KINDS);
 	REFUSED(ASK_SET, flag = 3);
@@ -57,9 +57,10 @@ static void test_bad(void)
 	ask = question(ASK_SET);
 	memset(ask.words, 'x', sizeof(ask.words));
 	ask.length = ASK_BYTES;
-	CHECK(!ask_decode(&ask, sizeof(ask), words, &count)); /* no NUL */
+	CHECK(!lab_ask_decode(&ask, sizeof(ask), words, &count)); /* no NUL */
 	ask = question(ASK_MAP);
-	CHECK(!ask_decode(&ask, sizeof(ask) - 1, words, &count) && !ask_decode(&ask, sizeof(ask) + 1, words, &count));
+	CHECK(!lab_ask_decode(&ask, sizeof(ask) - 1, words, &count) &&
+	      !lab_ask_decode(&ask, sizeof(ask) + 1, words, &count));
 }
 
 /* Whatever bytes arrive, no word points outside. */
@@ -72,7 +73,7 @@ static void test_noise(struct rng *rng)
 		for (size_t k = 0; k < sizeof(ask.words); k++)
 			ask.words[k] = rng_chance(rng, 1, 30) ? '\0' : 'x';
 		ask.length = (uint32_t)rng_below(rng, ASK_BYTES + 8);
-		if (!ask_decode(&ask, sizeof(ask), words, &count))
+		if (!lab_ask_decode(&ask, sizeof(ask), words, &count))
 			continue;
 		for (size_t k = 0; k < count; k++)
 			CHECK(words[k] >= ask.words && words[k] + strlen(words[k]) < ask.words + ask.length);
@@ -82,7 +83,7 @@ static void test_noise(struct rng *rng)
 static void test_address(void)
 {
 	struct sockaddr_un address;
-	socklen_t length = ask_address("lab", 7, &address);
+	socklen_t length = lab_ask_address("lab", 7, &address);
 	CHECK(address.sun_path[0] == '\0');
 	CHECK_STR(address.sun_path + 1, "espalier-lab/7/lab");
 	CHECK_U64(length, offsetof(struct sockaddr_un, sun_path) + 1 + strlen("espalier-lab/7/lab"));

@@ -32,7 +32,7 @@ static uint32_t choose_other(const struct lab *lab, uint32_t from, struct rng *r
 	return other < from ? other : other + 1;
 }
 
-size_t background_flows(const struct lab *lab, struct background_flow *out, size_t room)
+size_t lab_background_flows(const struct lab *lab, struct background_flow *out, size_t room)
 {
 	size_t count = 0;
 	struct rng rng;
@@ -70,8 +70,8 @@ static void keep_open(struct traffic *traffic, uint64_t now_ns)
 		const struct background_flow *plan = &traffic->plans[i];
 		if (traffic->flows[i].sender >= 0 || now_ns < traffic->again_ns[i])
 			continue;
-		if (flow_open(&traffic->flows[i], traffic->fabric, plan->from, plan->to, plan->rail, OPEN_MS,
-		              &unused) != ESP_OK)
+		if (lab_flow_open(&traffic->flows[i], traffic->fabric, plan->from, plan->to, plan->rail, OPEN_MS, &unused) !=
+		    ESP_OK)
 			traffic->again_ns[i] = clock_now_ns() + AGAIN_NS;
 	}
 }
@@ -80,11 +80,11 @@ static void move_bytes(struct traffic *traffic, size_t i, short sender, short re
 {
 	struct flow *flow = &traffic->flows[i];
 	struct lab_link *link = lab_link(traffic->fabric->lab, traffic->plans[i].link);
-	ssize_t got = receiver ? flow_drain(flow) : 0;
+	ssize_t got = receiver ? lab_flow_drain(flow) : 0;
 	if (got > 0)
 		__atomic_fetch_add(&link->background_bytes, (uint64_t)got, __ATOMIC_RELAXED);
-	if (got < 0 || (sender && !flow_fill(flow))) {
-		flow_close(flow);
+	if (got < 0 || (sender && !lab_flow_fill(flow))) {
+		lab_flow_close(flow);
 		traffic->again_ns[i] = clock_now_ns() + AGAIN_NS;
 	}
 }
@@ -125,16 +125,16 @@ static void traffic_main(struct traffic *traffic)
 	run_flows(traffic, polls);
 }
 
-enum esp_status background_start(const struct fabric *fabric, pid_t *out_pid, struct error *err)
+enum esp_status lab_background_start(const struct fabric *fabric, pid_t *out_pid, struct error *err)
 {
-	struct traffic traffic = {.fabric = fabric, .count = background_flows(fabric->lab, NULL, 0)};
+	struct traffic traffic = {.fabric = fabric, .count = lab_background_flows(fabric->lab, NULL, 0)};
 	*out_pid = 0;
 	if (traffic.count == 0)
 		return ESP_OK;
 	traffic.plans = calloc(traffic.count, sizeof(*traffic.plans));
 	if (!traffic.plans)
 		return error_set(err, ESP_ENOMEM, "no memory for %zu flows", traffic.count);
-	background_flows(fabric->lab, traffic.plans, traffic.count);
+	lab_background_flows(fabric->lab, traffic.plans, traffic.count);
 	pid_t pid = fork();
 	if (pid == 0)
 		traffic_main(&traffic);
@@ -145,7 +145,7 @@ enum esp_status background_start(const struct fabric *fabric, pid_t *out_pid, st
 	return ESP_OK;
 }
 
-void background_stop(pid_t pid)
+void lab_background_stop(pid_t pid)
 {
 	if (pid <= 0)
 		return;

@@ -17,11 +17,11 @@ struct background_flow {
 };
 
 /* Pure: the flows that the settings ask for. Writes at most `room` of them; returns their number. */
-size_t background_flows(const struct lab *lab, struct background_flow *out, size_t room);
+size_t lab_background_flows(const struct lab *lab, struct background_flow *out, size_t room);
 
 /* Starts the process, or does nothing if no flows are asked for (*out_pid 0). It ends with its parent. */
-ESP_CHECKED enum esp_status background_start(const struct fabric *fabric, pid_t *out_pid, struct error *err);
+ESP_CHECKED enum esp_status lab_background_start(const struct fabric *fabric, pid_t *out_pid, struct error *err);
 
-void background_stop(pid_t pid);
+void lab_background_stop(pid_t pid);
 
 #endif

@@ -37,7 +37,7 @@ static enum esp_status open_question(const char *name, const struct ask *ask, in
 	struct sockaddr_un address;
 	if (strlen(name) >= LAB_NAME_TEXT)
 		return no_lab(name, err);
-	socklen_t length = ask_address(name, geteuid(), &address);
+	socklen_t length = lab_ask_address(name, geteuid(), &address);
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	const struct timeval patience = {PATIENCE_S, 0};
 	enum esp_status status = ESP_OK;
@@ -107,7 +107,7 @@ static enum esp_status ask_once(const char *name, const struct ask *ask, struct 
 
 /* ---- the lab ---- */
 
-enum esp_status client_map(const char *name, const struct lab **out, struct error *err)
+enum esp_status lab_client_map(const char *name, const struct lab **out, struct error *err)
 {
 	const struct ask ask = {.version = ASK_VERSION, .kind = ASK_MAP};
 	struct answer answer;
@@ -132,44 +132,44 @@ enum esp_status client_map(const char *name, const struct lab **out, struct erro
 	return ESP_OK;
 }
 
-void client_unmap(const struct lab *lab)
+void lab_client_unmap(const struct lab *lab)
 {
 	if (lab)
 		munmap((void *)(uintptr_t)lab, lab->bytes);
 }
 
-enum esp_status client_enter(const char *name, const char *space, struct error *err)
+enum esp_status lab_client_enter(const char *name, const char *space, struct error *err)
 {
 	struct ask ask = {.version = ASK_VERSION, .kind = ASK_ENTER};
 	struct answer answer;
 	struct space there;
 	int fds[ASK_FDS] = {-1, -1, -1, -1, -1};
-	if (!ask_add_word(&ask, space))
+	if (!lab_ask_add_word(&ask, space))
 		return error_set(err, ESP_EINVAL, "the name of a host is too long");
 	enum esp_status status = ask_once(name, &ask, &answer, fds, err);
 	if (status != ESP_OK)
 		return status;
 	memcpy(there.fds, fds, sizeof(there.fds));
-	status = space_enter(&there, fds[SPACE_PARTS], err);
-	space_close(&there);
+	status = lab_space_enter(&there, fds[SPACE_PARTS], err);
+	lab_space_close(&there);
 	if (fds[SPACE_PARTS] >= 0)
 		close(fds[SPACE_PARTS]);
 	return status;
 }
 
-enum esp_status client_set(const char *name, enum lab_ways_given ways, char *const *words, struct error *err)
+enum esp_status lab_client_set(const char *name, enum lab_ways_given ways, char *const *words, struct error *err)
 {
 	struct ask ask = {.version = ASK_VERSION, .kind = ASK_SET, .flag = ways};
 	struct answer answer;
 	int fds[ASK_FDS] = {-1, -1, -1, -1, -1};
 	for (; *words; words++)
-		if (!ask_add_word(&ask, *words))
+		if (!lab_ask_add_word(&ask, *words))
 			return error_set(err, ESP_ELIMIT, "too much at once: set it in two steps");
 	return ask_once(name, &ask, &answer, fds, err);
 }
 
-enum esp_status client_check(const char *name, bool all, double seconds, int stop, client_measure_fn *on_measure,
-                             void *context, struct error *err)
+enum esp_status lab_client_check(const char *name, bool all, double seconds, int stop, client_measure_fn *on_measure,
+                                 void *context, struct error *err)
 {
 	const struct ask ask = {.version = ASK_VERSION, .kind = ASK_CHECK, .flag = all, .seconds = seconds};
 	struct answer answer = {.more = 1};
@@ -192,17 +192,17 @@ enum esp_status client_check(const char *name, bool all, double seconds, int sto
 	return status;
 }
 
-enum esp_status client_down(const char *name, uint32_t *out_ended, struct error *err)
+enum esp_status lab_client_down(const char *name, uint32_t *out_ended, struct error *err)
 {
 	const struct ask ask = {.version = ASK_VERSION, .kind = ASK_DOWN};
 	const struct lab *lab;
 	struct answer answer = {0};
 	int fds[ASK_FDS] = {-1, -1, -1, -1, -1};
-	enum esp_status status = client_map(name, &lab, err);
+	enum esp_status status = lab_client_map(name, &lab, err);
 	if (status != ESP_OK)
 		return status;
 	int keeper = (int)syscall(SYS_pidfd_open, lab->keeper, 0);
-	client_unmap(lab);
+	lab_client_unmap(lab);
 	status = ask_once(name, &ask, &answer, fds, err);
 	struct pollfd poll_fd = {keeper, POLLIN, 0};
 	while (status == ESP_OK && keeper >= 0 && poll(&poll_fd, 1, -1) < 0 && errno == EINTR)
@@ -215,7 +215,7 @@ enum esp_status client_down(const char *name, uint32_t *out_ended, struct error 
 
 /* ---- all labs ---- */
 
-enum esp_status client_list(client_name_fn *on_name, void *context, struct error *err)
+enum esp_status lab_client_list(client_name_fn *on_name, void *context, struct error *err)
 {
 	char prefix[64], line[512];
 	FILE *file = fopen("/proc/net/unix", "re");

@@ -27,7 +27,7 @@ static void put_pair(FILE *out, const struct lab *lab, const char *here, const c
 	        net);
 }
 
-void commands_rack(FILE *out, const struct lab *lab, uint32_t rack, const int *nets)
+void lab_commands_rack(FILE *out, const struct lab *lab, uint32_t rack, const int *nets)
 {
 	put_bridges(out, lab);
 	for (uint32_t rail = 0; rail < lab->config.rails; rail++) {
@@ -46,7 +46,7 @@ void commands_rack(FILE *out, const struct lab *lab, uint32_t rack, const int *n
 	}
 }
 
-void commands_core(FILE *out, const struct lab *lab)
+void lab_commands_core(FILE *out, const struct lab *lab)
 {
 	put_bridges(out, lab);
 	for (uint32_t rail = 0; rail < lab->config.rails; rail++)
@@ -54,12 +54,12 @@ void commands_core(FILE *out, const struct lab *lab)
 			put_port(out, lab_near_end(lab, lab_uplink(lab, rack, rail)).device, rail);
 }
 
-void commands_train(FILE *out, const struct lab *lab, const char *device, uint64_t rate)
+void lab_commands_train(FILE *out, const struct lab *lab, const char *device, uint64_t rate)
 {
-	fprintf(out, "link set %s gso_max_size %u\n", device, shaper_for(rate, lab->config.mtu).train_bytes);
+	fprintf(out, "link set %s gso_max_size %u\n", device, lab_shaper_for(rate, lab->config.mtu).train_bytes);
 }
 
-void commands_host(FILE *out, const struct lab *lab, uint32_t host)
+void lab_commands_host(FILE *out, const struct lab *lab, uint32_t host)
 {
 	char address[LAB_ADDRESS_TEXT];
 	fputs("link set lo up\n", out);
@@ -67,7 +67,7 @@ void commands_host(FILE *out, const struct lab *lab, uint32_t host)
 		const struct lab_link *link = lab_link(lab, lab_host_link(lab, host, rail));
 		char device[LAB_DEVICE_TEXT];
 		snprintf(device, sizeof(device), "e%u", rail);
-		commands_train(out, lab, device, link->set.rate);
+		lab_commands_train(out, lab, device, link->set.rate);
 		if (!lab->config.ipv6) /* unused IPv6 addresses only cause traffic */
 			fprintf(out, "link set %s addrgenmode none\n", device);
 		fprintf(out, "addr add %s/%u dev %s%s\n", lab_address(lab, host, rail, address), lab_prefix_length(lab), device,
@@ -78,13 +78,13 @@ void commands_host(FILE *out, const struct lab *lab, uint32_t host)
 
 static void put_class(FILE *out, const struct lab *lab, const char *verb, const char *device, uint64_t rate)
 {
-	struct shaper shaper = shaper_for(rate, lab->config.mtu);
+	struct shaper shaper = lab_shaper_for(rate, lab->config.mtu);
 	fprintf(out, "class %s dev %s parent 1: classid 1:1 htb rate %" PRIu64 "bit ceil %" PRIu64 "bit burst %u cburst %u "
 	        "quantum 60000\n", verb, device, shaper.rate, shaper.rate, shaper.burst_bytes, shaper.burst_bytes);
 	fprintf(out, "qdisc %s dev %s parent 1:1 handle 10: bfifo limit %u\n", verb, device, shaper.queue_bytes);
 }
 
-void commands_rate(FILE *out, const struct lab *lab, const char *device, uint64_t rate)
+void lab_commands_rate(FILE *out, const struct lab *lab, const char *device, uint64_t rate)
 {
 	put_class(out, lab, "change", device, rate);
 }
@@ -96,7 +96,7 @@ static void put_shaper(FILE *out, const struct lab *lab, const char *device, uin
 }
 
 /* A space has the far ends of its own links and the near ends of those below it. */
-void commands_shapers(FILE *out, const struct lab *lab, uint32_t space)
+void lab_commands_shapers(FILE *out, const struct lab *lab, uint32_t space)
 {
 	const struct lab_config *config = &lab->config;
 	bool host = space < lab->host_count, core = lab_has_core(lab) && space == lab_core_space(lab);
@@ -114,7 +114,7 @@ void commands_shapers(FILE *out, const struct lab *lab, uint32_t space)
 }
 
 /* Naming a table creates it if it is missing, so the deletion always succeeds. */
-void commands_drop(FILE *out, const char *device, uint32_t loss, bool cut)
+void lab_commands_drop(FILE *out, const char *device, uint32_t loss, bool cut)
 {
 	fprintf(out, "table netdev drop-%s\ndelete table netdev drop-%s\n", device, device);
 	if (!loss && !cut)
@@ -128,7 +128,7 @@ void commands_drop(FILE *out, const char *device, uint32_t loss, bool cut)
 	fputs("\t}\n}\n", out);
 }
 
-void commands_relay_pair(FILE *out, const struct lab *lab, const char *device)
+void lab_commands_relay_pair(FILE *out, const struct lab *lab, const char *device)
 {
 	uint32_t mtu = lab->config.mtu;
 	fprintf(out, "link add %s-r mtu %u type veth peer name %s-q mtu %u\n", device, mtu, device, mtu);
@@ -136,23 +136,23 @@ void commands_relay_pair(FILE *out, const struct lab *lab, const char *device)
 	fprintf(out, "link set %s-q addrgenmode none\nlink set %s-q up\n", device, device);
 }
 
-void commands_relay_in(FILE *out, const char *device, uint32_t rail)
+void lab_commands_relay_in(FILE *out, const char *device, uint32_t rail)
 {
 	fprintf(out, "link set %s nomaster\nlink set %s-q master br%u\n", device, device, rail);
 }
 
-void commands_relay_out(FILE *out, const char *device, uint32_t rail)
+void lab_commands_relay_out(FILE *out, const char *device, uint32_t rail)
 {
 	fprintf(out, "link del %s-r\nlink set %s master br%u\n", device, device, rail);
 }
 
-void commands_carrier(FILE *out, const char *device, bool down)
+void lab_commands_carrier(FILE *out, const char *device, bool down)
 {
 	fprintf(out, "link set %s %s\n", device, down ? "down" : "up");
 }
 
 /* Sorted by address: the order of places would show which hosts share a rack. */
-void commands_hosts_file(FILE *out, const struct lab *lab)
+void lab_commands_hosts_file(FILE *out, const struct lab *lab)
 {
 	char address[LAB_ADDRESS_TEXT], suffix[LAB_DEVICE_TEXT] = "";
 	uint32_t order[LAB_HOSTS_MAX];

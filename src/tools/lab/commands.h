@@ -13,23 +13,23 @@
 #include "tools/lab/lab.h"
 
 /* ip, in the space of a rack: its bridges, and all links to its hosts and to the core. */
-void commands_rack(FILE *out, const struct lab *lab, uint32_t rack, const int *nets);
+void lab_commands_rack(FILE *out, const struct lab *lab, uint32_t rack, const int *nets);
 
 /* ip, in the core: its bridges, and the uplinks that the racks have made. */
-void commands_core(FILE *out, const struct lab *lab);
+void lab_commands_core(FILE *out, const struct lab *lab);
 
 /* ip, in the space of a host: its interfaces and addresses. */
-void commands_host(FILE *out, const struct lab *lab, uint32_t host);
+void lab_commands_host(FILE *out, const struct lab *lab, uint32_t host);
 
 /* tc: the shapers of all devices in a space. */
-void commands_shapers(FILE *out, const struct lab *lab, uint32_t space);
+void lab_commands_shapers(FILE *out, const struct lab *lab, uint32_t space);
 
 /* tc, for one device: another rate. ip: the longest segment that the device is given (gso_max_size). */
-void commands_rate(FILE *out, const struct lab *lab, const char *device, uint64_t rate);
-void commands_train(FILE *out, const struct lab *lab, const char *device, uint64_t rate);
+void lab_commands_rate(FILE *out, const struct lab *lab, const char *device, uint64_t rate);
+void lab_commands_train(FILE *out, const struct lab *lab, const char *device, uint64_t rate);
 
 /* nft: which incoming frames of a device are dropped; loss in millionths. */
-void commands_drop(FILE *out, const char *device, uint32_t loss, bool cut);
+void lab_commands_drop(FILE *out, const char *device, uint32_t loss, bool cut);
 
 /*
  * ip, at the near end of a link: a pair of devices, through which the bridge is connected to the link while a
@@ -37,14 +37,14 @@ void commands_drop(FILE *out, const char *device, uint32_t loss, bool cut);
  *
  *     before   device --- bridge        after   device (relay) device-r === device-q --- bridge
  */
-void commands_relay_pair(FILE *out, const struct lab *lab, const char *device);
-void commands_relay_in(FILE *out, const char *device, uint32_t rail);
-void commands_relay_out(FILE *out, const char *device, uint32_t rail);
+void lab_commands_relay_pair(FILE *out, const struct lab *lab, const char *device);
+void lab_commands_relay_in(FILE *out, const char *device, uint32_t rail);
+void lab_commands_relay_out(FILE *out, const char *device, uint32_t rail);
 
 /* ip, at the near end: carrier up or down. */
-void commands_carrier(FILE *out, const char *device, bool down);
+void lab_commands_carrier(FILE *out, const char *device, bool down);
 
 /* The hosts file of all spaces. */
-void commands_hosts_file(FILE *out, const struct lab *lab);
+void lab_commands_hosts_file(FILE *out, const struct lab *lab);
 
 #endif

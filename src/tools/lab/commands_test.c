@@ -40,7 +40,7 @@ static void test_rack(void)
 	const int nets[] = {10, 11, 12, 13, 20, 21, 30};
 	struct text text;
 	struct lab *lab = make(2, 2, false);
-	commands_rack(begin(&text), lab, 1, nets);
+	lab_commands_rack(begin(&text), lab, 1, nets);
 	check_text(&text,
 	           "link add br0 type bridge stp_state 0 forward_delay 0\n"
 	           "link set br0 mtu 1500 addrgenmode none\n"
@@ -62,10 +62,10 @@ static void test_host(void)
 	struct text text;
 	char expected[512], address[LAB_ADDRESS_TEXT];
 	struct lab *lab = make(1, 2, true);
-	commands_host(begin(&text), lab, 0);
+	lab_commands_host(begin(&text), lab, 0);
 	snprintf(expected, sizeof(expected),
 	         "link set lo up\nlink set e0 gso_max_size %u\naddr add %s/64 dev e0 nodad\nlink set e0 up\n",
-	         shaper_for(100000000, 1500).train_bytes, lab_address(lab, 0, 0, address));
+	         lab_shaper_for(100000000, 1500).train_bytes, lab_address(lab, 0, 0, address));
 	check_text(&text, expected);
 	free(lab);
 }
@@ -77,7 +77,7 @@ static void test_shapers(void)
 	for (uint32_t space = 0; space < lab_space_count(lab); space++) {
 		struct text text;
 		uint32_t devices = 0, shaped = 0;
-		commands_shapers(begin(&text), lab, space);
+		lab_commands_shapers(begin(&text), lab, space);
 		fclose(text.out);
 		for (const char *at = text.bytes; (at = strstr(at, "root handle 1: htb")); at++)
 			shaped++;
@@ -102,9 +102,9 @@ static void test_shapers(void)
 static void test_drop(void)
 {
 	struct text text;
-	commands_drop(begin(&text), "e0", 0, false);
+	lab_commands_drop(begin(&text), "e0", 0, false);
 	check_text(&text, "table netdev drop-e0\ndelete table netdev drop-e0\n");
-	commands_drop(begin(&text), "e0", 10000, false);
+	lab_commands_drop(begin(&text), "e0", 10000, false);
 	check_text(&text, "table netdev drop-e0\ndelete table netdev drop-e0\ntable netdev drop-e0 {\n\tchain in {\n"
 	           "\t\ttype filter hook ingress device \"e0\" priority 0; policy accept;\n"
 	           "\t\tnumgen random mod 1000000 < 10000 drop\n\t}\n}\n");
@@ -115,7 +115,7 @@ static void test_hosts_file(void)
 {
 	struct text text;
 	struct lab *lab = make(4, 4, false);
-	commands_hosts_file(begin(&text), lab);
+	lab_commands_hosts_file(begin(&text), lab);
 	fclose(text.out);
 	const char *at = text.bytes;
 	for (uint32_t number = 1; number <= lab->host_count; number++) {
@@ -132,7 +132,7 @@ static void test_shaper(void)
 {
 	for (uint64_t rate = 1000000; rate <= UINT64_C(100000000000); rate *= 10) {
 		for (uint32_t mtu = 1500; mtu <= 9000; mtu += 7500) {
-			struct shaper shaper = shaper_for(rate, mtu);
+			struct shaper shaper = lab_shaper_for(rate, mtu);
 			CHECK_U64(shaper.rate, rate);
 			CHECK(shaper.train_bytes > mtu && shaper.train_bytes <= 65536);
 			CHECK(shaper.burst_bytes >= 4 * shaper.train_bytes);
@@ -140,8 +140,8 @@ static void test_shaper(void)
 		}
 	}
 	/* The burst of a link after a pause is two milliseconds of its rate. */
-	CHECK_U64(shaper_for(100000000, 1500).burst_bytes, 2 * 12500);
-	CHECK_U64(shaper_for(1000000000, 1500).burst_bytes, 2 * 125000);
+	CHECK_U64(lab_shaper_for(100000000, 1500).burst_bytes, 2 * 12500);
+	CHECK_U64(lab_shaper_for(1000000000, 1500).burst_bytes, 2 * 125000);
 }
 
 int main(void)

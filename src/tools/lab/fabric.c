@@ -29,22 +29,22 @@ static enum esp_status allocate(struct fabric *fabric, struct error *err)
 static enum esp_status open_base(struct fabric *fabric, struct error *err)
 {
 	struct batch text;
-	enum esp_status status = tool_begin(&text, err);
+	enum esp_status status = lab_tool_begin(&text, err);
 	if (status != ESP_OK)
 		return status;
-	commands_hosts_file(text.out, fabric->lab);
+	lab_commands_hosts_file(text.out, fabric->lab);
 	if (fflush(text.out) == 0)
-		status = space_open_base(&fabric->base, text.text, err);
+		status = lab_space_open_base(&fabric->base, text.text, err);
 	else
 		status = error_set(err, ESP_ENOMEM, "no memory for a hosts file");
-	tool_abandon(&text);
+	lab_tool_abandon(&text);
 	return status;
 }
 
 static enum esp_status set_congestion(const struct lab *lab, struct error *err)
 {
 	const char *name = lab->config.congestion;
-	if (!name[0] || space_sysctl("net/ipv4/tcp_congestion_control", name))
+	if (!name[0] || lab_space_sysctl("net/ipv4/tcp_congestion_control", name))
 		return ESP_OK;
 	return error_set(err, ESP_EUNSUPPORTED, "this kernel has no congestion control %s, or allows it to root only: %s",
 	                 name, strerror(errno));
@@ -54,7 +54,7 @@ static enum esp_status make_space(struct fabric *fabric, uint32_t number, struct
 {
 	char name[LAB_HOST_TEXT];
 	struct space *space = &fabric->spaces[number];
-	enum esp_status status = space_make(space, &fabric->base, lab_space_name(fabric->lab, number, name), err);
+	enum esp_status status = lab_space_make(space, &fabric->base, lab_space_name(fabric->lab, number, name), err);
 	fabric->nets[number] = space->fds[SPACE_NET];
 	if (status == ESP_OK && number < fabric->lab->host_count)
 		status = set_congestion(fabric->lab, err);
@@ -65,26 +65,26 @@ static enum esp_status run_ip(struct fabric *fabric, uint32_t space, struct erro
 {
 	const struct lab *lab = fabric->lab;
 	struct batch batch;
-	enum esp_status status = tool_begin(&batch, err);
+	enum esp_status status = lab_tool_begin(&batch, err);
 	if (status != ESP_OK)
 		return status;
 	if (space < lab->host_count)
-		commands_host(batch.out, lab, space);
+		lab_commands_host(batch.out, lab, space);
 	else if (space < lab_core_space(lab))
-		commands_rack(batch.out, lab, space - lab->host_count, fabric->nets);
+		lab_commands_rack(batch.out, lab, space - lab->host_count, fabric->nets);
 	else
-		commands_core(batch.out, lab);
-	return tool_run(&batch, TOOL_IP, fabric->nets[space], err);
+		lab_commands_core(batch.out, lab);
+	return lab_tool_run(&batch, TOOL_IP, fabric->nets[space], err);
 }
 
 static enum esp_status run_tc(struct fabric *fabric, uint32_t space, struct error *err)
 {
 	struct batch batch;
-	enum esp_status status = tool_begin(&batch, err);
+	enum esp_status status = lab_tool_begin(&batch, err);
 	if (status != ESP_OK)
 		return status;
-	commands_shapers(batch.out, fabric->lab, space);
-	return tool_run(&batch, TOOL_TC, fabric->nets[space], err);
+	lab_commands_shapers(batch.out, fabric->lab, space);
+	return lab_tool_run(&batch, TOOL_TC, fabric->nets[space], err);
 }
 
 /* Applies the settings that links are made with and that need a relay. */
@@ -96,12 +96,12 @@ static enum esp_status apply_made(struct fabric *fabric, uint32_t number, struct
 		return ESP_OK;
 	for (int way = 0; way < LAB_WAYS; way++)
 		link->set.faults[way].delay_ns = 0; /* the current state */
-	return fabric_apply(fabric, number, &asked, err);
+	return lab_fabric_apply(fabric, number, &asked, err);
 }
 
 /* Racks make the links, so they come before the core and the hosts that have the other ends. */
-enum esp_status fabric_build(struct fabric *fabric, struct lab *lab, fabric_stop_fn *stop, void *context,
-                             struct error *err)
+enum esp_status lab_fabric_build(struct fabric *fabric, struct lab *lab, fabric_stop_fn *stop, void *context,
+                                 struct error *err)
 {
 	typedef enum esp_status step_fn(struct fabric *, uint32_t, struct error *);
 	*fabric = (struct fabric){.lab = lab, .base = {-1, -1}};

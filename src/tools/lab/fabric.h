@@ -2,7 +2,7 @@
  * fabric.h - a lab on this machine: its namespaces, and the changes to them.
  *
  * Owned by one single-threaded process, the keeper. The settings of a link alone decide what a change needs
- * (lab.h); fabric_apply() changes the machine from one settings to others.
+ * (lab.h); lab_fabric_apply() changes the machine from one settings to others.
  */
 #ifndef TOOLS_LAB_FABRIC_H
 #define TOOLS_LAB_FABRIC_H
@@ -21,14 +21,14 @@ struct fabric {
 typedef bool fabric_stop_fn(void *context);
 
 /* Builds the lab. On failure its parts disappear with the process. */
-ESP_CHECKED enum esp_status fabric_build(struct fabric *fabric, struct lab *lab, fabric_stop_fn *stop, void *context,
-                                         struct error *err);
+ESP_CHECKED enum esp_status lab_fabric_build(struct fabric *fabric, struct lab *lab, fabric_stop_fn *stop,
+                                             void *context, struct error *err);
 
 /* Applies settings to a link, and writes them to the lab. */
-ESP_CHECKED enum esp_status fabric_apply(struct fabric *fabric, uint32_t link, const struct lab_settings *settings,
-                                         struct error *err);
+ESP_CHECKED enum esp_status lab_fabric_apply(struct fabric *fabric, uint32_t link, const struct lab_settings *settings,
+                                             struct error *err);
 
 /* A child has ended. True if it was a relay; it is started anew, as a link must not stay cut by accident. */
-bool fabric_on_child_end(struct fabric *fabric, int pid);
+bool lab_fabric_on_child_end(struct fabric *fabric, int pid);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "base/units.h"
 
-void fault_init(struct fault *fault, uint64_t seed, uint32_t link, enum lab_way way)
+void lab_fault_init(struct fault *fault, uint64_t seed, uint32_t link, enum lab_way way)
 {
 	uint64_t state = seed ^ ((uint64_t)link << 1 | (uint64_t)way) * UINT64_C(0x9e3779b97f4a7c15);
 	*fault = (struct fault){0};
@@ -41,7 +41,7 @@ static uint64_t delay_at(const struct fault *fault, const struct lab_faults *fau
 	return delay > 0 ? (uint64_t)delay : 0;
 }
 
-struct fate fault_draw(struct fault *fault, const struct lab_faults *faults, uint32_t frame_bytes, uint64_t now_ns)
+struct fate lab_fault_draw(struct fault *fault, const struct lab_faults *faults, uint32_t frame_bytes, uint64_t now_ns)
 {
 	struct rng *rng = &fault->rng;
 	struct fate fate = {0};
@@ -83,7 +83,7 @@ static bool grow(struct queue *queue)
 	return true;
 }
 
-bool queue_push(struct queue *queue, uint64_t leave_ns, void *frame, size_t most)
+bool lab_queue_push(struct queue *queue, uint64_t leave_ns, void *frame, size_t most)
 {
 	if (queue->count >= most || (queue->count == queue->room && !grow(queue)))
 		return false;
@@ -113,7 +113,7 @@ static void remove_first(struct queue *queue)
 	queue->heap[at] = entry;
 }
 
-void *queue_pop(struct queue *queue, uint64_t now_ns)
+void *lab_queue_pop(struct queue *queue, uint64_t now_ns)
 {
 	if (queue->count == 0 || queue->heap[0].leave_ns > now_ns)
 		return NULL;
@@ -122,12 +122,12 @@ void *queue_pop(struct queue *queue, uint64_t now_ns)
 	return frame;
 }
 
-uint64_t queue_next_ns(const struct queue *queue)
+uint64_t lab_queue_next_ns(const struct queue *queue)
 {
 	return queue->count ? queue->heap[0].leave_ns : UINT64_MAX;
 }
 
-void queue_fini(struct queue *queue)
+void lab_queue_fini(struct queue *queue)
 {
 	free(queue->heap);
 	*queue = (struct queue){0};

@@ -34,9 +34,9 @@ struct fate {
 	uint32_t bit; /* number of the bit to flip */
 };
 
-void fault_init(struct fault *fault, uint64_t seed, uint32_t link, enum lab_way way);
+void lab_fault_init(struct fault *fault, uint64_t seed, uint32_t link, enum lab_way way);
 
-struct fate fault_draw(struct fault *fault, const struct lab_faults *faults, uint32_t frame_bytes, uint64_t now_ns);
+struct fate lab_fault_draw(struct fault *fault, const struct lab_faults *faults, uint32_t frame_bytes, uint64_t now_ns);
 
 /* ---- the queue of frames, by the time at which they leave ---- */
 
@@ -53,15 +53,15 @@ struct queue {
 };
 
 /* False: no memory, or full; the caller keeps the frame. */
-bool queue_push(struct queue *queue, uint64_t leave_ns, void *frame, size_t most);
+bool lab_queue_push(struct queue *queue, uint64_t leave_ns, void *frame, size_t most);
 
 /* The next frame if it is due, otherwise NULL. */
-void *queue_pop(struct queue *queue, uint64_t now_ns);
+void *lab_queue_pop(struct queue *queue, uint64_t now_ns);
 
 /* When the next frame leaves; UINT64_MAX: there is none. */
-uint64_t queue_next_ns(const struct queue *queue);
+uint64_t lab_queue_next_ns(const struct queue *queue);
 
 /* Does not free frames. */
-void queue_fini(struct queue *queue);
+void lab_queue_fini(struct queue *queue);
 
 #endif

@@ -22,15 +22,15 @@ static struct tally play(const struct lab_faults *faults, uint64_t seed)
 	uint64_t now_ns = 0, newest = 0;
 	struct rng times;
 	rng_init(&times, seed + 1);
-	fault_init(&fault, seed, 3, LAB_TO);
+	lab_fault_init(&fault, seed, 3, LAB_TO);
 	for (uintptr_t number = 1; number <= FRAMES || queue.count; number++) {
 		struct fate fate = {.lost = true};
 		if (number <= FRAMES) {
 			now_ns += rng_below(&times, 100000);
 			arrived_ns[number - 1] = now_ns;
-			fate = fault_draw(&fault, faults, 64 + (uint32_t)rng_below(&times, 1400), now_ns);
+			fate = lab_fault_draw(&fault, faults, 64 + (uint32_t)rng_below(&times, 1400), now_ns);
 		} else {
-			now_ns = queue_next_ns(&queue);
+			now_ns = lab_queue_next_ns(&queue);
 		}
 		tally.lost += number <= FRAMES && fate.lost;
 		if (!fate.lost) {
@@ -39,12 +39,12 @@ static struct tally play(const struct lab_faults *faults, uint64_t seed)
 			tally.late += fate.late;
 			tally.duplicated += fate.duplicated;
 			tally.corrupted += fate.corrupted;
-			CHECK(queue_push(&queue, fate.leave_ns, (void *)number, SIZE_MAX));
+			CHECK(lab_queue_push(&queue, fate.leave_ns, (void *)number, SIZE_MAX));
 			if (fate.duplicated)
-				CHECK(queue_push(&queue, fate.leave_ns, (void *)number, SIZE_MAX));
+				CHECK(lab_queue_push(&queue, fate.leave_ns, (void *)number, SIZE_MAX));
 			tally.delay_ns += (double)(fate.leave_ns - now_ns) / FRAMES;
 		}
-		for (void *frame; (frame = queue_pop(&queue, now_ns));) {
+		for (void *frame; (frame = lab_queue_pop(&queue, now_ns));) {
 			uint64_t which = (uintptr_t)frame, delay_ns = now_ns - arrived_ns[which - 1];
 			tally.overtaken += which < newest;
 			newest = which > newest ? which : newest;
@@ -53,7 +53,7 @@ static struct tally play(const struct lab_faults *faults, uint64_t seed)
 			tally.digest = tally.digest * 31 + which;
 		}
 	}
-	queue_fini(&queue);
+	lab_queue_fini(&queue);
 	return tally;
 }
 
@@ -119,19 +119,19 @@ static void test_queue(struct rng *rng)
 	uint64_t last_ns = 0;
 	uintptr_t last = 0;
 	for (uintptr_t i = 1; i <= 5000; i++)
-		CHECK(queue_push(&queue, rng_below(rng, 300), (void *)i, 5000));
-	CHECK(!queue_push(&queue, 0, NULL, 5000));
+		CHECK(lab_queue_push(&queue, rng_below(rng, 300), (void *)i, 5000));
+	CHECK(!lab_queue_push(&queue, 0, NULL, 5000));
 	while (queue.count) {
-		uint64_t next_ns = queue_next_ns(&queue);
+		uint64_t next_ns = lab_queue_next_ns(&queue);
 		CHECK(next_ns >= last_ns);
-		CHECK(next_ns == 0 || queue_pop(&queue, next_ns - 1) == NULL);
-		uintptr_t frame = (uintptr_t)queue_pop(&queue, next_ns);
+		CHECK(next_ns == 0 || lab_queue_pop(&queue, next_ns - 1) == NULL);
+		uintptr_t frame = (uintptr_t)lab_queue_pop(&queue, next_ns);
 		CHECK(next_ns > last_ns || frame > last); /* at the same time: in the order of arrival */
 		last_ns = next_ns;
 		last = frame;
 	}
-	CHECK_U64(queue_next_ns(&queue), UINT64_MAX);
-	queue_fini(&queue);
+	CHECK_U64(lab_queue_next_ns(&queue), UINT64_MAX);
+	lab_queue_fini(&queue);
 }
 
 int main(int argc, char **argv)

@@ -11,7 +11,8 @@
 #define PIECE (256u << 10)
 #define PIECES 16 /* per turn, so that one flow does not starve the others */
 
-socklen_t flow_address(const struct lab *lab, uint32_t host, uint32_t rail, uint16_t port, struct sockaddr_storage *out)
+socklen_t lab_flow_address(const struct lab *lab, uint32_t host, uint32_t rail, uint16_t port,
+                           struct sockaddr_storage *out)
 {
 	char text[LAB_ADDRESS_TEXT];
 	lab_address(lab, host, rail, text);
@@ -33,8 +34,8 @@ socklen_t flow_address(const struct lab *lab, uint32_t host, uint32_t rail, uint
 static int open_listener(const struct fabric *fabric, uint32_t host, uint32_t rail, struct sockaddr_storage *address,
                          socklen_t *length)
 {
-	*length = flow_address(fabric->lab, host, rail, 0, address);
-	int fd = space_socket(&fabric->spaces[host], address->ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	*length = lab_flow_address(fabric->lab, host, rail, 0, address);
+	int fd = lab_space_socket(&fabric->spaces[host], address->ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -1;
 	if (bind(fd, (struct sockaddr *)address, *length) == 0 && listen(fd, 1) == 0 &&
@@ -47,7 +48,7 @@ static int open_listener(const struct fabric *fabric, uint32_t host, uint32_t ra
 static int connect_within(const struct fabric *fabric, uint32_t host, const struct sockaddr_storage *address,
                           socklen_t length, int limit_ms)
 {
-	int fd = space_socket(&fabric->spaces[host], address->ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int fd = lab_space_socket(&fabric->spaces[host], address->ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	int failed = 0;
 	socklen_t size = sizeof(failed);
 	if (fd < 0)
@@ -68,8 +69,8 @@ static int connect_within(const struct fabric *fabric, uint32_t host, const stru
 	return -1;
 }
 
-enum esp_status flow_open(struct flow *flow, const struct fabric *fabric, uint32_t from, uint32_t to, uint32_t rail,
-                          int limit_ms, struct error *err)
+enum esp_status lab_flow_open(struct flow *flow, const struct fabric *fabric, uint32_t from, uint32_t to, uint32_t rail,
+                              int limit_ms, struct error *err)
 {
 	struct sockaddr_storage address;
 	socklen_t length;
@@ -85,12 +86,12 @@ enum esp_status flow_open(struct flow *flow, const struct fabric *fabric, uint32
 		close(listener);
 	if (flow->receiver >= 0)
 		return ESP_OK;
-	flow_close(flow);
+	lab_flow_close(flow);
 	return error_set(err, ESP_ELINK, "no connection from %s to %s on e%u: %s", lab_host(fabric->lab, from)->name,
 	                 lab_host(fabric->lab, to)->name, rail, strerror(cause));
 }
 
-bool flow_fill(const struct flow *flow)
+bool lab_flow_fill(const struct flow *flow)
 {
 	static const char nothing[PIECE];
 	for (int i = 0; i < PIECES; i++) {
@@ -101,7 +102,7 @@ bool flow_fill(const struct flow *flow)
 	return true;
 }
 
-ssize_t flow_drain(const struct flow *flow)
+ssize_t lab_flow_drain(const struct flow *flow)
 {
 	ssize_t total = 0;
 	for (int i = 0; i < PIECES; i++) {
@@ -116,7 +117,7 @@ ssize_t flow_drain(const struct flow *flow)
 	return total;
 }
 
-void flow_close(struct flow *flow)
+void lab_flow_close(struct flow *flow)
 {
 	const struct linger at_once = {1, 0};
 	if (flow->sender >= 0) {

@@ -18,19 +18,19 @@ struct flow {
 };
 
 /* Connects one host to another on a rail, within limit_ms. ESP_ELINK. */
-ESP_CHECKED enum esp_status flow_open(struct flow *flow, const struct fabric *fabric, uint32_t from, uint32_t to,
-                                      uint32_t rail, int limit_ms, struct error *err);
+ESP_CHECKED enum esp_status lab_flow_open(struct flow *flow, const struct fabric *fabric, uint32_t from, uint32_t to,
+                                          uint32_t rail, int limit_ms, struct error *err);
 
 /* Writes as much as fits. False: the connection is broken. */
-bool flow_fill(const struct flow *flow);
+bool lab_flow_fill(const struct flow *flow);
 
 /* Reads and discards all there is. Returns the bytes; -1: the connection is broken. */
-ssize_t flow_drain(const struct flow *flow);
+ssize_t lab_flow_drain(const struct flow *flow);
 
-void flow_close(struct flow *flow);
+void lab_flow_close(struct flow *flow);
 
 /* The address of a host for bind() and connect(). Returns its length. */
-socklen_t flow_address(const struct lab *lab, uint32_t host, uint32_t rail, uint16_t port,
-                       struct sockaddr_storage *out);
+socklen_t lab_flow_address(const struct lab *lab, uint32_t host, uint32_t rail, uint16_t port,
+                           struct sockaddr_storage *out);
 
 #endif

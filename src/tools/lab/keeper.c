@@ -93,9 +93,9 @@ static void send_space(struct house *house, int fd, const char *name)
 
 static enum esp_status restart_background(struct house *house, struct error *err)
 {
-	background_stop(house->background);
+	lab_background_stop(house->background);
 	house->background = 0;
-	return background_start(&house->fabric, &house->background, err);
+	return lab_background_start(&house->fabric, &house->background, err);
 }
 
 static enum esp_status set_links(struct house *house, const uint32_t *links, uint32_t count, enum lab_ways_given ways,
@@ -109,7 +109,7 @@ static enum esp_status set_links(struct house *house, const uint32_t *links, uin
 		status = lab_settings_apply(&settings, &link->made, ways, words, word_count, err);
 		background = background || settings.background != link->set.background;
 		if (status == ESP_OK)
-			status = fabric_apply(&house->fabric, links[i], &settings, err);
+			status = lab_fabric_apply(&house->fabric, links[i], &settings, err);
 	}
 	return status == ESP_OK && background ? restart_background(house, err) : status;
 }
@@ -164,13 +164,13 @@ static void set_target_links(struct house *house, int fd, const struct ask *ask,
 /* In a child, as the keeper has to answer further questions. */
 static void run_check(struct house *house, int fd, const struct ask *ask)
 {
-	size_t count = measure_plan(house->lab, ask->flag, NULL, 0);
+	size_t count = lab_measure_plan(house->lab, ask->flag, NULL, 0);
 	struct measure *measures = calloc(count ? count : 1, sizeof(*measures));
 	const struct answer end = {.status = measures ? ESP_OK : ESP_ENOMEM};
 	if (measures)
-		measure_plan(house->lab, ask->flag, measures, count);
+		lab_measure_plan(house->lab, ask->flag, measures, count);
 	for (size_t i = 0; measures && i < count; i++) {
-		measure_run(&house->fabric, ask->seconds, &measures[i]);
+		lab_measure_run(&house->fabric, ask->seconds, &measures[i]);
 		struct answer answer = {.more = 1, .count = (uint32_t)count, .measure = measures[i]};
 		send_answer(fd, &answer, NULL, 0);
 	}
@@ -204,15 +204,15 @@ static void fork_check(struct house *house, int fd, const struct ask *ask)
 
 static void stop_children(struct house *house)
 {
-	background_stop(house->background);
+	lab_background_stop(house->background);
 	for (uint32_t i = 0; i < house->lab->link_count; i++)
-		relay_stop(lab_link(house->lab, i)->relay);
+		lab_relay_stop(lab_link(house->lab, i)->relay);
 }
 
 static void end_lab(struct house *house, int fd)
 {
 	struct answer answer = {.status = ESP_OK};
-	answer.count = sweep(house->fabric.spaces, lab_space_count(house->lab));
+	answer.count = lab_sweep(house->fabric.spaces, lab_space_count(house->lab));
 	stop_children(house);
 	house->over = true;
 	if (fd >= 0)
@@ -237,7 +237,7 @@ static void answer_question(struct house *house, int fd)
 	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	ssize_t got = is_same_user(fd) ? recv(fd, &ask, sizeof(ask), MSG_TRUNC) : -1;
-	if (got < 0 || !ask_decode(&ask, (size_t)got, words, &count))
+	if (got < 0 || !lab_ask_decode(&ask, (size_t)got, words, &count))
 		return;
 	if (ask.kind == ASK_MAP)
 		send_map(house, fd);
@@ -265,9 +265,9 @@ static void on_child_end(struct house *house, pid_t pid)
 	struct error unused;
 	if (pid == house->background) {
 		house->background = 0;
-		(void)!background_start(&house->fabric, &house->background, &unused);
+		(void)!lab_background_start(&house->fabric, &house->background, &unused);
 	} else {
-		(void)fabric_on_child_end(&house->fabric, pid);
+		(void)lab_fabric_on_child_end(&house->fabric, pid);
 	}
 }
 
@@ -283,7 +283,7 @@ static void on_signal(struct house *house)
 	}
 }
 
-/* keeper_settle() was called, or the caller is gone. */
+/* lab_keeper_settle() was called, or the caller is gone. */
 static void on_hold(struct house *house)
 {
 	char word = 0;
@@ -316,7 +316,7 @@ static void serve_lab(struct house *house)
 static enum esp_status open_listener(struct house *house, const char *name, struct error *err)
 {
 	struct sockaddr_un address;
-	socklen_t length = ask_address(name, geteuid(), &address);
+	socklen_t length = lab_ask_address(name, geteuid(), &address);
 	house->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (house->listener >= 0 && bind(house->listener, (struct sockaddr *)&address, length) == 0 &&
 	    listen(house->listener, LISTENING) == 0)
@@ -396,7 +396,7 @@ static void keeper_main(const struct lab_config *config, int hold)
 	if (status == ESP_OK)
 		status = open_memory(&house, config, &err);
 	if (status == ESP_OK)
-		status = fabric_build(&house.fabric, house.lab, is_abandoned, &house, &err);
+		status = lab_fabric_build(&house.fabric, house.lab, is_abandoned, &house, &err);
 	answer_status(hold, status, &err);
 	if (status == ESP_OK)
 		serve_lab(&house);
@@ -405,7 +405,7 @@ static void keeper_main(const struct lab_config *config, int hold)
 	_exit(status == ESP_OK ? 0 : 1);
 }
 
-enum esp_status keeper_start(struct keeper *keeper, const struct lab_config *config, struct error *err)
+enum esp_status lab_keeper_start(struct keeper *keeper, const struct lab_config *config, struct error *err)
 {
 	int ends[2];
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
@@ -423,7 +423,7 @@ enum esp_status keeper_start(struct keeper *keeper, const struct lab_config *con
 	return ESP_OK;
 }
 
-enum esp_status keeper_result(struct keeper *keeper, struct error *err)
+enum esp_status lab_keeper_result(struct keeper *keeper, struct error *err)
 {
 	struct answer answer;
 	ssize_t got = recv(keeper->hold, &answer, sizeof(answer), 0);
@@ -432,7 +432,7 @@ enum esp_status keeper_result(struct keeper *keeper, struct error *err)
 	return answer.status == ESP_OK ? ESP_OK : error_set(err, (enum esp_status)answer.status, "%.255s", answer.text);
 }
 
-void keeper_settle(struct keeper *keeper)
+void lab_keeper_settle(struct keeper *keeper)
 {
 	const char word = SETTLED;
 	while (send(keeper->hold, &word, 1, MSG_NOSIGNAL) < 0 && errno == EINTR)
@@ -441,7 +441,7 @@ void keeper_settle(struct keeper *keeper)
 	keeper->hold = -1;
 }
 
-void keeper_abandon(struct keeper *keeper)
+void lab_keeper_abandon(struct keeper *keeper)
 {
 	if (keeper->pid <= 0)
 		return;

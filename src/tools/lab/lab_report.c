@@ -30,7 +30,7 @@ uint32_t lab_checks_wrong(const struct lab_checks *checks)
 {
 	uint32_t wrong = checks->lost ? 1 : 0;
 	for (uint32_t i = 0; i < checks->count; i++)
-		wrong += !measure_is_right(&checks->list[i]);
+		wrong += !lab_measure_is_right(&checks->list[i]);
 	return wrong;
 }
 
@@ -62,8 +62,11 @@ static void put_check(struct rows *rows, const struct lab *lab, const struct mea
 	rows_double(rows, (double)measure->asked_rtt_ns / 1e9);
 	rows_double(rows, (double)measure->rtt_ns / 1e9);
 	rows_u64(rows, measure->tries);
-	rows_shown(rows, "%s", measure->failure[0] ? measure->failure : measure_is_right(measure) ? "" : "not as asked");
-	rows_bool(rows, measure_is_right(measure));
+	rows_shown(rows, "%s",
+	           measure->failure[0]             ? measure->failure
+	           : lab_measure_is_right(measure) ? ""
+	                                           : "not as asked");
+	rows_bool(rows, lab_measure_is_right(measure));
 	rows_text(rows, measure->failure[0] ? measure->failure : NULL);
 }
 

@@ -85,7 +85,7 @@ static bool plan_uplink(const struct lab *lab, uint32_t rail, uint32_t from, uin
 	return passable;
 }
 
-size_t measure_plan(const struct lab *lab, bool all, struct measure *out, size_t room)
+size_t lab_measure_plan(const struct lab *lab, bool all, struct measure *out, size_t room)
 {
 	const struct lab_config *config = &lab->config;
 	uint32_t hosts = config->hosts, racks = config->racks;
@@ -115,7 +115,7 @@ size_t measure_plan(const struct lab *lab, bool all, struct measure *out, size_t
 	return count;
 }
 
-bool measure_is_right(const struct measure *measure)
+bool lab_measure_is_right(const struct measure *measure)
 {
 	double asked = (double)measure->asked_bits, rtt = (double)measure->asked_rtt_ns;
 	if (measure->tries == 0 || measure->failure[0])
@@ -149,8 +149,8 @@ static double move_until(struct flow *flows, uint32_t count, struct pollfd *poll
 		if (poll(polls, 2 * count, wait_ms) <= 0)
 			continue;
 		for (uint32_t i = 0; i < count; i++) {
-			ssize_t got = polls[2 * i + 1].revents ? flow_drain(&flows[i]) : 0;
-			if (got < 0 || (polls[2 * i].revents && !flow_fill(&flows[i])))
+			ssize_t got = polls[2 * i + 1].revents ? lab_flow_drain(&flows[i]) : 0;
+			if (got < 0 || (polls[2 * i].revents && !lab_flow_fill(&flows[i])))
 				return -1;
 			bytes += (double)got;
 		}
@@ -167,7 +167,7 @@ static enum esp_status open_flows(const struct fabric *fabric, const struct meas
 		bool uplink = measure->class == MEASURE_UPLINK;
 		uint32_t from = uplink ? measure->from * hosts + i : measure->from;
 		uint32_t to = uplink ? measure->to * hosts + i : measure->to;
-		status = flow_open(&flows[i], fabric, from, to, measure->rail, OPEN_MS, err);
+		status = lab_flow_open(&flows[i], fabric, from, to, measure->rail, OPEN_MS, err);
 	}
 	return status;
 }
@@ -201,7 +201,7 @@ static enum esp_status measure_rate(const struct fabric *fabric, double seconds,
 			flows[i] = (struct flow){-1, -1};
 		status = move_and_count(fabric, seconds, measure, flows, count, polls, err);
 		for (uint32_t i = 0; i < count; i++)
-			flow_close(&flows[i]);
+			lab_flow_close(&flows[i]);
 	} else {
 		error_set(err, ESP_ENOMEM, "no memory for %u flows", count);
 	}
@@ -215,8 +215,8 @@ static enum esp_status measure_rate(const struct fabric *fabric, double seconds,
 static int open_datagrams(const struct fabric *fabric, uint32_t host, uint32_t rail, struct sockaddr_storage *address,
                           socklen_t *length)
 {
-	*length = flow_address(fabric->lab, host, rail, 0, address);
-	int fd = space_socket(&fabric->spaces[host], address->ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	*length = lab_flow_address(fabric->lab, host, rail, 0, address);
+	int fd = lab_space_socket(&fabric->spaces[host], address->ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -1;
 	if (bind(fd, (struct sockaddr *)address, *length) == 0 && getsockname(fd, (struct sockaddr *)address, length) == 0)
@@ -274,7 +274,7 @@ static enum esp_status measure_latency(const struct fabric *fabric, struct measu
 }
 
 /* Latency first, while the path is idle. */
-void measure_run(const struct fabric *fabric, double seconds, struct measure *measure)
+void lab_measure_run(const struct fabric *fabric, double seconds, struct measure *measure)
 {
 	struct error err = {0};
 	do {
@@ -283,5 +283,5 @@ void measure_run(const struct fabric *fabric, double seconds, struct measure *me
 			status = measure_rate(fabric, seconds, measure, &err);
 		measure->tries++;
 		snprintf(measure->failure, sizeof(measure->failure), "%.*s", status == ESP_OK ? 0 : 95, err.text);
-	} while (!measure_is_right(measure) && !measure->failure[0] && measure->tries < TRIES);
+	} while (!lab_measure_is_right(measure) && !measure->failure[0] && measure->tries < TRIES);
 }

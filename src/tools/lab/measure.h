@@ -32,12 +32,12 @@ struct measure {
  * Pure: the measurements to make, one of each class or all of them. Writes at most `room`; returns their
  * number. Links that are cut or down are not measured.
  */
-size_t measure_plan(const struct lab *lab, bool all, struct measure *out, size_t room);
+size_t lab_measure_plan(const struct lab *lab, bool all, struct measure *out, size_t room);
 
 /* Takes `seconds` and a little more; up to three tries if the rate is off. The process ends in some space's network. */
-void measure_run(const struct fabric *fabric, double seconds, struct measure *measure);
+void lab_measure_run(const struct fabric *fabric, double seconds, struct measure *measure);
 
 /* True if it is within the tolerance. A latency counts only if a delay is set. */
-bool measure_is_right(const struct measure *measure);
+bool lab_measure_is_right(const struct measure *measure);
 
 #endif

@@ -79,7 +79,7 @@ static void add_count(uint64_t *counter, uint64_t more)
 /* Takes frame. */
 static void delay_frame(struct relay *relay, struct passage *way, struct frame *frame, uint64_t leave_ns)
 {
-	if (queue_push(&way->queue, leave_ns, frame, WAITING_MAX))
+	if (lab_queue_push(&way->queue, leave_ns, frame, WAITING_MAX))
 		return;
 	add_count(&way->counts->overrun, 1);
 	put_frame(relay, frame);
@@ -98,7 +98,7 @@ static struct frame *copy_of(struct relay *relay, const struct frame *frame)
 /* Takes frame. */
 static void relay_frame(struct relay *relay, struct passage *way, struct frame *frame, uint64_t now_ns)
 {
-	struct fate fate = fault_draw(&way->fault, &way->faults, frame->length, now_ns);
+	struct fate fate = lab_fault_draw(&way->fault, &way->faults, frame->length, now_ns);
 	add_count(&way->counts->frames, 1);
 	if (fate.lost) {
 		add_count(&way->counts->lost, 1);
@@ -190,9 +190,9 @@ static bool send_frame(struct passage *way, const struct frame *frame)
 /* Also sends frames that are due before the next wake-up. */
 static void send_due(struct relay *relay, struct passage *way, uint64_t due_ns)
 {
-	struct frame *frame = way->stuck ? way->stuck : queue_pop(&way->queue, due_ns);
+	struct frame *frame = way->stuck ? way->stuck : lab_queue_pop(&way->queue, due_ns);
 	way->stuck = NULL;
-	for (; frame; frame = queue_pop(&way->queue, due_ns)) {
+	for (; frame; frame = lab_queue_pop(&way->queue, due_ns)) {
 		if (!send_frame(way, frame)) {
 			way->stuck = frame;
 			return;
@@ -243,7 +243,7 @@ static void wait_for_something(struct relay *relay)
 	uint64_t next_ns = UINT64_MAX;
 	for (int i = 0; i < LAB_WAYS; i++) {
 		const struct passage *way = &relay->ways[i], *other = &relay->ways[1 - i];
-		uint64_t due_ns = way->stuck ? UINT64_MAX : queue_next_ns(&way->queue);
+		uint64_t due_ns = way->stuck ? UINT64_MAX : lab_queue_next_ns(&way->queue);
 		next_ns = due_ns < next_ns ? due_ns : next_ns;
 		/* this direction's `in` is the other direction's `out` */
 		polls[i] = (struct pollfd){way->in, (short)(POLLIN | (other->stuck ? POLLOUT : 0)), 0};
@@ -311,7 +311,7 @@ static bool open_relay(struct relay *relay, struct lab *lab, uint32_t number, co
 		way->in = i == LAB_FROM ? outside : inside;
 		way->out = i == LAB_FROM ? inside : outside;
 		way->counts = &relay->link->counts[i];
-		fault_init(&way->fault, lab->config.seed, number, (enum lab_way)i);
+		lab_fault_init(&way->fault, lab->config.seed, number, (enum lab_way)i);
 	}
 	read_settings(relay);
 	return true;
@@ -342,8 +342,8 @@ static void relay_main(struct lab *lab, uint32_t link, const char *device, int n
 	run_relay(&relay);
 }
 
-enum esp_status relay_start(struct lab *lab, uint32_t link, const char *device, int net, pid_t *out_pid,
-                            struct error *err)
+enum esp_status lab_relay_start(struct lab *lab, uint32_t link, const char *device, int net, pid_t *out_pid,
+                                struct error *err)
 {
 	int report[2], failed = 0;
 	if (pipe2(report, O_CLOEXEC) != 0)
@@ -359,11 +359,11 @@ enum esp_status relay_start(struct lab *lab, uint32_t link, const char *device, 
 		return ESP_OK;
 	}
 	if (pid > 0)
-		relay_stop(pid);
+		lab_relay_stop(pid);
 	return error_set(err, ESP_EIO, "cannot start a relay at %s: %s", device, strerror(failed ? failed : errno));
 }
 
-void relay_stop(pid_t pid)
+void lab_relay_stop(pid_t pid)
 {
 	if (pid <= 0) /* none, or one that could not be started again: kill() takes such numbers for many processes */
 		return;

@@ -16,10 +16,10 @@
  * Starts a relay in the network of `net` and returns when it listens on both devices. It ends with the calling
  * process. ESP_EIO.
  */
-ESP_CHECKED enum esp_status relay_start(struct lab *lab, uint32_t link, const char *device, int net, pid_t *out_pid,
-                                        struct error *err);
+ESP_CHECKED enum esp_status lab_relay_start(struct lab *lab, uint32_t link, const char *device, int net, pid_t *out_pid,
+                                            struct error *err);
 
 /* Ends it and waits for its end. */
-void relay_stop(pid_t pid);
+void lab_relay_stop(pid_t pid);
 
 #endif

@@ -12,7 +12,7 @@ static uint64_t between(uint64_t value, uint64_t low, uint64_t high)
 	return value < low ? low : value > high ? high : value;
 }
 
-struct shaper shaper_for(uint64_t rate, uint32_t mtu)
+struct shaper lab_shaper_for(uint64_t rate, uint32_t mtu)
 {
 	uint64_t per_ms = rate / 8000;
 	uint64_t frame = mtu + 64u;

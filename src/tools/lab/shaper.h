@@ -18,6 +18,6 @@ struct shaper {
 	uint32_t queue_bytes; /* longest queue; further frames are dropped */
 };
 
-struct shaper shaper_for(uint64_t rate, uint32_t mtu);
+struct shaper lab_shaper_for(uint64_t rate, uint32_t mtu);
 
 #endif

@@ -33,7 +33,7 @@ static bool write_file(const char *path, const char *text)
 	return written == (ssize_t)strlen(text);
 }
 
-bool space_sysctl(const char *path, const char *value)
+bool lab_space_sysctl(const char *path, const char *value)
 {
 	char full[128];
 	snprintf(full, sizeof(full), "/proc/sys/%s", path);
@@ -75,7 +75,7 @@ static enum esp_status bind_hosts(const char *hosts, struct error *err)
 	                                  strerror(cause));
 }
 
-enum esp_status space_open_base(struct space_base *base, const char *hosts, struct error *err)
+enum esp_status lab_space_open_base(struct space_base *base, const char *hosts, struct error *err)
 {
 	enum esp_status status = ESP_OK;
 	*base = (struct space_base){.user = -1, .mount = -1};
@@ -117,7 +117,7 @@ static void mount_sys(void)
 	}
 }
 
-enum esp_status space_make(struct space *space, const struct space_base *base, const char *name, struct error *err)
+enum esp_status lab_space_make(struct space *space, const struct space_base *base, const char *name, struct error *err)
 {
 	int all = 0;
 	for (int i = 0; i < SPACE_PARTS; i++) {
@@ -143,7 +143,7 @@ enum esp_status space_make(struct space *space, const struct space_base *base, c
 	return ESP_OK;
 }
 
-enum esp_status space_enter(const struct space *space, int user, struct error *err)
+enum esp_status lab_space_enter(const struct space *space, int user, struct error *err)
 {
 	char *folder = getcwd(NULL, 0);
 	enum esp_status status = ESP_OK;
@@ -162,14 +162,14 @@ enum esp_status space_enter(const struct space *space, int user, struct error *e
 	return status;
 }
 
-int space_socket(const struct space *space, int family, int type, int protocol)
+int lab_space_socket(const struct space *space, int family, int type, int protocol)
 {
 	if (setns(space->fds[SPACE_NET], CLONE_NEWNET) != 0)
 		return -1;
 	return socket(family, type, protocol);
 }
 
-void space_close(struct space *space)
+void lab_space_close(struct space *space)
 {
 	for (int i = 0; i < SPACE_PARTS; i++)
 		if (space->fds[i] >= 0)

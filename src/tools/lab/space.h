@@ -28,21 +28,21 @@ struct space_base {
  * Unshares mounts and, if needed, users: with CAP_SYS_ADMIN the lab belongs to the current user namespace,
  * otherwise to a new one. For single-threaded processes only. ESP_EUNSUPPORTED with the remedy.
  */
-ESP_CHECKED enum esp_status space_open_base(struct space_base *base, const char *hosts, struct error *err);
+ESP_CHECKED enum esp_status lab_space_open_base(struct space_base *base, const char *hosts, struct error *err);
 
 /* Makes a space and moves the process into it; the next one may be made from there. name: its host name. */
-ESP_CHECKED enum esp_status space_make(struct space *space, const struct space_base *base, const char *name,
-                                       struct error *err);
+ESP_CHECKED enum esp_status lab_space_make(struct space *space, const struct space_base *base, const char *name,
+                                           struct error *err);
 
 /* Moves the process into the space for good, before it becomes a command. The current folder stays. */
-ESP_CHECKED enum esp_status space_enter(const struct space *space, int user, struct error *err);
+ESP_CHECKED enum esp_status lab_space_enter(const struct space *space, int user, struct error *err);
 
 /* Makes a socket in the space's network and moves the process into that network. -1 with errno. */
-int space_socket(const struct space *space, int family, int type, int protocol);
+int lab_space_socket(const struct space *space, int family, int type, int protocol);
 
 /* Sets a value under /proc/sys for the current network. False with errno. */
-bool space_sysctl(const char *path, const char *value);
+bool lab_space_sysctl(const char *path, const char *value);
 
-void space_close(struct space *space);
+void lab_space_close(struct space *space);
 
 #endif

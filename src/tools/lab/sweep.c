@@ -108,7 +108,7 @@ static size_t end_found(struct found *found, size_t count)
 	return count;
 }
 
-uint32_t sweep(const struct space *spaces, uint32_t count)
+uint32_t lab_sweep(const struct space *spaces, uint32_t count)
 {
 	ino_t *networks = number_networks(spaces, count);
 	struct found *found = calloc(FOUND_MAX, sizeof(*found));

@@ -12,6 +12,6 @@
  * Sends SIGTERM to every process in one of these networks but this one and its children, and SIGKILL to the
  * remaining ones two seconds later. Returns their number when they are gone.
  */
-uint32_t sweep(const struct space *spaces, uint32_t count);
+uint32_t lab_sweep(const struct space *spaces, uint32_t count);
 
 #endif

@@ -26,14 +26,14 @@ static const struct program programs[] = {
 	[TOOL_NFT] = {"nft", "nftables", {"nft", "-f", "-", NULL}},
 };
 
-enum esp_status tool_begin(struct batch *batch, struct error *err)
+enum esp_status lab_tool_begin(struct batch *batch, struct error *err)
 {
 	*batch = (struct batch){0};
 	batch->out = open_memstream(&batch->text, &batch->length);
 	return batch->out ? ESP_OK : error_set(err, ESP_ENOMEM, "no memory for a batch of commands");
 }
 
-void tool_abandon(struct batch *batch)
+void lab_tool_abandon(struct batch *batch)
 {
 	if (batch->out)
 		fclose(batch->out);
@@ -126,7 +126,7 @@ static enum esp_status wait_for(const struct program *program, const struct batc
 	return explain_failure(program, batch, complaints, err);
 }
 
-enum esp_status tool_run(struct batch *batch, enum tool tool, int net, struct error *err)
+enum esp_status lab_tool_run(struct batch *batch, enum tool tool, int net, struct error *err)
 {
 	const struct program *program = &programs[tool];
 	bool written = fflush(batch->out) == 0 && !ferror(batch->out);
@@ -147,6 +147,6 @@ enum esp_status tool_run(struct batch *batch, enum tool tool, int net, struct er
 		close(input);
 	if (complaints >= 0)
 		close(complaints);
-	tool_abandon(batch);
+	lab_tool_abandon(batch);
 	return status;
 }

@@ -4,7 +4,7 @@
 
 #include "tools/plan/plan_options.h"
 
-const char *plan_place_name(uint32_t place, char *text)
+const char *plan_tool_place_name(uint32_t place, char *text)
 {
 	if (place == PLAN_IN)
 		return "in";
@@ -14,9 +14,9 @@ const char *plan_place_name(uint32_t place, char *text)
 	return text;
 }
 
-void plan_json_facts(struct json *json, const struct plan *plan)
+void plan_tool_json_facts(struct json *json, const struct plan *plan)
 {
-	json_put_string(json, "planner", plan->planner ? planner_name(plan->planner) : NULL);
+	json_put_string(json, "planner", plan->planner ? plan_planner_name(plan->planner) : NULL);
 	json_put_string(json, "collective", plan_collective_name(plan->chunks.collective));
 	json_put_u64(json, "workers", plan->workers);
 	json_put_u64(json, "nodes", plan->nodes);
@@ -25,7 +25,7 @@ void plan_json_facts(struct json *json, const struct plan *plan)
 	json_put_u64(json, "chunk_count", plan->chunks.chunk_count);
 }
 
-void plan_json_layout(struct json *json, const struct plan *plan)
+void plan_tool_json_layout(struct json *json, const struct plan *plan)
 {
 	json_key(json, "root");
 	if (plan_collective_has_root(plan->chunks.collective))
@@ -40,16 +40,16 @@ void plan_json_layout(struct json *json, const struct plan *plan)
 	json_key(json, "input_bytes");
 	json_array_begin(json);
 	for (uint32_t node = 0; node < plan->workers; node++)
-		json_u64(json, chunks_input_bytes(&plan->chunks, node));
+		json_u64(json, plan_chunks_input_bytes(&plan->chunks, node));
 	json_array_end(json);
 	json_key(json, "output_bytes");
 	json_array_begin(json);
 	for (uint32_t node = 0; node < plan->workers; node++)
-		json_u64(json, chunks_output_bytes(&plan->chunks, node));
+		json_u64(json, plan_chunks_output_bytes(&plan->chunks, node));
 	json_array_end(json);
 }
 
-void plan_json_report(struct json *json, const struct plan *plan, const struct plan_report *report)
+void plan_tool_json_report(struct json *json, const struct plan *plan, const struct plan_report *report)
 {
 	json_put_u64(json, "rounds", report->rounds);
 	json_put_u64(json, "messages", report->messages);
@@ -75,7 +75,7 @@ static void put_place(struct json *json, const char *key, uint32_t place)
 {
 	char text[16];
 
-	json_put_string(json, key, plan_place_name(place, text));
+	json_put_string(json, key, plan_tool_place_name(place, text));
 }
 
 static void put_terms(struct json *json, const struct plan_step *terms, uint32_t count)
@@ -88,7 +88,7 @@ static void put_terms(struct json *json, const struct plan_step *terms, uint32_t
 		if (terms[i].verb == PLAN_TERM)
 			json_u64(json, terms[i].node);
 		else
-			json_text(json, plan_place_name(terms[i].place, text));
+			json_text(json, plan_tool_place_name(terms[i].place, text));
 	}
 	json_array_end(json);
 }
@@ -150,7 +150,7 @@ static void put_side(struct json *json, const char *key, uint32_t who)
 static enum esp_status put_chunk(struct json *json, const struct plan *plan, uint64_t chunk, uint32_t only,
                                  struct plan_row *row)
 {
-	struct plan_piece piece = chunks_piece(&plan->chunks, chunk);
+	struct plan_piece piece = plan_chunks_piece(&plan->chunks, chunk);
 	enum esp_status status = ESP_OK;
 
 	json_object_begin(json);
@@ -171,8 +171,8 @@ static enum esp_status put_chunk(struct json *json, const struct plan *plan, uin
 	return status;
 }
 
-enum esp_status plan_json_chunks(struct json *json, const struct plan *plan, const struct plan_filter *filter,
-                                 struct error *err)
+enum esp_status plan_tool_json_chunks(struct json *json, const struct plan *plan, const struct plan_filter *filter,
+                                      struct error *err)
 {
 	struct plan_row row = {0};
 	enum esp_status status = ESP_OK;
@@ -188,15 +188,15 @@ enum esp_status plan_json_chunks(struct json *json, const struct plan *plan, con
 	return status == ESP_OK ? ESP_OK : error_set(err, status, "no memory for a row of the plan");
 }
 
-enum esp_status plan_json_print(const struct plan *plan, const struct plan_filter *filter, struct error *err)
+enum esp_status plan_tool_json_print(const struct plan *plan, const struct plan_filter *filter, struct error *err)
 {
 	struct json json;
 
 	json_init(&json, stdout);
 	json_object_begin(&json);
-	plan_json_facts(&json, plan);
-	plan_json_layout(&json, plan);
-	enum esp_status status = plan_json_chunks(&json, plan, filter, err);
+	plan_tool_json_facts(&json, plan);
+	plan_tool_json_layout(&json, plan);
+	enum esp_status status = plan_tool_json_chunks(&json, plan, filter, err);
 	json_object_end(&json);
 	if (json_fini(&json) != ESP_OK && status == ESP_OK)
 		status = error_set(err, ESP_EIO, "cannot write to the standard output");

@@ -16,7 +16,7 @@ static_assert(sizeof(collective_names) / sizeof(collective_names[0]) == PLAN_COL
               "one name per collective, in the order of the enum");
 static const char *const placements[] = {"contiguous", "interleaved", NULL};
 
-size_t plan_request_options(struct plan_request *request, struct option_spec *options)
+size_t plan_tool_request_options(struct plan_request *request, struct option_spec *options)
 {
 	*request = (struct plan_request){0};
 	const struct option_spec all[] = {
@@ -57,7 +57,7 @@ size_t plan_request_options(struct plan_request *request, struct option_spec *op
 	return PLAN_OPTION_PLANNER;
 }
 
-struct option_spec plan_request_planner(struct plan_request *request)
+struct option_spec plan_tool_request_planner(struct plan_request *request)
 {
 	return (struct option_spec){.name = "planner", .short_name = 'p', .kind = OPTION_STRING, .out = &request->planner,
 	                            .metavar = "NAME", .help = "the planner",
@@ -66,13 +66,13 @@ struct option_spec plan_request_planner(struct plan_request *request)
 
 /* ---- planners ---- */
 
-const char *plan_about(const char *sentence, char text[PLAN_ABOUT_TEXT])
+const char *plan_tool_about(const char *sentence, char text[PLAN_ABOUT_TEXT])
 {
 	size_t used = (size_t)snprintf(text, PLAN_ABOUT_TEXT, "%s\n\nplanners:", sentence);
 
 	for (unsigned i = 0; plan_planner(i) && used < PLAN_ABOUT_TEXT; i++)
-		used += (size_t)snprintf(text + used, PLAN_ABOUT_TEXT - used, "\n  %-16s  %s", planner_name(plan_planner(i)),
-		                         planner_summary(plan_planner(i)));
+		used += (size_t)snprintf(text + used, PLAN_ABOUT_TEXT - used, "\n  %-16s  %s",
+		                         plan_planner_name(plan_planner(i)), plan_planner_summary(plan_planner(i)));
 	return text;
 }
 
@@ -81,7 +81,7 @@ static const struct planner *planner_at(size_t index, bool is_runnable)
 {
 	const struct planner *planner;
 	for (unsigned i = 0; (planner = plan_planner(i)); i++) {
-		if ((!is_runnable || !planner_has_extra(planner)) && index-- == 0)
+		if ((!is_runnable || !plan_planner_has_extra(planner)) && index-- == 0)
 			return planner;
 	}
 	return NULL;
@@ -92,7 +92,7 @@ static const char *planner_name_at(const void *list, size_t index)
 {
 	const struct planner *planner = planner_at(index, *(const bool *)list);
 
-	return planner ? planner_name(planner) : NULL;
+	return planner ? plan_planner_name(planner) : NULL;
 }
 
 static const struct planner *find(const char *name, bool is_runnable, const char *also, struct error *err)
@@ -110,21 +110,21 @@ static const struct planner *find(const char *name, bool is_runnable, const char
 	}
 	for (unsigned i = 0; planner_at(i, is_runnable) && used < sizeof(names); i++)
 		used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", used > 0 ? ", " : "",
-		                         planner_name(planner_at(i, is_runnable)));
+		                         plan_planner_name(planner_at(i, is_runnable)));
 	error_set(err, ESP_EINVAL, "unknown planner '%.32s'; there are %s", name, names);
 	return NULL;
 }
 
-const struct planner *plan_find(const char *name, struct error *err)
+const struct planner *plan_tool_find(const char *name, struct error *err)
 {
 	return find(name, false, "", err);
 }
 
-const struct planner *plan_find_runnable(const char *name, const char *also, struct error *err)
+const struct planner *plan_tool_find_runnable(const char *name, const char *also, struct error *err)
 {
 	const struct planner *planner = find(name, true, also, err);
 
-	if (!planner || !planner_has_extra(planner))
+	if (!planner || !plan_planner_has_extra(planner))
 		return planner;
 	error_set(err, ESP_EINVAL, "%s needs hubs or switches beside the ranks: it is for espalier plan and espalier sim",
 	          name);
@@ -153,7 +153,7 @@ static bool takes_servers(const char *planner)
 	return false;
 }
 
-enum esp_status plan_request_check(const struct plan_request *request, struct error *err)
+enum esp_status plan_tool_request_check(const struct plan_request *request, struct error *err)
 {
 	enum plan_collective collective = (enum plan_collective)request->collective;
 	enum esp_status status = ESP_OK;
@@ -170,7 +170,7 @@ enum esp_status plan_request_check(const struct plan_request *request, struct er
 		return error_set(err, ESP_EINVAL, "--root is for broadcast, reduce, gather and scatter and for the planner "
 		                 "central: %s of %s has none", plan_collective_name(collective), request->planner);
 	const struct planner *planner = plan_planner_find(request->planner);
-	if (request->ordered && planner && (planner_needs_groups(planner) || planner_has_extra(planner)))
+	if (request->ordered && planner && (plan_planner_needs_groups(planner) || plan_planner_has_extra(planner)))
 		return error_set(err, ESP_EINVAL,
 		                 "--ordered means nothing to %s: its groups say which nodes are near each other",
 		                 request->planner);
@@ -194,9 +194,9 @@ static const char *first_given(const struct plan_request *request)
 {
 	struct plan_request unused;
 	struct option_spec options[PLAN_OPTION_MAX];
-	size_t count = plan_request_options(&unused, options);
+	size_t count = plan_tool_request_options(&unused, options);
 
-	options[count++] = plan_request_planner(&unused);
+	options[count++] = plan_tool_request_planner(&unused);
 	for (size_t i = 0; i < count; i++) {
 		if (request->given[i])
 			return options[i].name;
@@ -209,22 +209,22 @@ static const char *first_given(const struct plan_request *request)
 static enum esp_status make_plan(const struct plan_request *request, const char *command, struct plan_work *work,
                                  struct plan **out, struct error *err)
 {
-	const struct planner *planner = plan_find(request->planner, err);
+	const struct planner *planner = plan_tool_find(request->planner, err);
 	struct plan_setup setup;
 
 	if (!planner)
 		return ESP_EINVAL;
-	enum esp_status status = plan_request_check(request, err);
+	enum esp_status status = plan_tool_request_check(request, err);
 	if (status == ESP_OK)
-		status = plan_setup_init(&setup, request, planner, err);
+		status = plan_tool_setup_init(&setup, request, planner, err);
 	if (status != ESP_OK)
 		return status;
 	if (work) {
-		plan_work_add(work, planner, &setup);
-		plan_work_announce(work, command);
+		plan_tool_work_add(work, planner, &setup);
+		plan_tool_work_announce(work, command);
 	}
 	status = plan_open(planner, &setup.spec, out, err);
-	plan_setup_fini(&setup);
+	plan_tool_setup_fini(&setup);
 	return status;
 }
 
@@ -243,7 +243,7 @@ static enum esp_status read_plan(const char *name, struct plan **out, struct err
 	return status == ESP_ENOMEM ? error_set(err, status, "%.100s: %.140s", name, malformed->text) : ESP_OK;
 }
 
-int plan_complain(const char *command, const struct error *err)
+int plan_tool_complain(const char *command, const struct error *err)
 {
 	/* ESP_ENOMEM and a full disk are no mistakes of the command line. */
 	if (err->status == ESP_ENOMEM)
@@ -251,8 +251,8 @@ int plan_complain(const char *command, const struct error *err)
 	return complain_usage("%s: %s", command, err->text);
 }
 
-int plan_try(const struct plan_request *request, const char *command, const char *file, struct plan_work *work,
-             struct plan **out, struct error *malformed)
+int plan_tool_try(const struct plan_request *request, const char *command, const char *file, struct plan_work *work,
+                  struct plan **out, struct error *malformed)
 {
 	struct error err = {0};
 
@@ -267,26 +267,26 @@ int plan_try(const struct plan_request *request, const char *command, const char
 	else
 		err.status = make_plan(request, command, work, out, &err);
 	if (err.status != ESP_OK)
-		return plan_complain(command, &err);
+		return plan_tool_complain(command, &err);
 	if (file && work && *out) {
-		plan_work_add_plan(work, *out);
-		plan_work_announce(work, command);
+		plan_tool_work_add_plan(work, *out);
+		plan_tool_work_announce(work, command);
 	}
 	return -1;
 }
 
-int plan_from(const struct plan_request *request, const char *command, const char *file, struct plan_work *work,
-              struct plan **out)
+int plan_tool_from(const struct plan_request *request, const char *command, const char *file, struct plan_work *work,
+                   struct plan **out)
 {
 	struct error malformed = {0};
-	int exit_status = plan_try(request, command, file, work, out, &malformed);
+	int exit_status = plan_tool_try(request, command, file, work, out, &malformed);
 
 	if (exit_status < 0 && !*out)
 		return complain("%s: %s: %s", command, file, malformed.text);
 	return exit_status;
 }
 
-const char *plan_origin(const struct plan *plan)
+const char *plan_tool_origin(const struct plan *plan)
 {
-	return plan->planner ? planner_name(plan->planner) : "hand-written";
+	return plan->planner ? plan_planner_name(plan->planner) : "hand-written";
 }

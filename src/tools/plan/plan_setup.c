@@ -23,7 +23,7 @@ static uint64_t default_chunks(const struct planner *planner, uint32_t nodes)
 	                    {"central", 1},   {"twin", 1},     {"double-tree", 2}};
 
 	for (size_t i = 0; i < sizeof(same_for_all) / sizeof(same_for_all[0]); i++) {
-		if (strcmp(planner_name(planner), same_for_all[i].name) == 0)
+		if (strcmp(plan_planner_name(planner), same_for_all[i].name) == 0)
 			return same_for_all[i].chunks;
 	}
 	return nodes;
@@ -326,12 +326,12 @@ static enum esp_status check_size(const struct plan_setup *setup, const struct p
 static enum esp_status count_chunks(struct plan_setup *setup, struct error *err)
 {
 	struct chunks chunks;
-	enum esp_status status = chunks_init(&chunks, &setup->spec.chunks, err);
+	enum esp_status status = plan_chunks_init(&chunks, &setup->spec.chunks, err);
 
 	if (status != ESP_OK)
 		return status;
 	setup->chunk_count = chunks.chunk_count;
-	chunks_fini(&chunks);
+	plan_chunks_fini(&chunks);
 	return ESP_OK;
 }
 
@@ -345,16 +345,18 @@ static enum esp_status check_request(const struct plan_request *request, const s
 	if (request->nodes > PLAN_NODES_MAX)
 		return error_set(err, ESP_EINVAL, "%llu nodes are too many: at most %u", (unsigned long long)request->nodes,
 		                 PLAN_NODES_MAX);
-	if (planner_needs_groups(planner) && !request->groups && !request->racks)
-		return error_set(err, ESP_EINVAL, "%s sums within groups: say which node is in which, with --racks C or "
-		                 "--groups FILE", planner_name(planner));
+	if (plan_planner_needs_groups(planner) && !request->groups && !request->racks)
+		return error_set(err, ESP_EINVAL,
+		                 "%s sums within groups: say which node is in which, with --racks C or "
+		                 "--groups FILE",
+		                 plan_planner_name(planner));
 	if (request->counts && request->given[PLAN_OPTION_BYTES])
 		return error_set(err, ESP_EINVAL, "--counts and --bytes both say how large the buffer is: give one of them");
 	return ESP_OK;
 }
 
-enum esp_status plan_setup_init(struct plan_setup *setup, const struct plan_request *request,
-                                const struct planner *planner, struct error *err)
+enum esp_status plan_tool_setup_init(struct plan_setup *setup, const struct plan_request *request,
+                                     const struct planner *planner, struct error *err)
 {
 	enum esp_status status = check_request(request, planner, err);
 
@@ -373,7 +375,7 @@ enum esp_status plan_setup_init(struct plan_setup *setup, const struct plan_requ
 	};
 	if (status == ESP_OK)
 		status = fill_groups(setup, request, err);
-	bool takes_order = !planner_needs_groups(planner) && !planner_has_extra(planner);
+	bool takes_order = !plan_planner_needs_groups(planner) && !plan_planner_has_extra(planner);
 	if (status == ESP_OK && request->ordered && setup->group_of && takes_order)
 		status = fill_order(setup, err);
 	if (status == ESP_OK && request->zones && setup->group_of)
@@ -385,11 +387,11 @@ enum esp_status plan_setup_init(struct plan_setup *setup, const struct plan_requ
 	if (status == ESP_OK)
 		status = count_chunks(setup, err);
 	if (status != ESP_OK)
-		plan_setup_fini(setup);
+		plan_tool_setup_fini(setup);
 	return status;
 }
 
-void plan_setup_fini(struct plan_setup *setup)
+void plan_tool_setup_fini(struct plan_setup *setup)
 {
 	free(setup->group_of);
 	free(setup->order);

@@ -16,8 +16,8 @@ struct plan_setup {
 };
 
 /* For one planner, whose defaults replace options that were not given. ESP_EINVAL, ESP_EPARSE, ESP_EIO, ESP_ENOMEM. */
-ESP_CHECKED enum esp_status plan_setup_init(struct plan_setup *setup, const struct plan_request *request,
-                                            const struct planner *planner, struct error *err);
-void plan_setup_fini(struct plan_setup *setup);
+ESP_CHECKED enum esp_status plan_tool_setup_init(struct plan_setup *setup, const struct plan_request *request,
+                                                 const struct planner *planner, struct error *err);
+void plan_tool_setup_fini(struct plan_setup *setup);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "tools/plan/plan_json.h"
 
-#define TEXT(place) plan_place_name((place), (char[16]){0})
+#define TEXT(place) plan_tool_place_name((place), (char[16]){0})
 
 /* ---- cells ---- */
 
@@ -110,16 +110,16 @@ static char *text_of(const struct plan_row *row, enum cell cell)
 	return text;
 }
 
-enum esp_status plan_words_init(struct plan_words *words, const struct plan_row *row)
+enum esp_status plan_tool_words_init(struct plan_words *words, const struct plan_row *row)
 {
 	*words = (struct plan_words){text_of(row, WAITS), text_of(row, SENDS), text_of(row, STEPS)};
 	if (words->waits && words->sends && words->steps)
 		return ESP_OK;
-	plan_words_fini(words);
+	plan_tool_words_fini(words);
 	return ESP_ENOMEM;
 }
 
-void plan_words_fini(struct plan_words *words)
+void plan_tool_words_fini(struct plan_words *words)
 {
 	free(words->waits);
 	free(words->sends);
@@ -169,7 +169,7 @@ static void explain_fold(const struct plan_step *fold, FILE *out)
 	fprintf(out, ", into %s", PHRASE(fold->place));
 }
 
-uint32_t plan_explain(const struct plan_row *row, uint32_t at, FILE *out)
+uint32_t plan_tool_explain(const struct plan_row *row, uint32_t at, FILE *out)
 {
 	const struct plan_step *step = &row->steps[at];
 	uint32_t used = 1;

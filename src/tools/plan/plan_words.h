@@ -16,10 +16,10 @@ struct plan_words {
 };
 
 /* ESP_ENOMEM */
-ESP_CHECKED enum esp_status plan_words_init(struct plan_words *words, const struct plan_row *row);
-void plan_words_fini(struct plan_words *words);
+ESP_CHECKED enum esp_status plan_tool_words_init(struct plan_words *words, const struct plan_row *row);
+void plan_tool_words_fini(struct plan_words *words);
 
 /* Prints a sentence about the steps from step `at` on; returns the number of steps that it covers. */
-uint32_t plan_explain(const struct plan_row *row, uint32_t at, FILE *out);
+uint32_t plan_tool_explain(const struct plan_row *row, uint32_t at, FILE *out);
 
 #endif

@@ -17,7 +17,7 @@
 
 static double row_ns(const struct planner *planner, enum plan_collective collective, uint32_t workers)
 {
-	const char *name = planner ? planner_name(planner) : "";
+	const char *name = planner ? plan_planner_name(planner) : "";
 	bool is_exchange = strcmp(name, "exchange") == 0;
 
 	if (collective == PLAN_ALLTOALL && (is_exchange || strcmp(name, "flat") == 0))
@@ -34,7 +34,7 @@ static double seconds_of(const struct planner *planner, enum plan_collective col
 	return rows * row_ns(planner, collective, workers) / 1e9;
 }
 
-void plan_work_add(struct plan_work *work, const struct planner *planner, const struct plan_setup *setup)
+void plan_tool_work_add(struct plan_work *work, const struct planner *planner, const struct plan_setup *setup)
 {
 	const struct chunks_spec *spec = &setup->spec.chunks;
 	double rows = (double)spec->workers * (double)setup->chunk_count;
@@ -48,7 +48,7 @@ static double rows_of(const struct plan *plan)
 	return (double)plan->workers * (double)plan->chunks.chunk_count;
 }
 
-void plan_work_add_plan(struct plan_work *work, const struct plan *plan)
+void plan_tool_work_add_plan(struct plan_work *work, const struct plan *plan)
 {
 	work->rows += rows_of(plan);
 	work->seconds += seconds_of(plan->planner, plan->chunks.collective, plan->workers, rows_of(plan));
@@ -67,7 +67,7 @@ static const char *duration(double seconds, char text[32])
 	return text;
 }
 
-void plan_work_announce(struct plan_work *work, const char *command)
+void plan_tool_work_announce(struct plan_work *work, const char *command)
 {
 	char text[32];
 
@@ -96,8 +96,8 @@ static void on_message(void *context, uint64_t chunk, uint32_t from, uint32_t to
 	fprintf(stderr, "\respalier: %s: %d %%", work->command, percent);
 }
 
-enum esp_status plan_work_check(struct plan_work *work, const struct plan *plan, struct plan_report *out_report,
-                                struct plan_fault *out_fault, struct error *err)
+enum esp_status plan_tool_work_check(struct plan_work *work, const struct plan *plan, struct plan_report *out_report,
+                                     struct plan_fault *out_fault, struct error *err)
 {
 	const struct plan_observer observer = {.message = on_message, .context = work};
 
@@ -108,7 +108,7 @@ enum esp_status plan_work_check(struct plan_work *work, const struct plan *plan,
 	return status;
 }
 
-void plan_work_end(struct plan_work *work)
+void plan_tool_work_end(struct plan_work *work)
 {
 	if (work->shows && work->percent >= 0)
 		fputs("\r\033[K", stderr);

@@ -6,10 +6,10 @@
  * row is a chunk on a node, and its cost was measured on one machine.
  *
  *       struct plan_work work = {0};
- *       plan_work_add(&work, planner, &setup);        for each plan
- *       plan_work_announce(&work, "plan check");
- *       plan_work_check(&work, plan, &report, ...);   in place of plan_check(), for each
- *       plan_work_end(&work);
+ *       plan_tool_work_add(&work, planner, &setup);        for each plan
+ *       plan_tool_work_announce(&work, "plan check");
+ *       plan_tool_work_check(&work, plan, &report, ...);   in place of plan_check(), for each
+ *       plan_tool_work_end(&work);
  */
 #ifndef TOOLS_PLAN_PLAN_WORK_H
 #define TOOLS_PLAN_PLAN_WORK_H
@@ -28,15 +28,15 @@ struct plan_work {
 	int percent; /* the last one shown */
 };
 
-void plan_work_add(struct plan_work *work, const struct planner *planner, const struct plan_setup *setup);
-void plan_work_add_plan(struct plan_work *work, const struct plan *plan);
-void plan_work_announce(struct plan_work *work, const char *command);
+void plan_tool_work_add(struct plan_work *work, const struct planner *planner, const struct plan_setup *setup);
+void plan_tool_work_add_plan(struct plan_work *work, const struct plan *plan);
+void plan_tool_work_announce(struct plan_work *work, const char *command);
 
 /* plan_check() with progress; the same result. */
-ESP_CHECKED enum esp_status plan_work_check(struct plan_work *work, const struct plan *plan,
-                                            struct plan_report *out_report, struct plan_fault *out_fault,
-                                            struct error *err);
+ESP_CHECKED enum esp_status plan_tool_work_check(struct plan_work *work, const struct plan *plan,
+                                                 struct plan_report *out_report, struct plan_fault *out_fault,
+                                                 struct error *err);
 /* Removes the percentage; before any further output. */
-void plan_work_end(struct plan_work *work);
+void plan_tool_work_end(struct plan_work *work);
 
 #endif

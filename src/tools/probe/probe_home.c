@@ -16,7 +16,7 @@ static const char digits[] = "0123456789abcdef";
 
 /* ---- the sending end: a rank ---- */
 
-void home_send(enum home_file which, const char *text, size_t length, FILE *to)
+void probe_tool_home_send(enum home_file which, const char *text, size_t length, FILE *to)
 {
 	fprintf(to, "%cB%d\n", MARK, (int)which);
 	for (size_t at = 0; at < length; at += PIECE) {
@@ -32,13 +32,13 @@ void home_send(enum home_file which, const char *text, size_t length, FILE *to)
 	fprintf(to, "%cE%d\n", MARK, (int)which);
 }
 
-void home_send_end(bool is_good, FILE *to)
+void probe_tool_home_send_end(bool is_good, FILE *to)
 {
 	fprintf(to, "%cD%d\n", MARK, is_good);
 	fflush(to);
 }
 
-void home_send_progress(const char *line, FILE *to)
+void probe_tool_home_send_progress(const char *line, FILE *to)
 {
 	fprintf(to, "%cP%s\n", MARK, line);
 	fflush(to);
@@ -46,7 +46,7 @@ void home_send_progress(const char *line, FILE *to)
 
 /* ---- the receiving end: the process that started the ranks ---- */
 
-void home_open(struct home *home, const struct probe_options *options, int terminal)
+void probe_tool_home_open(struct home *home, const struct probe_options *options, int terminal)
 {
 	*home = (struct home){.terminal = terminal};
 	home->paths[HOME_MATRIX] = options->save_matrix;
@@ -75,13 +75,13 @@ static void clear_bar(struct home *home)
 	home->has_bar = false;
 }
 
-void home_close(struct home *home)
+void probe_tool_home_close(struct home *home)
 {
 	clear_bar(home);
 	drop_all(home);
 }
 
-void home_begin(struct home *home)
+void probe_tool_home_begin(struct home *home)
 {
 	drop_all(home);
 	home->has_end = home->is_good = false;
@@ -153,7 +153,7 @@ static void take_part_line(struct home *home, char kind, const char *text, size_
 	}
 }
 
-bool home_take(struct home *home, const char *head, size_t head_length, const char *tail, size_t tail_length)
+bool probe_tool_home_take(struct home *home, const char *head, size_t head_length, const char *tail, size_t tail_length)
 {
 	size_t length = head_length + tail_length;
 	char first = head_length ? head[0] : tail_length ? tail[0] : '\0';
@@ -199,7 +199,7 @@ static int write_one(const struct home_part *part, const char *path, bool is_mis
 	return EXIT_OK;
 }
 
-int home_write(struct home *home, bool is_all)
+int probe_tool_home_write(struct home *home, bool is_all)
 {
 	int status = EXIT_OK;
 

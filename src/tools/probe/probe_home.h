@@ -1,6 +1,6 @@
 /*
  * probe_home.h - sends files and a progress bar from the ranks of espalier probe to the process that started them,
- * over the ranks' standard output. One thread at each end; home_write() writes files.
+ * over the ranks' standard output. One thread at each end; probe_tool_home_write() writes files.
  *
  *       here                        first host
  *       probe --hosts  ---ssh--->   the reporting rank
@@ -24,9 +24,9 @@ enum home_file { HOME_MATRIX, HOME_TOPOLOGY, HOME_REPORT, HOME_FILES };
 
 /* ---- the sending end: a rank ---- */
 
-void home_send(enum home_file which, const char *text, size_t length, FILE *to);
-void home_send_end(bool is_good, FILE *to); /* after all files and output */
-void home_send_progress(const char *line, FILE *to); /* "": the last one, removes the bar */
+void probe_tool_home_send(enum home_file which, const char *text, size_t length, FILE *to);
+void probe_tool_home_send_end(bool is_good, FILE *to);          /* after all files and output */
+void probe_tool_home_send_progress(const char *line, FILE *to); /* "": the last one, removes the bar */
 
 /* ---- the receiving end: the process that started the ranks ---- */
 
@@ -48,19 +48,20 @@ struct home {
 	bool has_end, is_good; /* the reporting rank has sent its end; it succeeded */
 };
 
-void home_open(struct home *home, const struct probe_options *options, int terminal);
-void home_close(struct home *home);
+void probe_tool_home_open(struct home *home, const struct probe_options *options, int terminal);
+void probe_tool_home_close(struct home *home);
 
 /* Call whenever the ranks are started or restarted: drops whatever earlier ranks have sent. */
-void home_begin(struct home *home);
+void probe_tool_home_begin(struct home *home);
 
 /* A line of a rank, in two parts. True if it was a line for this module; otherwise it is ordinary output. */
-bool home_take(struct home *home, const char *head, size_t head_length, const char *tail, size_t tail_length);
+bool probe_tool_home_take(struct home *home, const char *head, size_t head_length, const char *tail,
+                          size_t tail_length);
 
 /*
  * Writes the files that have arrived. Returns the exit status. is_all: the ranks report success, so a missing file is
  * an error.
  */
-int home_write(struct home *home, bool is_all);
+int probe_tool_home_write(struct home *home, bool is_all);
 
 #endif

@@ -19,7 +19,7 @@ static uint32_t feed(struct home *home, const char *text, size_t length)
 		end = memchr(at, '\n', (size_t)(text + length - at));
 		CHECK(end != NULL);
 		size_t all = (size_t)(end - at), head = all / 3;
-		shown += !home_take(home, at, head, at + head, all - head);
+		shown += !probe_tool_home_take(home, at, head, at + head, all - head);
 	}
 	return shown;
 }
@@ -35,24 +35,24 @@ static void test_round_trip(void)
 	for (size_t i = 0; i < sizeof(bytes); i++)
 		bytes[i] = (char)(i * 7);
 	fputs("a line for people\n\n", file);
-	home_send(HOME_TOPOLOGY, "not this", 8, file);
-	home_send(HOME_TOPOLOGY, bytes, sizeof(bytes), file); /* a second attempt replaces the first */
-	home_send(HOME_REPORT, "", 0, file);
-	home_send(HOME_MATRIX, "not asked for", 13, file);
-	home_send_progress("[##..]", file);
+	probe_tool_home_send(HOME_TOPOLOGY, "not this", 8, file);
+	probe_tool_home_send(HOME_TOPOLOGY, bytes, sizeof(bytes), file); /* a second attempt replaces the first */
+	probe_tool_home_send(HOME_REPORT, "", 0, file);
+	probe_tool_home_send(HOME_MATRIX, "not asked for", 13, file);
+	probe_tool_home_send_progress("[##..]", file);
 	fputs("another one\n", file);
 	fclose(file);
 	for (size_t i = 0, column = 0; i < length; i++) {
 		column = lines[i] == '\n' ? 0 : column + 1;
 		CHECK(column < 16384); /* so that espalier run does not cut the line */
 	}
-	home_open(&home, &options, -1);
+	probe_tool_home_open(&home, &options, -1);
 	CHECK(feed(&home, lines, length) == 3);
 	CHECK(home.parts[HOME_TOPOLOGY].is_whole && home.parts[HOME_TOPOLOGY].length == sizeof(bytes));
 	CHECK(memcmp(home.parts[HOME_TOPOLOGY].text, bytes, sizeof(bytes)) == 0);
 	CHECK(home.parts[HOME_REPORT].is_whole && home.parts[HOME_REPORT].length == 0);
 	CHECK(!home.parts[HOME_MATRIX].is_whole && !home.parts[HOME_MATRIX].text);
-	home_close(&home);
+	probe_tool_home_close(&home);
 	free(lines);
 }
 
@@ -71,16 +71,22 @@ static void test_nonsense(void)
 	struct home home;
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-		home_open(&home, &options, -1);
+		probe_tool_home_open(&home, &options, -1);
 		CHECK(feed(&home, texts[i], strlen(texts[i])) == 0);
-		CHECK(home_write(&home, false) == 0); /* no file is complete, so none is written */
-		CHECK(home_write(&home, true) == 1);  /* and after success a missing file is an error */
-		home_close(&home);
+		CHECK(probe_tool_home_write(&home, false) == 0); /* no file is complete, so none is written */
+		CHECK(probe_tool_home_write(&home, true) == 1);  /* and after success a missing file is an error */
+		probe_tool_home_close(&home);
 	}
-	home_open(&home, &options, -1);
+	probe_tool_home_open(&home, &options, -1);
 	CHECK(feed(&home, "\x1e\n", 2) == 1);
-	CHECK(feed(&home, "\x1e" "B1\n\x1e" "F161\n\x1e" "E1\n", 14) == 0 && home_write(&home, true) == 1);
-	home_close(&home);
+	CHECK(feed(&home,
+	           "\x1e"
+	           "B1\n\x1e"
+	           "F161\n\x1e"
+	           "E1\n",
+	           14) == 0 &&
+	      probe_tool_home_write(&home, true) == 1);
+	probe_tool_home_close(&home);
 }
 
 /* Files of an attempt before the last one are not written. */
@@ -89,12 +95,12 @@ static void test_two_tries(void)
 	const struct probe_options options = {.out = "/nonexistent/topology"};
 	struct home home;
 
-	home_open(&home, &options, -1);
-	home_begin(&home);
+	probe_tool_home_open(&home, &options, -1);
+	probe_tool_home_begin(&home);
 	CHECK(feed(&home, "\x1e" "B1\n\x1e" "F161\n\x1e" "E1\n", 14) == 0 && home.parts[HOME_TOPOLOGY].is_whole);
-	home_begin(&home);
-	CHECK(!home.parts[HOME_TOPOLOGY].is_whole && home_write(&home, false) == 0);
-	home_close(&home);
+	probe_tool_home_begin(&home);
+	CHECK(!home.parts[HOME_TOPOLOGY].is_whole && probe_tool_home_write(&home, false) == 0);
+	probe_tool_home_close(&home);
 }
 
 /* The end of the report, and whether it was a success; of the last attempt only. */
@@ -107,14 +113,14 @@ static void test_end(void)
 
 	for (int is_good = 0; is_good < 2; is_good++) {
 		FILE *file = open_memstream(&line, &length);
-		home_open(&home, &options, -1);
-		home_send_end(is_good, file);
+		probe_tool_home_open(&home, &options, -1);
+		probe_tool_home_send_end(is_good, file);
 		fclose(file);
 		CHECK(!home.has_end && feed(&home, line, length) == 0);
 		CHECK(home.has_end && home.is_good == is_good);
-		home_begin(&home);
+		probe_tool_home_begin(&home);
 		CHECK(!home.has_end && !home.is_good);
-		home_close(&home);
+		probe_tool_home_close(&home);
 		free(line);
 	}
 }
@@ -125,12 +131,12 @@ static void test_too_much(void)
 	const struct probe_options options = {.out = "/nonexistent/topology"};
 	struct home home;
 
-	home_open(&home, &options, -1);
+	probe_tool_home_open(&home, &options, -1);
 	CHECK(feed(&home, "\x1e" "B1\n", 4) == 0);
 	home.parts[HOME_TOPOLOGY].taken = HOME_FILE_MOST;
 	CHECK(feed(&home, "\x1e" "F161\n\x1e" "F162\n\x1e" "E1\n", 16) == 0);
 	CHECK(!home.parts[HOME_TOPOLOGY].is_whole && !home.parts[HOME_TOPOLOGY].text);
-	home_close(&home);
+	probe_tool_home_close(&home);
 }
 
 /* A bar fits into one line of a terminal and holds no control characters. */
@@ -143,11 +149,11 @@ static void test_bar(void)
 	struct home home;
 
 	CHECK(terminal != NULL);
-	home_open(&home, &options, fileno(terminal));
+	probe_tool_home_open(&home, &options, fileno(terminal));
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		CHECK(feed(&home, bad[i], strlen(bad[i])) == 0 && !home.has_bar && lseek(fileno(terminal), 0, SEEK_END) == 0);
 	CHECK(feed(&home, "\x1e" "P[##..] 50 %\n", 14) == 0 && home.has_bar);
-	home_close(&home);
+	probe_tool_home_close(&home);
 	fclose(terminal);
 }
 

@@ -45,13 +45,13 @@ static enum esp_status find_places(const struct probe_outcome *outcome, double *
 	struct matrix distances = {0};
 
 	if (outcome->verdict.kind != SURVEY_LATENCY)
-		return probe_map(&kind->candidates.embedding, x, y);
+		return probe_tool_map(&kind->candidates.embedding, x, y);
 	enum esp_status status = beyond_shortest(&kind->tamed, &distances);
 	if (status == ESP_OK)
-		status = embed(&distances, &options, &embedding, NULL);
+		status = discover_embed(&distances, &options, &embedding, NULL);
 	if (status == ESP_OK)
-		status = probe_map(&embedding, x, y);
-	embedding_fini(&embedding);
+		status = probe_tool_map(&embedding, x, y);
+	discover_embedding_fini(&embedding);
 	matrix_fini(&distances);
 	return status;
 }
@@ -136,13 +136,13 @@ static enum esp_status put_means(const struct probe_outcome *outcome, struct jso
 
 	if (!order)
 		return ESP_ENOMEM;
-	probe_order(outcome, order);
+	probe_tool_order(outcome, order);
 	json_key(json, "means");
 	json_object_begin(json);
 	for (uint32_t k = 0; k < SURVEY_KINDS; k++) {
 		if (survey->matrices[k].size == 0)
 			continue;
-		json_key(json, probe_matrix_key((enum survey_kind)k));
+		json_key(json, probe_tool_matrix_key((enum survey_kind)k));
 		put_cells(&survey->matrices[k], order, json);
 	}
 	json_object_end(json);
@@ -161,7 +161,7 @@ static enum esp_status put_document(const struct probe_outcome *outcome, FILE *f
 	json_init(&json, file);
 	json.flat_depth = 2;
 	json_object_begin(&json);
-	probe_put_keys(outcome, !is_large, &json);
+	probe_tool_put_keys(outcome, !is_large, &json);
 	json_key(&json, "page");
 	json_object_begin(&json);
 	json_put_string(&json, "topology_file", outcome->options->out);
@@ -174,7 +174,7 @@ static enum esp_status put_document(const struct probe_outcome *outcome, FILE *f
 	return status != ESP_OK ? status : written;
 }
 
-enum esp_status probe_print_html(const struct probe_outcome *outcome, FILE *file, struct error *err)
+enum esp_status probe_tool_print_html(const struct probe_outcome *outcome, FILE *file, struct error *err)
 {
 	char *text = NULL;
 	size_t length = 0;

@@ -79,7 +79,7 @@ static void put_groups_by(struct json *json, const struct verdict *verdict)
 	json_key(json, "groups_by");
 	json_object_begin(json);
 	for (uint32_t k = 0; k < SURVEY_KINDS; k++) {
-		uint32_t groups = verdict_groups_by(verdict, (enum survey_kind)k);
+		uint32_t groups = discover_verdict_groups_by(verdict, (enum survey_kind)k);
 
 		json_key(json, survey_kind_name((enum survey_kind)k));
 		if (groups > 0)
@@ -98,8 +98,8 @@ static void put_verdict(struct json *json, const struct probe_outcome *outcome)
 
 	json_key(json, "verdict");
 	json_object_begin(json);
-	json_put_string(json, "word", verdict_word_text(verdict->word));
-	json_put_string(json, "sentence", probe_say_sure(outcome, text));
+	json_put_string(json, "word", discover_verdict_word_text(verdict->word));
+	json_put_string(json, "sentence", probe_tool_say_sure(outcome, text));
 	json_put_string(json, "by", survey_kind_name(verdict->kind));
 	json_put_double(json, "within", verdict->within);
 	json_put_double(json, "across", verdict->across);
@@ -123,7 +123,7 @@ static void put_verdict(struct json *json, const struct probe_outcome *outcome)
 	json_object_end(json);
 }
 
-void probe_put_keys(const struct probe_outcome *outcome, bool with_matrices, struct json *json)
+void probe_tool_put_keys(const struct probe_outcome *outcome, bool with_matrices, struct json *json)
 {
 	char text[PROBE_SENTENCE];
 
@@ -135,27 +135,27 @@ void probe_put_keys(const struct probe_outcome *outcome, bool with_matrices, str
 	for (uint32_t k = 0; k < SURVEY_KINDS && with_matrices; k++) {
 		if (outcome->found.survey.matrices[k].size == 0)
 			continue;
-		json_key(json, probe_matrix_key((enum survey_kind)k));
+		json_key(json, probe_tool_matrix_key((enum survey_kind)k));
 		put_matrix(json, &outcome->found.survey.matrices[k]);
 	}
-	json_put_string(json, "between_groups", probe_say_uplinks(outcome, text)[0] ? text : NULL);
+	json_put_string(json, "between_groups", probe_tool_say_uplinks(outcome, text)[0] ? text : NULL);
 	json_put_string(json, "plan_of_large_sums", outcome->plan[0] ? outcome->plan : NULL);
 	json_put_string(json, "no_topology", outcome->has_rates ? NULL : outcome->rates_missing);
 }
 
-const char *probe_matrix_key(enum survey_kind kind)
+const char *probe_tool_matrix_key(enum survey_kind kind)
 {
 	return kind == SURVEY_LATENCY ? "latency_seconds" : "seconds_per_byte";
 }
 
-enum esp_status probe_print_json(const struct probe_outcome *outcome, FILE *file)
+enum esp_status probe_tool_print_json(const struct probe_outcome *outcome, FILE *file)
 {
 	struct json json;
 
 	json_init(&json, file);
 	json.flat_depth = 2;
 	json_object_begin(&json);
-	probe_put_keys(outcome, true, &json);
+	probe_tool_put_keys(outcome, true, &json);
 	json_object_end(&json);
 	return json_fini(&json);
 }

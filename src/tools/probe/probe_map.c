@@ -112,7 +112,7 @@ static void fit(double *values, uint32_t count, double scale)
 		values[i] = scale > 0 ? 0.5 + (values[i] - (least + most) / 2) / scale : 0.5;
 }
 
-enum esp_status probe_map(const struct embedding *embedding, double *out_x, double *out_y)
+enum esp_status probe_tool_map(const struct embedding *embedding, double *out_x, double *out_y)
 {
 	struct scatter scatter;
 	double left, right, low, high;

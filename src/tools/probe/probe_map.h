@@ -8,6 +8,6 @@
 #include "network/discover/embed.h"
 
 /* x and y of each node, from 0 to 1, in the same proportion. The same embedding gives the same map. ESP_ENOMEM. */
-ESP_CHECKED enum esp_status probe_map(const struct embedding *embedding, double *out_x, double *out_y);
+ESP_CHECKED enum esp_status probe_tool_map(const struct embedding *embedding, double *out_x, double *out_y);
 
 #endif

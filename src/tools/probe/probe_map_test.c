@@ -26,7 +26,7 @@ static void test_plane(uint64_t seed)
 		for (int d = 0; d < DIMENSIONS; d++)
 			points[i * DIMENSIONS + d] = 5 + flat[i][0] * axes[0][d] + flat[i][1] * axes[1][d] + 1e-4 * rng_unit(&rng);
 	}
-	CHECK(probe_map(&embedding, x, y) == ESP_OK);
+	CHECK(probe_tool_map(&embedding, x, y) == ESP_OK);
 	for (int i = 0; i < NODES; i++)
 		CHECK(x[i] >= -1e-9 && x[i] <= 1 + 1e-9 && y[i] >= -1e-9 && y[i] <= 1 + 1e-9);
 	for (int i = 0; i < NODES; i++)
@@ -46,7 +46,7 @@ static void test_one_point(void)
 	double points[6] = {1, 2, 3, 1, 2, 3}, x[2], y[2];
 	struct embedding embedding = {.nodes = 2, .dimensions = 3, .alpha = 1, .points = points};
 
-	CHECK(probe_map(&embedding, x, y) == ESP_OK);
+	CHECK(probe_tool_map(&embedding, x, y) == ESP_OK);
 	CHECK(x[0] == 0.5 && y[1] == 0.5);
 }
 

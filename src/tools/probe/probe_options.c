@@ -32,7 +32,7 @@ static int check(const struct probe_options *options)
 	return -1;
 }
 
-int probe_options_parse(struct probe_options *options, int argc, char **argv)
+int probe_tool_options_parse(struct probe_options *options, int argc, char **argv)
 {
 	*options = (struct probe_options){.seconds = PROBE_SECONDS, .seed = 1, .wait = WAIT_SECONDS};
 	const struct option_spec table[] = {

@@ -26,7 +26,7 @@ struct probe_options {
 };
 
 /* Returns -1 to go on, otherwise the exit status. */
-int probe_options_parse(struct probe_options *options, int argc, char **argv);
+int probe_tool_options_parse(struct probe_options *options, int argc, char **argv);
 
 /* How the outcome compares with racks that the user has given. */
 struct probe_truth {
@@ -50,36 +50,36 @@ struct probe_outcome {
 };
 
 /* The outcome for people, for programs and for a browser. ESP_EIO. */
-ESP_CHECKED enum esp_status probe_print(const struct probe_outcome *outcome, FILE *file, struct error *err);
-ESP_CHECKED enum esp_status probe_print_json(const struct probe_outcome *outcome, FILE *file);
-ESP_CHECKED enum esp_status probe_print_html(const struct probe_outcome *outcome, FILE *file, struct error *err);
+ESP_CHECKED enum esp_status probe_tool_print(const struct probe_outcome *outcome, FILE *file, struct error *err);
+ESP_CHECKED enum esp_status probe_tool_print_json(const struct probe_outcome *outcome, FILE *file);
+ESP_CHECKED enum esp_status probe_tool_print_html(const struct probe_outcome *outcome, FILE *file, struct error *err);
 
 /* Puts the keys of the JSON document into an object that was begun; and the key of a matrix. */
-void probe_put_keys(const struct probe_outcome *outcome, bool with_matrices, struct json *json);
-const char *probe_matrix_key(enum survey_kind kind);
+void probe_tool_put_keys(const struct probe_outcome *outcome, bool with_matrices, struct json *json);
+const char *probe_tool_matrix_key(enum survey_kind kind);
 
 /* Sentences that all of them contain. Each returns text. */
 #define PROBE_SENTENCE 400u
 /* "sure: hosts of one group are 3.1 times nearer to each other than to others." */
-const char *probe_say_sure(const struct probe_outcome *outcome, char text[PROBE_SENTENCE]);
+const char *probe_tool_say_sure(const struct probe_outcome *outcome, char text[PROBE_SENTENCE]);
 /* Advice about the i-th lost host. */
-const char *probe_say_lost(const struct probe_outcome *outcome, uint32_t i, char text[PROBE_SENTENCE]);
+const char *probe_tool_say_lost(const struct probe_outcome *outcome, uint32_t i, char text[PROBE_SENTENCE]);
 /* A sentence about the uplinks; "" if there is one group. */
-const char *probe_say_uplinks(const struct probe_outcome *outcome, char text[PROBE_SENTENCE]);
+const char *probe_tool_say_uplinks(const struct probe_outcome *outcome, char text[PROBE_SENTENCE]);
 /* "37.2 us", "941 Mbit/s" as this kind of distance is read; "-" for NAN. */
 #define PROBE_NUMBER 24u
-const char *probe_distance_text(enum survey_kind kind, double distance, char text[PROBE_NUMBER]);
-const char *probe_rate_text(double rate, char text[PROBE_NUMBER]);
+const char *probe_tool_distance_text(enum survey_kind kind, double distance, char text[PROBE_NUMBER]);
+const char *probe_tool_rate_text(double rate, char text[PROBE_NUMBER]);
 
 /*
  * Names the plan that a job with one rank on each of these hosts would take for a large sum, chosen by the runtime's
  * own code. Leaves text as it is if that cannot be known.
  */
 #define PROBE_PLAN_MIB 64u
-void probe_find_plan(const struct topology *topology, char *text, size_t size);
+void probe_tool_find_plan(const struct topology *topology, char *text, size_t size);
 
 /* The hosts in the order of their groups: found.survey.count of them. */
-void probe_order(const struct probe_outcome *outcome, uint32_t *out);
+void probe_tool_order(const struct probe_outcome *outcome, uint32_t *out);
 
 /*
  * Fills truth by comparing found and verdict with the file options->racks; does nothing without that option. Errors

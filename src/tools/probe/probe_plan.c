@@ -21,13 +21,13 @@ static void choose(const struct layout *layout, char *text, size_t size)
 	struct plan_cache plans = {0};
 	char how[PLANNED_TEXT];
 
-	if (plan_cache_get(&plans, layout, &call, bytes, true, &planned, &failure) == ESP_OK)
-		snprintf(text, size, "%s", planned_describe(planned, how));
-	plan_cache_put(planned);
-	plan_cache_fini(&plans);
+	if (comm_plan_cache_get(&plans, layout, &call, bytes, true, &planned, &failure) == ESP_OK)
+		snprintf(text, size, "%s", comm_planned_describe(planned, how));
+	comm_plan_cache_put(planned);
+	comm_plan_cache_fini(&plans);
 }
 
-void probe_find_plan(const struct topology *topology, char *text, size_t size)
+void probe_tool_find_plan(const struct topology *topology, char *text, size_t size)
 {
 	uint32_t hosts = topology->host_count;
 	uint32_t *host_of = calloc(hosts, sizeof(*host_of));

@@ -122,8 +122,8 @@ static void print_group(const struct probe_outcome *outcome, uint32_t group, FIL
 		size += found->grouping.group_of[i] == group;
 	fprintf(file, "\ngroup %u: %u host%s", group, size, plural(size));
 	if (found->grouping.count > 1 && outcome->has_rates)
-		fprintf(file, ", %s out together, %s in", probe_rate_text(found->uplink_out[group], out),
-		        probe_rate_text(found->uplink_in[group], in));
+		fprintf(file, ", %s out together, %s in", probe_tool_rate_text(found->uplink_out[group], out),
+		        probe_tool_rate_text(found->uplink_in[group], in));
 	fputs("\n ", file);
 	for (uint32_t i = 0; i < found->survey.count; i++) {
 		if (found->grouping.group_of[i] != group)
@@ -134,7 +134,7 @@ static void print_group(const struct probe_outcome *outcome, uint32_t group, FIL
 		}
 		fprintf(file, " %s", found->survey.names[i]);
 		if (outcome->has_rates)
-			fprintf(file, " (%s)", probe_rate_text(found->rate_out[i], out));
+			fprintf(file, " (%s)", probe_tool_rate_text(found->rate_out[i], out));
 	}
 	fputc('\n', file);
 }
@@ -144,11 +144,11 @@ static void print_sure(const struct probe_outcome *outcome, FILE *file)
 	const struct verdict *verdict = &outcome->verdict;
 	char text[PROBE_SENTENCE];
 
-	fprintf(file, "\nhow sure: %s\n", probe_say_sure(outcome, text));
+	fprintf(file, "\nhow sure: %s\n", probe_tool_say_sure(outcome, text));
 	if (verdict->grouping.count > 1 && verdict->word != VERDICT_SURE)
 		fprintf(file, "          %s belongs the least: %.2f, of 1\n", outcome->found.survey.names[verdict->doubtful],
 		        verdict->belonging[verdict->doubtful]);
-	if (probe_say_uplinks(outcome, text)[0])
+	if (probe_tool_say_uplinks(outcome, text)[0])
 		fprintf(file, "          %s\n", text);
 	if (!outcome->truth.known)
 		return;
@@ -177,14 +177,14 @@ static void print_next(const struct probe_outcome *outcome, FILE *file)
 		fprintf(file, "      %s has it as pictures\n", options->html);
 }
 
-enum esp_status probe_print(const struct probe_outcome *outcome, FILE *file, struct error *err)
+enum esp_status probe_tool_print(const struct probe_outcome *outcome, FILE *file, struct error *err)
 {
 	uint32_t hosts = outcome->found.survey.count;
 	uint32_t *order = calloc(hosts, sizeof(*order));
 	enum esp_status status = order ? ESP_OK : ESP_ENOMEM;
 
 	if (order)
-		probe_order(outcome, order);
+		probe_tool_order(outcome, order);
 	if (outcome->stored)
 		fprintf(file, "%u hosts, measured before\n", hosts);
 	else

@@ -13,9 +13,9 @@
 
 #include "base/clock.h"
 #include "espalier/espalier.h"
-#include "tools/launcher/run_child.h"
-#include "tools/launcher/run_control.h"
-#include "tools/launcher/run_shell.h"
+#include "tools/launcher/launcher_child.h"
+#include "tools/launcher/launcher_control.h"
+#include "tools/launcher/launcher_shell.h"
 
 #define SIDE_BY_SIDE 64u /* hosts that are asked at a time: each takes two descriptors */
 #define HEARD 2048u      /* bytes of a shell's output that are kept, the last ones */
@@ -60,7 +60,7 @@ static void last_line(const char *heard, char *out, size_t size)
 	out[length] = '\0';
 }
 
-void roll_judge(int wait_status, const char *heard, const char *shell, struct roll_answer *out)
+void probe_tool_roll_judge(int wait_status, const char *heard, const char *shell, struct roll_answer *out)
 {
 	char version[64], line[160];
 
@@ -100,7 +100,7 @@ static enum esp_status write_question(const struct roll *roll, const char *host,
 	char *command[] = {(char *)(uintptr_t)roll->question->program, version, NULL};
 	const struct run_shell_job job = {.command = command, .words = none, .folder = roll->here, .host = host};
 
-	return run_shell_script(&job, out, out_length, err);
+	return launcher_shell_script(&job, out, out_length, err);
 }
 
 /* Asks a host. If its shell cannot be started here, that is the answer of this host. */
@@ -121,7 +121,7 @@ static enum esp_status ask(struct roll *roll, struct remote *remote, uint32_t ho
 	roll->words[roll->words_host] = name;
 	const struct run_start start = {.argv = roll->words, .in = to[0], .out = from[1], .err = from[1]};
 	uint64_t now_ns = clock_now_ns();
-	int failed = run_child_start(&remote->child, &start, now_ns, &why);
+	int failed = launcher_child_start(&remote->child, &start, now_ns, &why);
 	close(to[0]);
 	close(from[1]);
 	if (failed) {
@@ -132,8 +132,8 @@ static enum esp_status ask(struct roll *roll, struct remote *remote, uint32_t ho
 		return ESP_OK;
 	}
 	fcntl(from[0], F_SETFL, O_NONBLOCK);
-	run_control_open(&remote->control, to[1], text, length);
-	run_control_flush(&remote->control);
+	launcher_control_open(&remote->control, to[1], text, length);
+	launcher_control_flush(&remote->control);
 	remote->from = from[0];
 	remote->until_ns = now_ns + roll->question->patience_ns;
 	remote->host = host;
@@ -183,14 +183,14 @@ static void let_go(struct roll *roll, struct remote *remote)
 {
 	close(remote->from);
 	remote->from = -1;
-	run_control_close(&remote->control);
+	launcher_control_close(&remote->control);
 	roll->running--;
 }
 
 /* Kills the shell before it is reaped, while its process number is still its own. */
 static void end_shell(const struct remote *remote)
 {
-	(void)run_child_signal(&remote->child, SIGKILL);
+	(void)launcher_child_signal(&remote->child, SIGKILL);
 	while (waitpid(remote->child.pid, NULL, 0) < 0 && errno == EINTR)
 		;
 }
@@ -201,15 +201,15 @@ static void look_at(struct roll *roll, struct remote *remote, uint64_t now_ns)
 	/* before the output is read: then all of it is in the pipe */
 	bool has_ended = waitpid(remote->child.pid, &wait_status, WNOHANG) == remote->child.pid;
 
-	if (run_control_pending(&remote->control))
-		run_control_flush(&remote->control);
+	if (launcher_control_pending(&remote->control))
+		launcher_control_flush(&remote->control);
 	while (listen_to(remote))
 		;
 	if (!has_ended && now_ns < remote->until_ns)
 		return;
 	struct roll_answer *answer = &roll->answers[remote->host];
 	if (has_ended) {
-		roll_judge(wait_status, remote->heard, roll->words[0], answer);
+		probe_tool_roll_judge(wait_status, remote->heard, roll->words[0], answer);
 	} else {
 		end_shell(remote);
 		snprintf(answer->why, sizeof(answer->why), "no answer through %.100s within %.15g s", roll->words[0],
@@ -226,7 +226,7 @@ static void await(const struct roll *roll)
 
 	for (uint32_t i = 0; i < SIDE_BY_SIDE; i++) {
 		const struct remote *remote = &roll->remotes[i];
-		bool writes = remote->from >= 0 && run_control_pending(&remote->control);
+		bool writes = remote->from >= 0 && launcher_control_pending(&remote->control);
 		polls[1 + 2 * i] = (struct pollfd){remote->from >= 0 && !remote->is_silent ? remote->from : -1, POLLIN, 0};
 		polls[2 + 2 * i] = (struct pollfd){writes ? remote->control.fd : -1, POLLOUT, 0};
 		if (remote->from >= 0 && remote->until_ns < until)
@@ -244,7 +244,7 @@ static enum esp_status open_roll(struct roll *roll, struct error *err)
 {
 	sigset_t children;
 
-	enum esp_status status = run_shell_words(roll->question->rsh, &roll->words, &roll->words_host, err);
+	enum esp_status status = launcher_shell_words(roll->question->rsh, &roll->words, &roll->words_host, err);
 	if (status != ESP_OK)
 		return status;
 	roll->remotes = calloc(SIDE_BY_SIDE, sizeof(*roll->remotes));
@@ -275,12 +275,12 @@ static void close_roll(struct roll *roll)
 		}
 	if (roll->signals >= 0)
 		close(roll->signals);
-	run_shell_words_free(roll->words, roll->words_host);
+	launcher_shell_words_free(roll->words, roll->words_host);
 	free(roll->remotes);
 	free(roll->here);
 }
 
-enum esp_status roll_call(const struct roll_question *question, struct roll_answer *out, struct error *err)
+enum esp_status probe_tool_roll_call(const struct roll_question *question, struct roll_answer *out, struct error *err)
 {
 	struct roll roll = {.question = question, .answers = out, .signals = -1};
 

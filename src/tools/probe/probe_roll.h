@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-#include "tools/launcher/run_hosts.h"
+#include "tools/launcher/launcher_hosts.h"
 
 struct roll_question {
 	const struct run_hosts *hosts;
@@ -27,9 +27,10 @@ struct roll_answer {
 };
 
 /* out: one answer per host of the list; hosts without a slot are not asked. ESP_EINVAL (rsh), ESP_EIO, ESP_ENOMEM. */
-ESP_CHECKED enum esp_status roll_call(const struct roll_question *question, struct roll_answer *out, struct error *err);
+ESP_CHECKED enum esp_status probe_tool_roll_call(const struct roll_question *question, struct roll_answer *out,
+                                                 struct error *err);
 
 /* Turns the end of a shell into an answer: its wait status, all that it has printed, the shell's name. */
-void roll_judge(int wait_status, const char *heard, const char *shell, struct roll_answer *out);
+void probe_tool_roll_judge(int wait_status, const char *heard, const char *shell, struct roll_answer *out);
 
 #endif

@@ -19,7 +19,7 @@ static struct roll_answer judge(int wait_status, const char *format)
 	char heard[256];
 
 	snprintf(heard, sizeof(heard), "%s%s", format, format[0] == '\n' ? "" : "\n");
-	roll_judge(wait_status, heard, "ssh", &answer);
+	probe_tool_roll_judge(wait_status, heard, "ssh", &answer);
 	return answer;
 }
 
@@ -34,12 +34,13 @@ static void call(const char *rsh, uint64_t patience_ns, const char *why)
 
 	for (uint32_t i = 0; i < HOSTS; i++)
 		snprintf(list + strlen(list), sizeof(list) - strlen(list), "%sh%u", i ? "," : "", i);
-	CHECK(run_hosts_parse(&hosts, list, &err) == ESP_OK && run_hosts_settle(&hosts, HOSTS - 1, &err) == ESP_OK);
-	CHECK_MSG(roll_call(&question, answers, &err) == ESP_OK, "%s", err.text);
+	CHECK(launcher_hosts_parse(&hosts, list, &err) == ESP_OK &&
+	      launcher_hosts_settle(&hosts, HOSTS - 1, &err) == ESP_OK);
+	CHECK_MSG(probe_tool_roll_call(&question, answers, &err) == ESP_OK, "%s", err.text);
 	for (uint32_t i = 0; i < HOSTS - 1; i++)
 		CHECK_MSG(!answers[i].is_present && strstr(answers[i].why, why), "host %u: '%s'", i, answers[i].why);
 	CHECK(!answers[HOSTS - 1].is_present && !answers[HOSTS - 1].why[0]); /* it has no slot, and is not asked */
-	run_hosts_fini(&hosts);
+	launcher_hosts_fini(&hosts);
 }
 
 int main(void)

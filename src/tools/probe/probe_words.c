@@ -7,7 +7,7 @@
 #include "report/complain.h"
 #include "tools/probe/probe_outcome.h"
 
-const char *probe_rate_text(double rate, char text[PROBE_NUMBER])
+const char *probe_tool_rate_text(double rate, char text[PROBE_NUMBER])
 {
 	static const char *const units[] = {"bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"};
 	double value = rate * 8;
@@ -23,12 +23,12 @@ const char *probe_rate_text(double rate, char text[PROBE_NUMBER])
 	return text;
 }
 
-const char *probe_distance_text(enum survey_kind kind, double distance, char text[PROBE_NUMBER])
+const char *probe_tool_distance_text(enum survey_kind kind, double distance, char text[PROBE_NUMBER])
 {
 	if (!isfinite(distance))
 		snprintf(text, PROBE_NUMBER, "-");
 	else if (kind == SURVEY_INVERSE_BANDWIDTH)
-		return probe_rate_text(distance > 0 ? 1 / distance : 0, text);
+		return probe_tool_rate_text(distance > 0 ? 1 / distance : 0, text);
 	else if (distance < 0.9995e-3)
 		snprintf(text, PROBE_NUMBER, distance < 99.95e-6 ? "%.1f us" : "%.0f us", distance * 1e6);
 	else
@@ -55,7 +55,7 @@ static const char *say_told(const struct probe_outcome *outcome, char text[PROBE
 static void say_other_kind(const struct verdict *verdict, char *text, size_t size)
 {
 	enum survey_kind other = verdict->kind == SURVEY_LATENCY ? SURVEY_INVERSE_BANDWIDTH : SURVEY_LATENCY;
-	uint32_t groups = verdict_groups_by(verdict, other);
+	uint32_t groups = discover_verdict_groups_by(verdict, other);
 
 	if (groups == 1)
 		snprintf(text, size, "; %s alone shows no groups", kind_noun(other));
@@ -64,7 +64,7 @@ static void say_other_kind(const struct verdict *verdict, char *text, size_t siz
 		         groups);
 }
 
-const char *probe_say_sure(const struct probe_outcome *outcome, char text[PROBE_SENTENCE])
+const char *probe_tool_say_sure(const struct probe_outcome *outcome, char text[PROBE_SENTENCE])
 {
 	const struct verdict *verdict = &outcome->verdict;
 	char within[PROBE_NUMBER], across[PROBE_NUMBER];
@@ -77,16 +77,16 @@ const char *probe_say_sure(const struct probe_outcome *outcome, char text[PROBE_
 		         "switch");
 		return text;
 	}
-	probe_distance_text(verdict->kind, verdict->within, within);
-	probe_distance_text(verdict->kind, verdict->across, across);
+	probe_tool_distance_text(verdict->kind, verdict->within, within);
+	probe_tool_distance_text(verdict->kind, verdict->across, across);
 	int written = snprintf(text, PROBE_SENTENCE, "%s: %s is %s within groups and %s between them (medians)",
-	                       verdict_word_text(verdict->word), kind_noun(verdict->kind), within, across);
+	                       discover_verdict_word_text(verdict->word), kind_noun(verdict->kind), within, across);
 	if (written > 0 && (size_t)written < PROBE_SENTENCE)
 		say_other_kind(verdict, text + written, PROBE_SENTENCE - (size_t)written);
 	return text;
 }
 
-const char *probe_say_lost(const struct probe_outcome *outcome, uint32_t i, char text[PROBE_SENTENCE])
+const char *probe_tool_say_lost(const struct probe_outcome *outcome, uint32_t i, char text[PROBE_SENTENCE])
 {
 	const struct found_lost *lost = &outcome->found.lost[i];
 
@@ -105,7 +105,7 @@ static double oversubscription(const struct probe_outcome *outcome, uint32_t gro
 	return found->uplink_out[group] > 0 ? hosts / found->uplink_out[group] : NAN;
 }
 
-const char *probe_say_uplinks(const struct probe_outcome *outcome, char text[PROBE_SENTENCE])
+const char *probe_tool_say_uplinks(const struct probe_outcome *outcome, char text[PROBE_SENTENCE])
 {
 	double worst = 0;
 	int written = 0;
@@ -124,7 +124,7 @@ const char *probe_say_uplinks(const struct probe_outcome *outcome, char text[PRO
 	return text;
 }
 
-void probe_order(const struct probe_outcome *outcome, uint32_t *out)
+void probe_tool_order(const struct probe_outcome *outcome, uint32_t *out)
 {
 	uint32_t count = 0;
 

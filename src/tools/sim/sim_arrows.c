@@ -16,14 +16,14 @@ struct sim_departure {
 	uint32_t next; /* in the same bucket */
 };
 
-int64_t sim_ticks(double seconds)
+int64_t sim_tool_ticks(double seconds)
 {
 	assert(seconds >= 0);
 	return llround(fmin(seconds, TRACE_MOST_S) * 1e12);
 }
 
-void sim_arrow_draw(struct sim_arrows *arrows, struct trace_events *events, struct trace_spot from,
-                    struct trace_spot to)
+void sim_tool_arrow_draw(struct sim_arrows *arrows, struct trace_events *events, struct trace_spot from,
+                         struct trace_spot to)
 {
 	trace_flow(events, arrows->drawn++, "message", "message", from, to);
 }
@@ -65,7 +65,7 @@ static bool grow(struct sim_arrows *arrows)
 	return true;
 }
 
-void sim_arrows_leave(struct sim_arrows *arrows, const struct cluster_message *message, struct trace_spot from)
+void sim_tool_arrows_leave(struct sim_arrows *arrows, const struct cluster_message *message, struct trace_spot from)
 {
 	if ((arrows->count == arrows->room || arrows->head_count != arrows->room) && !grow(arrows))
 		return;
@@ -74,8 +74,8 @@ void sim_arrows_leave(struct sim_arrows *arrows, const struct cluster_message *m
 	link_in(arrows, arrows->count++);
 }
 
-void sim_arrows_arrive(struct sim_arrows *arrows, struct trace_events *events, const struct cluster_message *message,
-                       struct trace_spot to)
+void sim_tool_arrows_arrive(struct sim_arrows *arrows, struct trace_events *events,
+                            const struct cluster_message *message, struct trace_spot to)
 {
 	uint32_t at =
 		arrows->head_count ? arrows->heads[bucket_of(arrows, message->stream, message->call, message->chunk)] : NONE;
@@ -85,11 +85,11 @@ void sim_arrows_arrive(struct sim_arrows *arrows, struct trace_events *events, c
 
         if (departure->stream == message->stream && departure->call == message->call &&
             departure->chunk == message->chunk && departure->from.pid != to.pid)
-			sim_arrow_draw(arrows, events, departure->from, to);
+			sim_tool_arrow_draw(arrows, events, departure->from, to);
 	}
 }
 
-void sim_arrows_fini(struct sim_arrows *arrows)
+void sim_tool_arrows_fini(struct sim_arrows *arrows)
 {
 	free(arrows->departures);
 	free(arrows->heads);

@@ -12,7 +12,7 @@
 #include "sim/cluster.h"
 
 /* Virtual time in ticks of the trace: picoseconds. */
-int64_t sim_ticks(double seconds);
+int64_t sim_tool_ticks(double seconds);
 
 struct sim_departure;
 
@@ -25,15 +25,15 @@ struct sim_arrows {
 };
 
 /* Draws an arrow; slices must begin at both spots. */
-void sim_arrow_draw(struct sim_arrows *arrows, struct trace_events *events, struct trace_spot from,
-                    struct trace_spot to);
+void sim_tool_arrow_draw(struct sim_arrows *arrows, struct trace_events *events, struct trace_spot from,
+                         struct trace_spot to);
 
 /* A host has sent the message to a switch. If memory runs out, its arrows are missing. */
-void sim_arrows_leave(struct sim_arrows *arrows, const struct cluster_message *message, struct trace_spot from);
+void sim_tool_arrows_leave(struct sim_arrows *arrows, const struct cluster_message *message, struct trace_spot from);
 /* A host has received the message from a switch. */
-void sim_arrows_arrive(struct sim_arrows *arrows, struct trace_events *events, const struct cluster_message *message,
-                       struct trace_spot to);
+void sim_tool_arrows_arrive(struct sim_arrows *arrows, struct trace_events *events,
+                            const struct cluster_message *message, struct trace_spot to);
 
-void sim_arrows_fini(struct sim_arrows *arrows);
+void sim_tool_arrows_fini(struct sim_arrows *arrows);
 
 #endif

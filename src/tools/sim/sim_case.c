@@ -35,7 +35,7 @@ static const char *made_network(const struct sim_case *c)
 	                              : NULL;
 }
 
-int sim_case_check(struct sim_case *c)
+int sim_tool_case_check(struct sim_case *c)
 {
 	double flops;
 	struct error err = {0};
@@ -65,7 +65,7 @@ int sim_case_check(struct sim_case *c)
 	if (c->no_barrier && c->iterations == 1)
 		return complain_usage("%s: --no-barrier needs at least two iterations: what is measured lies between them",
 		                      c->command);
-	if (c->accelerator && accelerator_rate(c->accelerator, &flops, &err) != ESP_OK)
+	if (c->accelerator && workload_accelerator_rate(c->accelerator, &flops, &err) != ESP_OK)
 		return complain_usage("%s: --accelerator: %s", c->command, err.text);
 	return GO_ON;
 }
@@ -77,14 +77,14 @@ static enum esp_status open_model(const struct sim_case *c, struct model *model,
 {
 	struct model_options options = {
 		.set = (enum model_set)c->set, .batch = (uint32_t)c->batch, .value_bytes = (uint32_t)c->value_bytes};
-	enum esp_status status = c->accelerator ? accelerator_rate(c->accelerator, &options.flops, err) : ESP_OK;
+	enum esp_status status = c->accelerator ? workload_accelerator_rate(c->accelerator, &options.flops, err) : ESP_OK;
 	if (status != ESP_OK || c->set_given)
-		return status == ESP_OK ? sim_model_open(model, c->model, &options, err) : status;
+		return status == ESP_OK ? sim_tool_model_open(model, c->model, &options, err) : status;
 	status = ESP_EINVAL;
 	for (int set = MODEL_CALIBRATED; status == ESP_EINVAL && set >= MODEL_PUBLIC; set--) {
 		options.set = (enum model_set)set;
-		model_fini(model);
-		status = sim_model_open(model, c->model, &options, err);
+		workload_model_fini(model);
+		status = sim_tool_model_open(model, c->model, &options, err);
 	}
 	return status;
 }
@@ -101,17 +101,17 @@ static enum esp_status open_topology(const char *path, struct topology **out, st
 	return status == ESP_OK ? ESP_OK : error_set(err, status, "%.100s: %.150s", path, why.text);
 }
 
-enum esp_status sim_source_open(struct sim_source *source, struct sim_case *c, struct error *err)
+enum esp_status sim_tool_source_open(struct sim_source *source, struct sim_case *c, struct error *err)
 {
 	struct traces traces = {0};
 	enum esp_status status = ESP_OK;
 	*source = (struct sim_source){.is_replay = c->traces != NULL};
 	if (source->is_replay) {
 		struct error why = {0};
-		status = traces_load(&traces, c->traces, err);
-		if (status == ESP_OK && (status = replay_init(&source->replay, &traces, &why)) != ESP_OK)
+		status = workload_traces_load(&traces, c->traces, err);
+		if (status == ESP_OK && (status = workload_replay_init(&source->replay, &traces, &why)) != ESP_OK)
 			(void)error_set(err, status, "%.60s: %.180s", c->traces, why.text);
-		traces_fini(&traces);
+		workload_traces_fini(&traces);
 		if (status == ESP_OK && !c->servers_given)
 			c->servers = source->replay.server_count;
 	} else {
@@ -120,29 +120,29 @@ enum esp_status sim_source_open(struct sim_source *source, struct sim_case *c, s
 	return status == ESP_OK && c->topology ? open_topology(c->topology, &source->topology, err) : status;
 }
 
-void sim_source_close(struct sim_source *source)
+void sim_tool_source_close(struct sim_source *source)
 {
-	replay_fini(&source->replay);
+	workload_replay_fini(&source->replay);
 	topology_close(source->topology);
 	*source = (struct sim_source){0};
 }
 
-enum esp_status sim_source_load(const struct sim_source *source, const struct sim_case *c, struct load *load,
-                                struct error *err)
+enum esp_status sim_tool_source_load(const struct sim_source *source, const struct sim_case *c, struct load *load,
+                                     struct error *err)
 {
 	uint32_t workers = (uint32_t)c->workers;
 	if (source->is_replay)
-		return load_init_replay(load, &source->replay, workers, c->seed, err);
-	enum esp_status status = load_init(load, &source->replay.model, workers, c->seed, err);
+		return workload_load_init_replay(load, &source->replay, workers, c->seed, err);
+	enum esp_status status = workload_load_init(load, &source->replay.model, workers, c->seed, err);
 	if (status == ESP_OK && c->jitter > 0)
-		load_jitter(load, c->jitter, c->seed);
+		workload_load_jitter(load, c->jitter, c->seed);
 	return status;
 }
 
 /* ---- running and describing ---- */
 
-struct trial sim_case_trial(const struct sim_case *c, const struct sim_source *source, const struct load *load,
-                            const struct mechanism *mechanism)
+struct trial sim_tool_case_trial(const struct sim_case *c, const struct sim_source *source, const struct load *load,
+                                 const struct mechanism *mechanism)
 {
 	return (struct trial){
 		.train = {.load = load,
@@ -213,8 +213,8 @@ static void add_unusual(const struct sim_case *c, const char *varied, char text[
 		add(text, ", seed %llu", (unsigned long long)c->seed);
 }
 
-const char *sim_case_text(const struct sim_case *c, const struct sim_source *source, const char *varied,
-                          char text[SIM_CASE_TEXT])
+const char *sim_tool_case_text(const struct sim_case *c, const struct sim_source *source, const char *varied,
+                               char text[SIM_CASE_TEXT])
 {
 	const struct model *model = &source->replay.model;
 	text[0] = '\0';
@@ -243,7 +243,7 @@ static uint32_t iterations_of(const struct sim_case *c)
 static void note_coverage(const struct sim_case *c, const struct sim_source *source, char text[SIM_CASE_TEXT])
 {
 	uint32_t iterations = iterations_of(c);
-	struct replay_coverage found = replay_coverage(&source->replay, (uint32_t)c->workers, iterations);
+	struct replay_coverage found = workload_replay_coverage(&source->replay, (uint32_t)c->workers, iterations);
 	if (found.drawn > 0)
 		add(text,
 		    "Recorded are %u of %llu worker%s and %u of %u iteration%s; %llu of %llu iterations of a worker are drawn "
@@ -254,7 +254,7 @@ static void note_coverage(const struct sim_case *c, const struct sim_source *sou
 		add(text, "The seed changes nothing: every worker and iteration was recorded.");
 }
 
-const char *sim_case_notes(const struct sim_case *c, const struct sim_source *source, char text[SIM_CASE_TEXT])
+const char *sim_tool_case_notes(const struct sim_case *c, const struct sim_source *source, char text[SIM_CASE_TEXT])
 {
 	const struct model *model = &source->replay.model;
 	text[0] = '\0';
@@ -286,7 +286,7 @@ static void put_network(struct json *json, const struct sim_case *c, bool with_g
 	json_put_double(json, "delay_us", (double)c->delay_ns * 1e-3);
 }
 
-void sim_case_put(struct json *json, const struct sim_case *c, const struct sim_source *source, const char *varied)
+void sim_tool_case_put(struct json *json, const struct sim_case *c, const struct sim_source *source, const char *varied)
 {
 	const struct model *model = &source->replay.model;
 	char text[SIM_CASE_TEXT];
@@ -320,12 +320,13 @@ void sim_case_put(struct json *json, const struct sim_case *c, const struct sim_
 	json_put_double(json, "jitter", c->jitter);
 	json_put_u64(json, "seed", c->seed);
 	if (source->is_replay) {
-		struct replay_coverage found = replay_coverage(&source->replay, (uint32_t)c->workers, iterations_of(c));
+		struct replay_coverage found =
+			workload_replay_coverage(&source->replay, (uint32_t)c->workers, iterations_of(c));
 		json_put_u64(json, "recorded_workers", found.workers);
 		json_put_u64(json, "recorded_iterations", found.iterations);
 		json_put_u64(json, "drawn", found.drawn);
 	}
-	if (sim_case_notes(c, source, text)[0])
+	if (sim_tool_case_notes(c, source, text)[0])
 		json_put_string(json, "notes", text);
 }
 
@@ -334,12 +335,12 @@ void sim_case_put(struct json *json, const struct sim_case *c, const struct sim_
 static const char *mechanism_name(const void *list, size_t index)
 {
 	(void)list;
-	return mechanism_at(index) ? mechanism_at(index)->name : NULL;
+	return workload_mechanism_at(index) ? workload_mechanism_at(index)->name : NULL;
 }
 
-int sim_case_mechanism(const struct sim_case *c, const char *name, const struct mechanism **out)
+int sim_tool_case_mechanism(const struct sim_case *c, const char *name, const struct mechanism **out)
 {
-	*out = mechanism_find(name);
+	*out = workload_mechanism_find(name);
 	if (*out)
 		return GO_ON;
 	const char *near = word_nearest(name, mechanism_name, NULL);
@@ -352,8 +353,8 @@ static int choose(const struct sim_case *c, struct sim_choice *choice)
 	char text[512];
 	char *rest = text;
 	if (strcmp(choice->names, "all") == 0) {
-		for (; choice->count < SIM_MECHANISMS_MAX && mechanism_at(choice->count); choice->count++)
-			choice->list[choice->count] = mechanism_at(choice->count);
+		for (; choice->count < SIM_MECHANISMS_MAX && workload_mechanism_at(choice->count); choice->count++)
+			choice->list[choice->count] = workload_mechanism_at(choice->count);
 		return GO_ON;
 	}
 	if ((size_t)snprintf(text, sizeof text, "%s", choice->names) >= sizeof text)
@@ -361,26 +362,26 @@ static int choose(const struct sim_case *c, struct sim_choice *choice)
 	while (rest) {
 		if (choice->count == SIM_MECHANISMS_MAX)
 			return complain_usage("%s: --mechanism: too many names", c->command);
-		int status = sim_case_mechanism(c, strsep(&rest, ","), &choice->list[choice->count++]);
+		int status = sim_tool_case_mechanism(c, strsep(&rest, ","), &choice->list[choice->count++]);
 		if (status != GO_ON)
 			return status;
 	}
 	return GO_ON;
 }
 
-int sim_case_parse(const struct options_usage *usage, int *argc, char **argv, struct sim_case *c,
-                   struct sim_choice *choice)
+int sim_tool_case_parse(const struct options_usage *usage, int *argc, char **argv, struct sim_case *c,
+                        struct sim_choice *choice)
 {
 	int status = options_parse(usage, argc, argv);
 	if (status == GO_ON)
-		status = sim_case_check(c);
+		status = sim_tool_case_check(c);
 	return status == GO_ON ? choose(c, choice) : status;
 }
 
-enum esp_status sim_case_try(const struct trial *trial, struct sim_choice *choice, struct train_result *out,
-                             struct error *err)
+enum esp_status sim_tool_case_try(const struct trial *trial, struct sim_choice *choice, struct train_result *out,
+                                  struct error *err)
 {
-	enum esp_status status = trial_run(trial, out, err);
+	enum esp_status status = sim_trial_run(trial, out, err);
 	if (status != ESP_EINVAL)
 		return status;
 	if (!choice->left_out[0])
@@ -390,8 +391,8 @@ enum esp_status sim_case_try(const struct trial *trial, struct sim_choice *choic
 	return ESP_OK;
 }
 
-int sim_case_end(const struct sim_case *c, const struct sim_choice *choice, enum esp_status status,
-                 const struct error *err)
+int sim_tool_case_end(const struct sim_case *c, const struct sim_choice *choice, enum esp_status status,
+                      const struct error *err)
 {
 	if (status == ESP_OK && choice->left_out[0])
 		complain_note("%s: some are left out; %s", c->command, choice->left_out);

@@ -76,7 +76,7 @@ struct sim_case {
 	 "switches add while data streams in; otherwise when a parameter is there"}
 
 /* Returns -1 if the options fit each other; otherwise the exit status, after printing the reason. */
-int sim_case_check(struct sim_case *c);
+int sim_tool_case_check(struct sim_case *c);
 
 /* The mechanisms to compare, and the ones that were left out. */
 #define SIM_MECHANISMS_MAX 32u
@@ -91,13 +91,13 @@ struct sim_choice {
 	{"mechanism", 0, OPTION_STRING, &(choice)->names, "A,B,...|all", help_text " (default all)"}
 
 /*
- * options_parse(), sim_case_check(), and the mechanisms' names. Returns -1 to go on; otherwise the exit status, after
- * printing the reason.
+ * options_parse(), sim_tool_case_check(), and the mechanisms' names. Returns -1 to go on; otherwise the exit status,
+ * after printing the reason.
  */
-int sim_case_parse(const struct options_usage *usage, int *argc, char **argv, struct sim_case *c,
-                   struct sim_choice *choice) __attribute__((warn_unused_result));
+int sim_tool_case_parse(const struct options_usage *usage, int *argc, char **argv, struct sim_case *c,
+                        struct sim_choice *choice) __attribute__((warn_unused_result));
 /* Finds the mechanism of that name; returns as above. */
-int sim_case_mechanism(const struct sim_case *c, const char *name, const struct mechanism **out)
+int sim_tool_case_mechanism(const struct sim_case *c, const char *name, const struct mechanism **out)
 	__attribute__((warn_unused_result));
 
 /* The input of a case, once it is read; it does not depend on the number of workers. */
@@ -109,39 +109,42 @@ struct sim_source {
 
 /*
  * Reads model or traces, and the topology. Traces set the number of servers in c unless it was given. Call
- * sim_source_close() even after an error.
+ * sim_tool_source_close() even after an error.
  */
-ESP_CHECKED enum esp_status sim_source_open(struct sim_source *source, struct sim_case *c, struct error *err);
-void sim_source_close(struct sim_source *source);
+ESP_CHECKED enum esp_status sim_tool_source_open(struct sim_source *source, struct sim_case *c, struct error *err);
+void sim_tool_source_close(struct sim_source *source);
 
-/* Makes the load of c->workers workers, which may have changed since sim_source_open(). Errors of load_init(). */
-ESP_CHECKED enum esp_status sim_source_load(const struct sim_source *source, const struct sim_case *c,
-                                            struct load *load, struct error *err);
+/* Makes the load of c->workers workers, which may have changed since sim_tool_source_open(). Errors of
+ * workload_load_init(). */
+ESP_CHECKED enum esp_status sim_tool_source_load(const struct sim_source *source, const struct sim_case *c,
+                                                 struct load *load, struct error *err);
 
-struct trial sim_case_trial(const struct sim_case *c, const struct sim_source *source, const struct load *load,
-                            const struct mechanism *mechanism);
-/* trial_run(). If the cluster cannot run the mechanism, returns ESP_OK with the time NAN, and notes it in choice. */
-ESP_CHECKED enum esp_status sim_case_try(const struct trial *trial, struct sim_choice *choice, struct train_result *out,
-                                         struct error *err);
+struct trial sim_tool_case_trial(const struct sim_case *c, const struct sim_source *source, const struct load *load,
+                                 const struct mechanism *mechanism);
+/* sim_trial_run(). If the cluster cannot run the mechanism, returns ESP_OK with the time NAN, and notes it in choice.
+ */
+ESP_CHECKED enum esp_status sim_tool_case_try(const struct trial *trial, struct sim_choice *choice,
+                                              struct train_result *out, struct error *err);
 /* complain_end(), and a note about mechanisms that were left out. */
-int sim_case_end(const struct sim_case *c, const struct sim_choice *choice, enum esp_status status,
-                 const struct error *err);
+int sim_tool_case_end(const struct sim_case *c, const struct sim_choice *choice, enum esp_status status,
+                      const struct error *err);
 
 /*
  * "vgg-16 (calibrated values), 32 workers, 25 Gbps": the case, with all options that are not at their defaults.
  * Returns text. varied: an option that takes several values, such as "workers", and so is left out; NULL: none.
  */
 #define SIM_CASE_TEXT 800
-const char *sim_case_text(const struct sim_case *c, const struct sim_source *source, const char *varied,
-                          char text[SIM_CASE_TEXT]);
+const char *sim_tool_case_text(const struct sim_case *c, const struct sim_source *source, const char *varied,
+                               char text[SIM_CASE_TEXT]);
 
 /*
  * Caveats of the result: times that were drawn because they were not recorded, a seed without effect. "": none.
  * Returns text.
  */
-const char *sim_case_notes(const struct sim_case *c, const struct sim_source *source, char text[SIM_CASE_TEXT]);
+const char *sim_tool_case_notes(const struct sim_case *c, const struct sim_source *source, char text[SIM_CASE_TEXT]);
 
 /* Puts case and notes into the open object, without the varied option. */
-void sim_case_put(struct json *json, const struct sim_case *c, const struct sim_source *source, const char *varied);
+void sim_tool_case_put(struct json *json, const struct sim_case *c, const struct sim_source *source,
+                       const char *varied);
 
 #endif

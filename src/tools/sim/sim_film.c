@@ -16,7 +16,7 @@ static const char *node_kind(const struct plan *plan, uint32_t node)
 	return node < plan->workers ? "worker" : node < plan->nodes - plan->switches ? "server" : "switch";
 }
 
-enum esp_status sim_film_open(struct sim_film *film, const char *path, const struct plan *plan, struct error *err)
+enum esp_status sim_tool_film_open(struct sim_film *film, const char *path, const struct plan *plan, struct error *err)
 {
 	*film = (struct sim_film){.plan = plan, .nodes = calloc(plan->nodes, sizeof(struct film_node))};
 	if (!film->nodes)
@@ -61,15 +61,15 @@ static void slice(struct trace_events *events, const struct cluster_message *mes
 	char name[32];
 
 	snprintf(name, sizeof(name), "%s %u", word, peer);
-	trace_slice(events, from, sim_ticks(seconds), "message", name);
+	trace_slice(events, from, sim_tool_ticks(seconds), "message", name);
 	json_put_u64(trace_args(events), "chunk", message->chunk);
 	json_put_u64(trace_args(events), "bytes", message->bytes);
-	trace_put_time(events, "waited_us", sim_ticks(message->begun - message->ready));
+	trace_put_time(events, "waited_us", sim_tool_ticks(message->begun - message->ready));
 	trace_event_end(events);
 }
 
 /* A message takes as long to come in as to go out, and may have waited in between. */
-void sim_film_message(void *user, const struct cluster_message *message)
+void sim_tool_film_message(void *user, const struct cluster_message *message)
 {
 	struct sim_film *film = user;
 	struct trace_events *events = &film->events;
@@ -80,14 +80,14 @@ void sim_film_message(void *user, const struct cluster_message *message)
 		take_track(events, message->from, "out", 0, from->out_until, &from->out_count, message->begun, message->left);
 	uint32_t in_track =
 		take_track(events, message->to, "in", TRACK_IN, to->in_until, &to->in_count, came, message->arrived);
-	const struct trace_spot out = {message->from, out_track, sim_ticks(message->begun)},
-	                        in = {message->to, in_track, sim_ticks(came)};
+	const struct trace_spot out = {message->from, out_track, sim_tool_ticks(message->begun)},
+							in = {message->to, in_track, sim_tool_ticks(came)};
 	slice(events, message, out, took, "to", message->to);
 	slice(events, message, in, took, "from", message->from);
-	sim_arrow_draw(&film->arrows, events, out, in);
+	sim_tool_arrow_draw(&film->arrows, events, out, in);
 }
 
-enum esp_status sim_film_close(struct sim_film *film, bool keep, struct error *err)
+enum esp_status sim_tool_film_close(struct sim_film *film, bool keep, struct error *err)
 {
 	enum esp_status status = ESP_OK;
 

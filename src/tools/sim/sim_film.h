@@ -23,11 +23,11 @@ struct sim_film {
 	struct sim_arrows arrows;
 };
 
-ESP_CHECKED enum esp_status sim_film_open(struct sim_film *film, const char *path, const struct plan *plan,
-                                          struct error *err);
+ESP_CHECKED enum esp_status sim_tool_film_open(struct sim_film *film, const char *path, const struct plan *plan,
+                                               struct error *err);
 /* once_config.message; user: the film. */
-void sim_film_message(void *user, const struct cluster_message *message);
+void sim_tool_film_message(void *user, const struct cluster_message *message);
 /* keep: the file gets its name; otherwise it is removed. */
-ESP_CHECKED enum esp_status sim_film_close(struct sim_film *film, bool keep, struct error *err);
+ESP_CHECKED enum esp_status sim_tool_film_close(struct sim_film *film, bool keep, struct error *err);
 
 #endif

@@ -44,7 +44,7 @@ static int is_model(const struct dirent *entry)
 	return entry->d_name[0] != '.' && ends_in_suffix(entry->d_name);
 }
 
-char **sim_model_names(void)
+char **sim_tool_model_names(void)
 {
 	char folder[PATH_MAX];
 	struct dirent **entries = NULL;
@@ -67,7 +67,7 @@ static const char *name_at(const void *list, size_t index)
 static enum esp_status unknown(const char *name, struct error *err)
 {
 	char shown[QUOTE_TEXT], all[160] = "";
-	char **names = sim_model_names();
+	char **names = sim_tool_model_names();
 	const char *near = names ? word_nearest(name, name_at, names) : NULL;
 	size_t used = 0;
 	for (size_t i = 0; names && names[i]; i++) {
@@ -87,15 +87,15 @@ static enum esp_status unknown(const char *name, struct error *err)
 	return status;
 }
 
-enum esp_status sim_model_open(struct model *model, const char *name, const struct model_options *options,
-                               struct error *err)
+enum esp_status sim_tool_model_open(struct model *model, const char *name, const struct model_options *options,
+                                    struct error *err)
 {
 	char folder[PATH_MAX], path[PATH_MAX];
 	*model = (struct model){0};
 	if (strchr(name, '/') || ends_in_suffix(name))
-		return model_load(model, name, options, err);
+		return workload_model_load(model, name, options, err);
 	if (!find_folder(folder) || snprintf(path, sizeof path, "%s/%s%s", folder, name, SUFFIX) >= PATH_MAX ||
 	    access(path, F_OK) != 0)
 		return unknown(name, err);
-	return model_load(model, path, options, err);
+	return workload_model_load(model, path, options, err);
 }

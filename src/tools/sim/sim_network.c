@@ -14,7 +14,7 @@ static const char *const orders[] = {"shared", "ready", "block", NULL};
 static const enum cluster_order order_of[] = {CLUSTER_SHARED, CLUSTER_READY, CLUSTER_BLOCK};
 static const char *const places[] = {"contiguous", "interleaved", NULL};
 
-size_t sim_network_options(struct sim_network *network, struct option_spec *options)
+size_t sim_tool_network_options(struct sim_network *network, struct option_spec *options)
 {
 	*network = (struct sim_network){
 		.gbps = 10,
@@ -95,7 +95,7 @@ static const char *made_network(const struct sim_network *network)
 	                                      : NULL;
 }
 
-int sim_network_take(struct sim_network *network, const char *command)
+int sim_tool_network_take(struct sim_network *network, const char *command)
 {
 	struct topology_spec *spec = &network->spec;
 	struct error err = {0};
@@ -134,14 +134,14 @@ int sim_network_take(struct sim_network *network, const char *command)
 	return status == ESP_OK ? -1 : complain("%s: %s", command, err.text);
 }
 
-void sim_network_fini(struct sim_network *network)
+void sim_tool_network_fini(struct sim_network *network)
 {
 	topology_close(network->topology);
 	network->topology = NULL;
 }
 
-enum esp_status sim_network_place(const struct sim_network *network, uint32_t workers, uint32_t *out_place,
-                                  struct error *err)
+enum esp_status sim_tool_network_place(const struct sim_network *network, uint32_t workers, uint32_t *out_place,
+                                       struct error *err)
 {
 	return topology_place(network->topology, workers, network->place == 1, out_place, err);
 }
@@ -152,50 +152,50 @@ static enum esp_status place_all(const struct sim_network *network, const struct
 	enum esp_status status;
 
 	if (!network->topology)
-		return stand_nodes(plan, topology, NULL, place, err);
+		return sim_stand_nodes(plan, topology, NULL, place, err);
 	uint32_t *workers = malloc(plan->workers * sizeof(*workers));
 	if (!workers)
 		return error_set(err, ESP_ENOMEM, "no memory to place %u workers", plan->workers);
-	status = sim_network_place(network, plan->workers, workers, err);
+	status = sim_tool_network_place(network, plan->workers, workers, err);
 	if (status == ESP_OK)
-		status = stand_nodes(plan, topology, workers, place, err);
+		status = sim_stand_nodes(plan, topology, workers, place, err);
 	free(workers);
 	return status;
 }
 
-enum esp_status sim_network_run(const struct sim_network *network, const struct plan *plan,
-                                void (*message)(void *user, const struct cluster_message *message), void *user,
-                                struct once_result *out, struct error *err)
+enum esp_status sim_tool_network_run(const struct sim_network *network, const struct plan *plan,
+                                     void (*message)(void *user, const struct cluster_message *message), void *user,
+                                     struct once_result *out, struct error *err)
 {
 	struct topology *made = NULL;
 	uint32_t *place = malloc(plan->nodes * sizeof(*place));
 	enum esp_status status = place ? ESP_OK : error_set(err, ESP_ENOMEM, "no memory to place %u nodes", plan->nodes);
 
 	if (status == ESP_OK && !network->topology)
-		status = stand_topology(plan, &network->spec, &made, err);
+		status = sim_stand_topology(plan, &network->spec, &made, err);
 	const struct topology *topology = network->topology ? network->topology : made;
 	if (status == ESP_OK)
 		status = place_all(network, plan, topology, place, err);
 	if (status == ESP_OK)
-		status = once_run(plan,
-		                  &(struct once_config){.topology = topology,
-		                                        .place = place,
-		                                        .model = (enum network_model)network->model,
-		                                        .cut_through_sums = network->cut_through,
-		                                        .grain = 1e-9 * (double)network->grain_ns,
-		                                        .mtu = (uint32_t)network->mtu,
-		                                        .order = order_of[network->order],
-		                                        .credits = (uint32_t)network->credits,
-		                                        .active_chunks = (uint32_t)network->active_chunks,
-		                                        .user = user,
-		                                        .message = message},
-		                  out, err);
+		status = sim_once_run(plan,
+		                      &(struct once_config){.topology = topology,
+		                                            .place = place,
+		                                            .model = (enum network_model)network->model,
+		                                            .cut_through_sums = network->cut_through,
+		                                            .grain = 1e-9 * (double)network->grain_ns,
+		                                            .mtu = (uint32_t)network->mtu,
+		                                            .order = order_of[network->order],
+		                                            .credits = (uint32_t)network->credits,
+		                                            .active_chunks = (uint32_t)network->active_chunks,
+		                                            .user = user,
+		                                            .message = message},
+		                      out, err);
 	topology_close(made);
 	free(place);
 	return status;
 }
 
-void sim_network_json(const struct sim_network *network, struct json *json)
+void sim_tool_network_json(const struct sim_network *network, struct json *json)
 {
 	json_key(json, "network");
 	json_object_begin(json);
@@ -218,7 +218,7 @@ void sim_network_json(const struct sim_network *network, struct json *json)
 	json_object_end(json);
 }
 
-void sim_bytes_json(const uint64_t *class_bytes, struct json *json)
+void sim_tool_bytes_json(const uint64_t *class_bytes, struct json *json)
 {
 	json_object_begin(json);
 	for (unsigned i = 0; i < TOPOLOGY_CLASSES; i++)

@@ -3,11 +3,11 @@
  * simulate plans, and the way from these options to a result. Main thread; reads files, prints errors on stderr.
  *
  *       struct sim_network network;
- *       size_t count = sim_network_options(&network, options);
+ *       size_t count = sim_tool_network_options(&network, options);
  *       ... the command's own options, options_parse() ...
- *       int exit_status = sim_network_take(&network, COMMAND);           checks, and reads the topology's file
- *       status = sim_network_run(&network, plan, NULL, NULL, &result, err);
- *       sim_network_fini(&network);
+ *       int exit_status = sim_tool_network_take(&network, COMMAND);           checks, and reads the topology's file
+ *       status = sim_tool_network_run(&network, plan, NULL, NULL, &result, err);
+ *       sim_tool_network_fini(&network);
  */
 #ifndef TOOLS_SIM_SIM_NETWORK_H
 #define TOOLS_SIM_SIM_NETWORK_H
@@ -34,28 +34,28 @@ struct sim_network {
 };
 
 /* Sets the defaults and fills the first options of the table; returns their number. */
-size_t sim_network_options(struct sim_network *network, struct option_spec *options);
+size_t sim_tool_network_options(struct sim_network *network, struct option_spec *options);
 
 /* The options from this one on, so many of them, describe a topology. */
 #define SIM_TOPOLOGY_FIRST 1u
 #define SIM_TOPOLOGY_COUNT 6u
 
 /* Returns -1 to go on; otherwise the exit status, after printing the error. */
-int sim_network_take(struct sim_network *network, const char *command);
-void sim_network_fini(struct sim_network *network);
+int sim_tool_network_take(struct sim_network *network, const char *command);
+void sim_tool_network_fini(struct sim_network *network);
 
 /* The hosts of this many workers in the topology of the file. */
-ESP_CHECKED enum esp_status sim_network_place(const struct sim_network *network, uint32_t workers, uint32_t *out_place,
-                                              struct error *err);
+ESP_CHECKED enum esp_status sim_tool_network_place(const struct sim_network *network, uint32_t workers,
+                                                   uint32_t *out_place, struct error *err);
 
 /* Simulates the plan; calls message (unless NULL) for every message. */
-ESP_CHECKED enum esp_status sim_network_run(const struct sim_network *network, const struct plan *plan,
-                                            void (*message)(void *user, const struct cluster_message *message),
-                                            void *user, struct once_result *out, struct error *err);
+ESP_CHECKED enum esp_status sim_tool_network_run(const struct sim_network *network, const struct plan *plan,
+                                                 void (*message)(void *user, const struct cluster_message *message),
+                                                 void *user, struct once_result *out, struct error *err);
 
 /* Puts keys that describe the network. */
-void sim_network_json(const struct sim_network *network, struct json *json);
+void sim_tool_network_json(const struct sim_network *network, struct json *json);
 /* Puts an object: the bytes on each class of links. */
-void sim_bytes_json(const uint64_t *class_bytes, struct json *json);
+void sim_tool_bytes_json(const uint64_t *class_bytes, struct json *json);
 
 #endif

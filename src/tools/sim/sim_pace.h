@@ -17,14 +17,14 @@ struct sim_pace {
 	bool is_terminal, is_announced;
 };
 
-void sim_pace_begin(struct sim_pace *pace, const char *command, uint64_t all);
+void sim_tool_pace_begin(struct sim_pace *pace, const char *command, uint64_t all);
 /* A part is done. user: a struct sim_pace; the type is that of struct discover_watch. */
-void sim_pace_step(void *user);
+void sim_tool_pace_step(void *user);
 /* Removes the line; call it after an error, too. */
-void sim_pace_end(const struct sim_pace *pace);
+void sim_tool_pace_end(const struct sim_pace *pace);
 
 /* "40 s", "12 min", "3.5 h". Returns text. */
 #define SIM_PACE_TEXT 24
-const char *sim_pace_text(double seconds, char text[SIM_PACE_TEXT]);
+const char *sim_tool_pace_text(double seconds, char text[SIM_PACE_TEXT]);
 
 #endif

@@ -6,7 +6,7 @@ static void check(double seconds, const char *wanted)
 {
 	char text[SIM_PACE_TEXT];
 
-	CHECK_MSG(strcmp(sim_pace_text(seconds, text), wanted) == 0, "%g: %s, not %s", seconds, text, wanted);
+	CHECK_MSG(strcmp(sim_tool_pace_text(seconds, text), wanted) == 0, "%g: %s, not %s", seconds, text, wanted);
 }
 
 int main(void)

@@ -124,8 +124,8 @@ static void on_computed(void *user, uint32_t worker, bool forward, uint32_t iter
 		trace_name_track(&story->events, worker, TRACK_COMPUTE, "compute");
 	if (at)
 		at->computes = true;
-	trace_slice(&story->events, (struct trace_spot){worker, TRACK_COMPUTE, sim_ticks(from)}, sim_ticks(to - from), NULL,
-	            forward ? "forward" : "backward");
+	trace_slice(&story->events, (struct trace_spot){worker, TRACK_COMPUTE, sim_tool_ticks(from)},
+	            sim_tool_ticks(to - from), NULL, forward ? "forward" : "backward");
 	json_put_u64(trace_args(&story->events), "iteration", iteration);
 	trace_event_end(&story->events);
 }
@@ -152,7 +152,7 @@ static void slice(struct sim_story *story, struct trace_spot from, double second
 		snprintf(name, sizeof(name), "%.*s and %u more", CARGO_TEXT - 32, first, cargo->count - 1);
 	else
 		snprintf(name, sizeof(name), "%s", first);
-	trace_slice(&story->events, from, sim_ticks(seconds), kind, name);
+	trace_slice(&story->events, from, sim_tool_ticks(seconds), kind, name);
 	put_node(story, "from", message->from);
 	put_node(story, "to", message->to);
 	json_put_u64(trace_args(&story->events), "bytes", message->bytes);
@@ -167,7 +167,7 @@ static struct trace_spot draw_out(struct sim_story *story, const struct cluster_
 	uint32_t track;
 
 	(void)track_of(story, message, WAY_OUT, &track);
-	const struct trace_spot spot = {message->from, track, sim_ticks(message->begun)};
+	const struct trace_spot spot = {message->from, track, sim_tool_ticks(message->begun)};
 	slice(story, spot, message->left - message->begun, message, cargo);
 	return spot;
 }
@@ -188,7 +188,7 @@ static struct trace_spot draw_in(struct sim_story *story, const struct cluster_m
 		from = from > used->until_s ? from : used->until_s;
 		used->until_s = message->arrived;
 	}
-	const struct trace_spot spot = {message->to, track, sim_ticks(from)};
+	const struct trace_spot spot = {message->to, track, sim_tool_ticks(from)};
 	slice(story, spot, message->arrived - from, message, cargo);
 	return spot;
 }
@@ -204,15 +204,15 @@ static void on_moved(void *user, const struct cluster_message *message, const st
 	if (to_host)
 		to = draw_in(story, message, cargo);
 	if (from_host && to_host)
-		sim_arrow_draw(&story->arrows, &story->events, from, to);
+		sim_tool_arrow_draw(&story->arrows, &story->events, from, to);
 	else if (from_host)
-		sim_arrows_leave(&story->arrows, message, from);
+		sim_tool_arrows_leave(&story->arrows, message, from);
 	else if (to_host)
-		sim_arrows_arrive(&story->arrows, &story->events, message, to);
+		sim_tool_arrows_arrive(&story->arrows, &story->events, message, to);
 }
 
-enum esp_status sim_story_open(struct sim_story *story, const char *path, const struct sim_story_cast *cast,
-                               struct error *err)
+enum esp_status sim_tool_story_open(struct sim_story *story, const char *path, const struct sim_story_cast *cast,
+                                    struct error *err)
 {
 	*story = (struct sim_story){.cast = *cast};
 	enum esp_status status = outfile_open(&story->file, path, err);
@@ -221,12 +221,12 @@ enum esp_status sim_story_open(struct sim_story *story, const char *path, const 
 	return status;
 }
 
-struct train_watch sim_story_watch(struct sim_story *story)
+struct train_watch sim_tool_story_watch(struct sim_story *story)
 {
 	return (struct train_watch){story, on_computed, on_moved};
 }
 
-enum esp_status sim_story_close(struct sim_story *story, bool keep, struct error *err)
+enum esp_status sim_tool_story_close(struct sim_story *story, bool keep, struct error *err)
 {
 	enum esp_status status = ESP_OK;
 
@@ -235,7 +235,7 @@ enum esp_status sim_story_close(struct sim_story *story, bool keep, struct error
 		free(story->nodes[i].tracks[WAY_IN]);
 	}
 	free(story->nodes);
-	sim_arrows_fini(&story->arrows);
+	sim_tool_arrows_fini(&story->arrows);
 	if (keep) {
 		(void)!trace_events_end(&story->events); /* outfile_commit() reports a file that cannot be written */
 		status = outfile_commit(&story->file, err);

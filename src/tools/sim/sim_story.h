@@ -32,10 +32,10 @@ struct sim_story {
 	struct sim_arrows arrows;
 };
 
-ESP_CHECKED enum esp_status sim_story_open(struct sim_story *story, const char *path, const struct sim_story_cast *cast,
-                                           struct error *err);
-struct train_watch sim_story_watch(struct sim_story *story);
+ESP_CHECKED enum esp_status sim_tool_story_open(struct sim_story *story, const char *path,
+                                                const struct sim_story_cast *cast, struct error *err);
+struct train_watch sim_tool_story_watch(struct sim_story *story);
 /* keep: the file gets its name; otherwise it is removed. */
-ESP_CHECKED enum esp_status sim_story_close(struct sim_story *story, bool keep, struct error *err);
+ESP_CHECKED enum esp_status sim_tool_story_close(struct sim_story *story, bool keep, struct error *err);
 
 #endif

@@ -120,8 +120,8 @@ static bool move_in(const struct annex *annex, uint8_t **out_end)
 		uint64_t step = left < most ? left : most;
 
 		*out_end = from;
-		segment_use_huge_pages(segment, at, step);
-		if (!segment_reserve(segment, at, step))
+		shm_segment_use_huge_pages(segment, at, step);
+		if (!shm_segment_reserve(segment, at, step))
 			return false;
 		memcpy(segment->base + at, from, step);
 		if (!map_pages(annex, from, step, MAP_SHARED))
@@ -141,7 +141,7 @@ static bool replace_pages(uint8_t *from, uint64_t bytes)
 	if (copy == MAP_FAILED)
 		return false;
 	memcpy(copy, from, bytes);
-	if (segment_move_pages(copy, bytes, from))
+	if (shm_segment_move_pages(copy, bytes, from))
 		return true;
 	munmap(copy, bytes);
 	return false;
@@ -209,7 +209,7 @@ static bool withdraw(struct annex *annex, uint8_t *from, uint8_t *end)
 	return false;
 }
 
-bool annexes_withdraw(struct segment *segment, uint64_t at, uint64_t bytes)
+bool shm_annexes_withdraw(struct segment *segment, uint64_t at, uint64_t bytes)
 {
 	bool is_done = true;
 
@@ -265,7 +265,7 @@ static enum moved move_out(struct annex *annex)
 
 		if (replace_pages(from, bytes)) {
 			if (!annex->was_forked)
-				(void)segment_release(annex->segment, place_of(annex, from), bytes);
+				(void)shm_segment_release(annex->segment, place_of(annex, from), bytes);
 			continue;
 		}
 		if (!map_pages(annex, from, bytes, MAP_PRIVATE)) {
@@ -293,7 +293,7 @@ static bool take_place(struct annex *annex)
 	uint64_t off = pages >= per_huge ? (uintptr_t)annex->memory / page % per_huge : 0;
 
 	pthread_mutex_lock(&segment->lock);
-	bool fits = heap_take(&segment->heap, off + pages, pages >= per_huge ? per_huge : 1, 0, &annex->first);
+	bool fits = shm_heap_take(&segment->heap, off + pages, pages >= per_huge ? per_huge : 1, 0, &annex->first);
 	pthread_mutex_unlock(&segment->lock);
 	annex->at = segment->layout.heap_at + (annex->first + off) * page;
 	return fits;
@@ -302,7 +302,7 @@ static bool take_place(struct annex *annex)
 static void give_place(const struct annex *annex)
 {
 	pthread_mutex_lock(&annex->segment->lock);
-	heap_give(&annex->segment->heap, annex->first);
+	shm_heap_give(&annex->segment->heap, annex->first);
 	pthread_mutex_unlock(&annex->segment->lock);
 }
 
@@ -313,8 +313,8 @@ static bool reserve_ends(const struct annex *annex)
 	uint64_t head = (uint64_t)(annex->pages - page_down(segment, annex->memory));
 	uint64_t tail = (uint64_t)(page_up(segment, annex->end) - annex->pages_end);
 
-	return (head == 0 || segment_reserve(segment, annex->at, head)) &&
-	       (tail == 0 || segment_reserve(segment, place_of(annex, annex->pages_end), tail));
+	return (head == 0 || shm_segment_reserve(segment, annex->at, head)) &&
+	       (tail == 0 || shm_segment_reserve(segment, place_of(annex, annex->pages_end), tail));
 }
 
 static void release_ends(const struct annex *annex)
@@ -322,9 +322,9 @@ static void release_ends(const struct annex *annex)
 	const struct segment *segment = annex->segment;
 
 	if (annex->pages > annex->memory)
-		(void)segment_release(segment, annex->at, segment->layout.page);
+		(void)shm_segment_release(segment, annex->at, segment->layout.page);
 	if (annex->end > annex->pages_end)
-		(void)segment_release(segment, place_of(annex, annex->pages_end), segment->layout.page);
+		(void)shm_segment_release(segment, place_of(annex, annex->pages_end), segment->layout.page);
 }
 
 /* False: no memory, and all is as it was. */
@@ -338,7 +338,7 @@ static bool fill(struct annex *annex)
 		annex->is_shared = annex->is_mapped = true;
 		return true;
 	}
-	(void)segment_release(annex->segment, place_of(annex, end), (uint64_t)(annex->pages_end - end));
+	(void)shm_segment_release(annex->segment, place_of(annex, end), (uint64_t)(annex->pages_end - end));
 	release_ends(annex);
 	annex->pages_end = end;
 	if (move_out(annex) == MOVED_OUT)
@@ -407,9 +407,9 @@ static enum esp_status make(struct segment *segment, uint8_t *memory, size_t byt
 	return status;
 }
 
-enum esp_status annex_make(struct segment *segment, void *memory, size_t bytes, struct error *err)
+enum esp_status shm_annex_make(struct segment *segment, void *memory, size_t bytes, struct error *err)
 {
-	if (bytes == 0 || segment_owns(segment, memory, bytes))
+	if (bytes == 0 || shm_segment_owns(segment, memory, bytes))
 		return ESP_OK;
 	pthread_mutex_lock(&moving);
 	enum esp_status status = make(segment, memory, bytes, err);
@@ -461,21 +461,21 @@ static enum esp_status end(struct annex *annex, struct error *err)
 	return ESP_OK;
 }
 
-enum esp_status annex_end(struct segment *segment, void *memory, struct error *err)
+enum esp_status shm_annex_end(struct segment *segment, void *memory, struct error *err)
 {
 	pthread_mutex_lock(&moving);
 	struct annex *annex = segment->annexes;
 	while (annex && annex->memory != memory)
 		annex = annex->next;
 	enum esp_status status = annex ? end(annex, err)
-	                         : segment_owns(segment, memory, 1)
+	                         : shm_segment_owns(segment, memory, 1)
 	                             ? ESP_OK
 	                             : error_set(err, ESP_EINVAL, "nothing was shared at %p", memory);
 	pthread_mutex_unlock(&moving);
 	return status;
 }
 
-void annexes_close(struct segment *segment)
+void shm_annexes_close(struct segment *segment)
 {
 	if (!segment->was_annexed)
 		return;
@@ -496,7 +496,7 @@ void annexes_close(struct segment *segment)
 
 /* ---- using ---- */
 
-struct annex *annex_get(struct segment *segment, const void *memory, size_t bytes, uint8_t **out_place)
+struct annex *shm_annex_get(struct segment *segment, const void *memory, size_t bytes, uint8_t **out_place)
 {
 	const uint8_t *from = memory;
 
@@ -521,7 +521,7 @@ struct annex *annex_get(struct segment *segment, const void *memory, size_t byte
 	return annex;
 }
 
-void annex_put(struct annex *annex)
+void shm_annex_put(struct annex *annex)
 {
 	pthread_mutex_lock(&lock);
 	assert(annex->uses > 0);
@@ -530,7 +530,7 @@ void annex_put(struct annex *annex)
 	pthread_mutex_unlock(&lock);
 }
 
-bool annex_is_whole(const struct annex *annex, const void *memory, size_t bytes)
+bool shm_annex_is_whole(const struct annex *annex, const void *memory, size_t bytes)
 {
 	return memory == annex->memory && bytes == (size_t)(annex->end - annex->memory);
 }
@@ -550,7 +550,7 @@ static uint64_t tail_of(const struct annex *annex, const uint8_t *memory, const 
 	return (uint64_t)(end - (memory > annex->pages_end ? memory : annex->pages_end));
 }
 
-void annex_fetch_ends(const struct annex *annex, const void *memory, size_t bytes)
+void shm_annex_fetch_ends(const struct annex *annex, const void *memory, size_t bytes)
 {
 	const uint8_t *from = memory, *end = from + bytes;
 	uint64_t head = head_of(annex, from, end), tail = tail_of(annex, from, end);
@@ -560,7 +560,7 @@ void annex_fetch_ends(const struct annex *annex, const void *memory, size_t byte
 	memcpy(base + place_of(annex, end - tail), end - tail, tail);
 }
 
-void annex_store_ends(const struct annex *annex, void *memory, size_t bytes)
+void shm_annex_store_ends(const struct annex *annex, void *memory, size_t bytes)
 {
 	uint8_t *from = memory, *end = from + bytes;
 	uint64_t head = head_of(annex, from, end), tail = tail_of(annex, from, end);
@@ -572,7 +572,7 @@ void annex_store_ends(const struct annex *annex, void *memory, size_t bytes)
 
 /* ---- children ---- */
 
-void annexes_before_fork(void)
+void shm_annexes_before_fork(void)
 {
 	pthread_mutex_lock(&moving);
 	pthread_mutex_lock(&lock);
@@ -587,14 +587,14 @@ void annexes_before_fork(void)
 	}
 }
 
-void annexes_in_parent(void)
+void shm_annexes_in_parent(void)
 {
 	pthread_mutex_unlock(&lock);
 	pthread_mutex_unlock(&moving);
 }
 
 /* Memory that calls use is still shared: not with us. Their unfinished results are as they are. */
-void annexes_in_child(void)
+void shm_annexes_in_child(void)
 {
 	for (struct segment *segment = annexed; segment; segment = segment->next_annexed) {
 		for (struct annex *annex = segment->annexes; annex; annex = annex->next) {

@@ -36,7 +36,7 @@ static struct segment *open_one(uint32_t self, uint64_t heap_bytes)
 	                                .is_open = true};
 	struct segment *segment;
 
-	CHECK(segment_open(&config, &segment, NULL) == ESP_OK);
+	CHECK(shm_segment_open(&config, &segment, NULL) == ESP_OK);
 	return segment;
 }
 
@@ -44,14 +44,14 @@ static void open_pair(struct pair *pair, uint64_t heap_bytes)
 {
 	pair->own = open_one(0, heap_bytes);
 	pair->peer = open_one(1, heap_bytes);
-	CHECK(segment_view_open(pair->peer, 0, dup(segment_descriptor(pair->own)), &pair->view, NULL) == ESP_OK);
+	CHECK(shm_segment_view_open(pair->peer, 0, dup(shm_segment_descriptor(pair->own)), &pair->view, NULL) == ESP_OK);
 }
 
 static void close_pair(struct pair *pair)
 {
-	segment_view_close(pair->view);
-	segment_close(pair->own);
-	segment_close(pair->peer);
+	shm_segment_view_close(pair->view);
+	shm_segment_close(pair->own);
+	shm_segment_close(pair->peer);
 }
 
 static uint8_t *map(uint64_t bytes)
@@ -93,7 +93,7 @@ static void fill_random(struct rng *rng, uint8_t *to, uint64_t bytes)
 struct block {
 	uint8_t *memory, *model;
 	uint64_t from, bytes;
-	bool is_annexed; /* annex_make() was called */
+	bool is_annexed; /* shm_annex_make() was called */
 	bool is_shared;  /* and nothing has ended that */
 };
 
@@ -114,15 +114,15 @@ static void share(struct world *world, struct block *block)
 {
 	block->from = rng_below(&world->rng, 2 * PAGE);
 	block->bytes = 1 + rng_below(&world->rng, BLOCK_BYTES - block->from);
-	CHECK(annex_make(world->pair.own, block->memory + block->from, block->bytes, NULL) == ESP_OK);
-	CHECK(annex_make(world->pair.own, block->memory + block->from + block->bytes - 1, 1, NULL) == ESP_EINVAL);
+	CHECK(shm_annex_make(world->pair.own, block->memory + block->from, block->bytes, NULL) == ESP_OK);
+	CHECK(shm_annex_make(world->pair.own, block->memory + block->from + block->bytes - 1, 1, NULL) == ESP_EINVAL);
 	block->is_annexed = block->is_shared = true;
 }
 
 static void end_sharing(struct world *world, struct block *block)
 {
-	CHECK(annex_end(world->pair.own, block->memory + block->from, NULL) == ESP_OK);
-	CHECK(annex_end(world->pair.own, block->memory + block->from, NULL) == ESP_EINVAL);
+	CHECK(shm_annex_end(world->pair.own, block->memory + block->from, NULL) == ESP_OK);
+	CHECK(shm_annex_end(world->pair.own, block->memory + block->from, NULL) == ESP_EINVAL);
 	block->is_annexed = block->is_shared = false;
 }
 
@@ -132,25 +132,25 @@ static void call(struct world *world, struct block *block)
 	struct pair *pair = &world->pair;
 	uint64_t at = rng_below(&world->rng, block->bytes), bytes = 1 + rng_below(&world->rng, block->bytes - at);
 	uint8_t *mine = block->memory + block->from + at, *model = block->model + block->from + at, *place;
-	struct annex *annex = annex_get(pair->own, mine, bytes, &place);
+	struct annex *annex = shm_annex_get(pair->own, mine, bytes, &place);
 
 	if (!annex)
 		return;
-	CHECK(segment_owns(pair->own, place, bytes));
-	CHECK(!annex_get(pair->own, mine, block->bytes - at + 1, &place));
-	annex_fetch_ends(annex, mine, bytes);
+	CHECK(shm_segment_owns(pair->own, place, bytes));
+	CHECK(!shm_annex_get(pair->own, mine, block->bytes - at + 1, &place));
+	shm_annex_fetch_ends(annex, mine, bytes);
 	CHECK(memcmp(at_peer(pair, place), mine, bytes) == 0);
-	CHECK(annex_end(pair->own, block->memory + block->from, NULL) == ESP_ESTATE);
+	CHECK(shm_annex_end(pair->own, block->memory + block->from, NULL) == ESP_ESTATE);
 	if (rng_below(&world->rng, 8) > 0) {
 		fill_random(&world->rng, model, bytes);
 		memcpy(at_peer(pair, place), model, bytes);
-		annex_store_ends(annex, mine, bytes);
+		shm_annex_store_ends(annex, mine, bytes);
 	} else { /* it is withdrawn from a peer that stores all the same */
 		world->has_lost = true;
-		CHECK(segment_withdraw(pair->own, place, bytes));
+		CHECK(shm_segment_withdraw(pair->own, place, bytes));
 		memset(at_peer(pair, place), 0xee, bytes);
 	}
-	annex_put(annex);
+	shm_annex_put(annex);
 }
 
 static void change(struct world *world, struct block *block)
@@ -247,16 +247,16 @@ static void refused(void)
 	open_pair(&pair, 16 * PAGE);
 	uint8_t *shared = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	uint8_t *fixed = mmap(NULL, 2 * PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	uint8_t *gone = map(3 * PAGE), *large = map(32 * PAGE), *heap = segment_alloc(pair.own, PAGE);
+	uint8_t *gone = map(3 * PAGE), *large = map(32 * PAGE), *heap = shm_segment_alloc(pair.own, PAGE);
 	CHECK(munmap(gone + PAGE, PAGE) == 0);
-	CHECK(annex_make(pair.own, shared, 2 * PAGE, NULL) == ESP_EUNSUPPORTED);
-	CHECK(annex_make(pair.own, fixed, 2 * PAGE, NULL) == ESP_EUNSUPPORTED);
-	CHECK(annex_make(pair.own, gone, 3 * PAGE, NULL) == ESP_EUNSUPPORTED);
+	CHECK(shm_annex_make(pair.own, shared, 2 * PAGE, NULL) == ESP_EUNSUPPORTED);
+	CHECK(shm_annex_make(pair.own, fixed, 2 * PAGE, NULL) == ESP_EUNSUPPORTED);
+	CHECK(shm_annex_make(pair.own, gone, 3 * PAGE, NULL) == ESP_EUNSUPPORTED);
 	memset(large, 3, 32 * PAGE);
-	CHECK(annex_make(pair.own, large, 32 * PAGE, NULL) == ESP_ENOMEM);
-	CHECK(large[0] == 3 && large[32 * PAGE - 1] == 3 && !annex_get(pair.own, large, PAGE, &place));
-	CHECK(annex_make(pair.own, heap, PAGE, NULL) == ESP_OK && annex_end(pair.own, heap, NULL) == ESP_OK);
-	CHECK(annex_make(pair.own, large, 0, NULL) == ESP_OK && annex_end(pair.own, large, NULL) == ESP_EINVAL);
+	CHECK(shm_annex_make(pair.own, large, 32 * PAGE, NULL) == ESP_ENOMEM);
+	CHECK(large[0] == 3 && large[32 * PAGE - 1] == 3 && !shm_annex_get(pair.own, large, PAGE, &place));
+	CHECK(shm_annex_make(pair.own, heap, PAGE, NULL) == ESP_OK && shm_annex_end(pair.own, heap, NULL) == ESP_OK);
+	CHECK(shm_annex_make(pair.own, large, 0, NULL) == ESP_OK && shm_annex_end(pair.own, large, NULL) == ESP_EINVAL);
 	close_pair(&pair);
 	munmap(shared, 2 * PAGE);
 	munmap(fixed, 2 * PAGE);
@@ -272,19 +272,19 @@ static void large(void)
 	struct pair pair;
 
 	open_pair(&pair, UINT64_C(1) << 30);
-	CHECK(annex_make(pair.own, other + HUGE_PAGE - (uintptr_t)other % HUGE_PAGE + 16, HUGE_PAGE + 5 * PAGE, NULL) ==
+	CHECK(shm_annex_make(pair.own, other + HUGE_PAGE - (uintptr_t)other % HUGE_PAGE + 16, HUGE_PAGE + 5 * PAGE, NULL) ==
 	      ESP_OK);
 	for (uint64_t i = 0; i < bytes; i += 1000)
 		memory[16 + i] = (uint8_t)(i / 1000);
-	CHECK(annex_make(pair.own, memory + 16, bytes, NULL) == ESP_OK);
-	struct annex *annex = annex_get(pair.own, memory + 16, bytes, &place);
+	CHECK(shm_annex_make(pair.own, memory + 16, bytes, NULL) == ESP_OK);
+	struct annex *annex = shm_annex_get(pair.own, memory + 16, bytes, &place);
 	CHECK(annex);
 	CHECK_U64((uintptr_t)place % HUGE_PAGE, (uintptr_t)(memory + 16) % HUGE_PAGE);
-	annex_fetch_ends(annex, memory + 16, bytes);
+	shm_annex_fetch_ends(annex, memory + 16, bytes);
 	for (uint64_t i = 0; i < bytes; i += 1000)
 		CHECK(at_peer(&pair, place)[i] == (uint8_t)(i / 1000) && memory[16 + i] == (uint8_t)(i / 1000));
-	annex_put(annex);
-	CHECK(annex_end(pair.own, memory + 16, NULL) == ESP_OK);
+	shm_annex_put(annex);
+	CHECK(shm_annex_end(pair.own, memory + 16, NULL) == ESP_OK);
 	for (uint64_t i = 0; i < bytes; i += 1000)
 		CHECK(memory[16 + i] == (uint8_t)(i / 1000));
 	close_pair(&pair);
@@ -316,15 +316,15 @@ static void few_mappings(void)
 
 	open_pair(&pair, 2 * PAGES * PAGE);
 	memset(memory, 9, PAGES * PAGE);
-	CHECK(annex_make(pair.own, memory, PAGES * PAGE, NULL) == ESP_OK);
+	CHECK(shm_annex_make(pair.own, memory, PAGES * PAGE, NULL) == ESP_OK);
 	for (int i = 0; i < 3; i++) {
-		struct annex *annex = annex_get(pair.own, memory + (500 + i * 700) * PAGE, 3 * PAGE, &place);
+		struct annex *annex = shm_annex_get(pair.own, memory + (500 + i * 700) * PAGE, 3 * PAGE, &place);
 
-		CHECK(annex && segment_withdraw(pair.own, place, 3 * PAGE));
-		annex_put(annex);
+		CHECK(annex && shm_segment_withdraw(pair.own, place, 3 * PAGE));
+		shm_annex_put(annex);
 	}
 	unsigned before = count_mappings();
-	CHECK(annex_end(pair.own, memory, NULL) == ESP_OK);
+	CHECK(shm_annex_end(pair.own, memory, NULL) == ESP_OK);
 	CHECK(count_mappings() < before + 10);
 	for (int i = 0; i < PAGES; i++)
 		CHECK(memory[i * PAGE] == 9 && memory[i * PAGE + PAGE - 1] == 9);
@@ -344,10 +344,10 @@ static void fork_in_call(void)
 	char word = 0;
 
 	open_pair(&pair, 16 * PAGE);
-	CHECK(pipe(go) == 0 && annex_make(pair.own, memory, 3 * PAGE, NULL) == ESP_OK);
-	struct annex *annex = annex_get(pair.own, memory, 3 * PAGE, &place);
-	CHECK(annex && annex_is_whole(annex, memory, 3 * PAGE) && !annex_is_whole(annex, memory, 3 * PAGE - 1) &&
-	      !annex_is_whole(annex, memory + 1, 3 * PAGE - 1));
+	CHECK(pipe(go) == 0 && shm_annex_make(pair.own, memory, 3 * PAGE, NULL) == ESP_OK);
+	struct annex *annex = shm_annex_get(pair.own, memory, 3 * PAGE, &place);
+	CHECK(annex && shm_annex_is_whole(annex, memory, 3 * PAGE) && !shm_annex_is_whole(annex, memory, 3 * PAGE - 1) &&
+	      !shm_annex_is_whole(annex, memory + 1, 3 * PAGE - 1));
 	pid_t child = fork();
 	CHECK(child >= 0);
 	if (child == 0) {
@@ -357,13 +357,13 @@ static void fork_in_call(void)
 	}
 	memset(at_peer(&pair, place), 4, 3 * PAGE);
 	/* for another call, of which the child would see */
-	CHECK(!annex_get(pair.own, memory, 3 * PAGE, &(uint8_t *){NULL}));
-	annex_put(annex);
-	CHECK(memory[0] == 4 && !annex_get(pair.own, memory, 3 * PAGE, &place));
+	CHECK(!shm_annex_get(pair.own, memory, 3 * PAGE, &(uint8_t *){NULL}));
+	shm_annex_put(annex);
+	CHECK(memory[0] == 4 && !shm_annex_get(pair.own, memory, 3 * PAGE, &place));
 	memset(memory, 5, 3 * PAGE);
 	CHECK(write(go[1], &word, 1) == 1 && waitpid(child, &status, 0) == child);
 	CHECK_U64(status, 0);
-	CHECK(annex_end(pair.own, memory, NULL) == ESP_OK && memory[0] == 5);
+	CHECK(shm_annex_end(pair.own, memory, NULL) == ESP_OK && memory[0] == 5);
 	close(go[0]);
 	close(go[1]);
 	close_pair(&pair);
@@ -401,7 +401,7 @@ static void writes_are_kept(void)
 		pthread_t thread;
 
 		open_pair(&pair, 256 * PAGE);
-		CHECK(annex_make(pair.own, writer.memory, 64 * PAGE, NULL) == ESP_OK);
+		CHECK(shm_annex_make(pair.own, writer.memory, 64 * PAGE, NULL) == ESP_OK);
 		CHECK(pthread_create(&thread, NULL, keep_writing, &writer) == 0);
 		while (atomic_load(&writer.rounds) < 3)
 			sched_yield();

@@ -12,14 +12,14 @@ struct parcel_block {
 
 /* ---- the table ---- */
 
-struct flow *flows_find(const struct flows *flows, uint16_t channel)
+struct flow *shm_flows_find(const struct flows *flows, uint16_t channel)
 {
 	const struct flow_page *page = flows->pages[channel / FLOW_PAGE];
 
 	return page ? page->flows[channel % FLOW_PAGE] : NULL;
 }
 
-struct flow *flows_get(struct flows *flows, uint16_t channel)
+struct flow *shm_flows_get(struct flows *flows, uint16_t channel)
 {
 	struct flow_page **page = &flows->pages[channel / FLOW_PAGE];
 
@@ -35,13 +35,13 @@ struct flow *flows_get(struct flows *flows, uint16_t channel)
 	return *place;
 }
 
-void flows_remove(struct flows *flows, struct flow *flow)
+void shm_flows_remove(struct flows *flows, struct flow *flow)
 {
 	flows->pages[flow->channel / FLOW_PAGE]->flows[flow->channel % FLOW_PAGE] = NULL;
 	flow->is_forgotten = true;
 }
 
-void flow_drop_copies(struct flow *flow, uint32_t end)
+void shm_flow_drop_copies(struct flow *flow, uint32_t end)
 {
 	for (struct copy **at = &flow->copies; *at;) {
 		struct copy *copy = *at;
@@ -55,21 +55,21 @@ void flow_drop_copies(struct flow *flow, uint32_t end)
 	}
 }
 
-void flow_free(struct flow *flow)
+void shm_flow_free(struct flow *flow)
 {
 	assert(!flow->is_sending && !flow->is_receiving);
 	if (flow->copies)
-		flow_drop_copies(flow, flow->offers_end);
+		shm_flow_drop_copies(flow, flow->offers_end);
 	assert(!flow->copies);
 	free(flow);
 }
 
-void flows_fini(struct flows *flows)
+void shm_flows_fini(struct flows *flows)
 {
 	for (uint32_t i = 0; i < 65536 / FLOW_PAGE; i++) {
 		for (uint32_t k = 0; flows->pages[i] && k < FLOW_PAGE; k++) {
 			if (flows->pages[i]->flows[k])
-				flow_free(flows->pages[i]->flows[k]);
+				shm_flow_free(flows->pages[i]->flows[k]);
 		}
 		free(flows->pages[i]);
 		flows->pages[i] = NULL;
@@ -78,7 +78,7 @@ void flows_fini(struct flows *flows)
 
 /* ---- the lists ---- */
 
-void flow_list_sending(struct flows *flows, struct flow *flow)
+void shm_flow_list_sending(struct flows *flows, struct flow *flow)
 {
 	if (flow->is_sending)
 		return;
@@ -87,7 +87,7 @@ void flow_list_sending(struct flows *flows, struct flow *flow)
 	flows->sending = flow;
 }
 
-void flow_list_receiving(struct flows *flows, struct flow *flow)
+void shm_flow_list_receiving(struct flows *flows, struct flow *flow)
 {
 	if (flow->is_receiving)
 		return;
@@ -96,7 +96,7 @@ void flow_list_receiving(struct flows *flows, struct flow *flow)
 	flows->receiving = flow;
 }
 
-void flow_unlist_sending(struct flows *flows, struct flow *flow)
+void shm_flow_unlist_sending(struct flows *flows, struct flow *flow)
 {
 	struct flow **at = &flows->sending;
 
@@ -108,7 +108,7 @@ void flow_unlist_sending(struct flows *flows, struct flow *flow)
 	flow->is_sending = false;
 }
 
-void flow_unlist_receiving(struct flows *flows, struct flow *flow)
+void shm_flow_unlist_receiving(struct flows *flows, struct flow *flow)
 {
 	struct flow **at = &flows->receiving;
 
@@ -122,7 +122,7 @@ void flow_unlist_receiving(struct flows *flows, struct flow *flow)
 
 /* ---- parcels ---- */
 
-struct parcel *parcels_get(struct parcels *parcels)
+struct parcel *shm_parcels_get(struct parcels *parcels)
 {
 	if (!parcels->free) {
 		struct parcel_block *block = malloc(sizeof(*block));
@@ -132,20 +132,20 @@ struct parcel *parcels_get(struct parcels *parcels)
 		block->next = parcels->blocks;
 		parcels->blocks = block;
 		for (uint32_t i = 0; i < BLOCK_PARCELS; i++)
-			parcels_put(parcels, &block->parcels[i]);
+			shm_parcels_put(parcels, &block->parcels[i]);
 	}
 	struct parcel *parcel = parcels->free;
 	parcels->free = parcel->next;
 	return parcel;
 }
 
-void parcels_put(struct parcels *parcels, struct parcel *parcel)
+void shm_parcels_put(struct parcels *parcels, struct parcel *parcel)
 {
 	parcel->next = parcels->free;
 	parcels->free = parcel;
 }
 
-void parcels_fini(struct parcels *parcels)
+void shm_parcels_fini(struct parcels *parcels)
 {
 	while (parcels->blocks) {
 		struct parcel_block *block = parcels->blocks;

@@ -70,23 +70,23 @@ struct flows {
 };
 
 /* NULL: there is none. */
-struct flow *flows_find(const struct flows *flows, uint16_t channel);
+struct flow *shm_flows_find(const struct flows *flows, uint16_t channel);
 /* Makes it if need be; NULL: no memory. */
-struct flow *flows_get(struct flows *flows, uint16_t channel);
-/* Takes it out of the table; it lives on until flow_free(). */
-void flows_remove(struct flows *flows, struct flow *flow);
+struct flow *shm_flows_get(struct flows *flows, uint16_t channel);
+/* Takes it out of the table; it lives on until shm_flow_free(). */
+void shm_flows_remove(struct flows *flows, struct flow *flow);
 /* Frees the copies below end. */
-void flow_drop_copies(struct flow *flow, uint32_t end);
+void shm_flow_drop_copies(struct flow *flow, uint32_t end);
 /* It is in no list any more. */
-void flow_free(struct flow *flow);
+void shm_flow_free(struct flow *flow);
 /* No flow is in a list any more. */
-void flows_fini(struct flows *flows);
+void shm_flows_fini(struct flows *flows);
 
 /* Into the lists, unless it is there; and out of them, if it is. */
-void flow_list_sending(struct flows *flows, struct flow *flow);
-void flow_list_receiving(struct flows *flows, struct flow *flow);
-void flow_unlist_sending(struct flows *flows, struct flow *flow);
-void flow_unlist_receiving(struct flows *flows, struct flow *flow);
+void shm_flow_list_sending(struct flows *flows, struct flow *flow);
+void shm_flow_list_receiving(struct flows *flows, struct flow *flow);
+void shm_flow_unlist_sending(struct flows *flows, struct flow *flow);
+void shm_flow_unlist_receiving(struct flows *flows, struct flow *flow);
 
 /* Parcels, kept when they are free. */
 struct parcels {
@@ -94,9 +94,9 @@ struct parcels {
 	struct parcel_block *blocks;
 };
 
-struct parcel *parcels_get(struct parcels *parcels); /* NULL: no memory */
-void parcels_put(struct parcels *parcels, struct parcel *parcel);
-void parcels_fini(struct parcels *parcels);
+struct parcel *shm_parcels_get(struct parcels *parcels); /* NULL: no memory */
+void shm_parcels_put(struct parcels *parcels, struct parcel *parcel);
+void shm_parcels_fini(struct parcels *parcels);
 
 /* Numbers of messages wrap. */
 static inline bool flow_is_below(uint32_t a, uint32_t b)

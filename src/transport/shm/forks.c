@@ -9,20 +9,20 @@
 
 static void before(void)
 {
-	annexes_before_fork();
-	kept_before_fork();
+	shm_annexes_before_fork();
+	shm_kept_before_fork();
 }
 
 static void in_parent(void)
 {
-	kept_in_parent();
-	annexes_in_parent();
+	shm_kept_in_parent();
+	shm_annexes_in_parent();
 }
 
 static void in_child(void)
 {
-	kept_in_child();
-	annexes_in_child();
+	shm_kept_in_child();
+	shm_annexes_in_child();
 }
 
 static void watch(void)
@@ -30,7 +30,7 @@ static void watch(void)
 	pthread_atfork(before, in_parent, in_child);
 }
 
-void forks_watch(void)
+void shm_forks_watch(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 

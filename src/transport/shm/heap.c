@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-void heap_init(struct heap *heap, uint64_t pages)
+void shm_heap_init(struct heap *heap, uint64_t pages)
 {
 	*heap = (struct heap){.pages = pages};
 }
 
-void heap_fini(struct heap *heap)
+void shm_heap_fini(struct heap *heap)
 {
 	free(heap->ranges);
 	*heap = (struct heap){0};
@@ -34,7 +34,7 @@ static bool fits(uint64_t first, uint64_t end, uint64_t pages)
 	return first <= end && end - first >= pages;
 }
 
-bool heap_take(struct heap *heap, uint64_t pages, uint64_t align, uint64_t after, uint64_t *out_first)
+bool shm_heap_take(struct heap *heap, uint64_t pages, uint64_t align, uint64_t after, uint64_t *out_first)
 {
 	uint64_t first = after;
 	uint32_t at = 0;
@@ -71,14 +71,14 @@ static uint32_t place_of(const struct heap *heap, uint64_t first)
 	return low;
 }
 
-uint64_t heap_taken(const struct heap *heap, uint64_t first)
+uint64_t shm_heap_taken(const struct heap *heap, uint64_t first)
 {
 	uint32_t at = place_of(heap, first);
 
 	return at < heap->count && heap->ranges[at].first == first ? heap->ranges[at].pages : 0;
 }
 
-uint64_t heap_reach_back(struct heap *heap, uint64_t first, uint64_t most)
+uint64_t shm_heap_reach_back(struct heap *heap, uint64_t first, uint64_t most)
 {
 	uint32_t at = place_of(heap, first);
 	uint64_t free_from = at > 0 ? heap->ranges[at - 1].first + heap->ranges[at - 1].pages : 0;
@@ -90,20 +90,20 @@ uint64_t heap_reach_back(struct heap *heap, uint64_t first, uint64_t most)
 	return first - more;
 }
 
-bool heap_keep(struct heap *heap, uint64_t first, bool is_kept)
+bool shm_heap_keep(struct heap *heap, uint64_t first, bool is_kept)
 {
-	if (heap_taken(heap, first) == 0)
+	if (shm_heap_taken(heap, first) == 0)
 		return false;
 	heap->ranges[place_of(heap, first)].is_kept = is_kept;
 	return true;
 }
 
-bool heap_is_kept(const struct heap *heap, uint64_t first)
+bool shm_heap_is_kept(const struct heap *heap, uint64_t first)
 {
-	return heap_taken(heap, first) > 0 && heap->ranges[place_of(heap, first)].is_kept;
+	return shm_heap_taken(heap, first) > 0 && heap->ranges[place_of(heap, first)].is_kept;
 }
 
-void heap_give(struct heap *heap, uint64_t first)
+void shm_heap_give(struct heap *heap, uint64_t first)
 {
 	uint32_t at = place_of(heap, first);
 

@@ -15,7 +15,7 @@
 
 struct heap_range {
 	uint64_t first, pages;
-	bool is_kept; /* heap_keep() */
+	bool is_kept; /* shm_heap_keep() */
 };
 
 struct heap {
@@ -24,22 +24,22 @@ struct heap {
 	uint32_t count, capacity;
 };
 
-void heap_init(struct heap *heap, uint64_t pages);
-void heap_fini(struct heap *heap); /* zeroed is fine */
+void shm_heap_init(struct heap *heap, uint64_t pages);
+void shm_heap_fini(struct heap *heap); /* zeroed is fine */
 
 /*
  * pages > 0; *out_first comes `after` pages after a multiple of align. False: there is no room, or no memory to
  * remember it.
  */
-ESP_CHECKED bool heap_take(struct heap *heap, uint64_t pages, uint64_t align, uint64_t after, uint64_t *out_first);
+ESP_CHECKED bool shm_heap_take(struct heap *heap, uint64_t pages, uint64_t align, uint64_t after, uint64_t *out_first);
 /* How many pages were taken at first; 0: none. */
-uint64_t heap_taken(const struct heap *heap, uint64_t first);
+uint64_t shm_heap_taken(const struct heap *heap, uint64_t first);
 /* Takes up to `most` free pages before what was taken at first along; returns where that begins now. */
-uint64_t heap_reach_back(struct heap *heap, uint64_t first, uint64_t most);
+uint64_t shm_heap_reach_back(struct heap *heap, uint64_t first, uint64_t most);
 /* Marks it, or no more. False: nothing taken begins there. */
-bool heap_keep(struct heap *heap, uint64_t first, bool is_kept);
-bool heap_is_kept(const struct heap *heap, uint64_t first);
+bool shm_heap_keep(struct heap *heap, uint64_t first, bool is_kept);
+bool shm_heap_is_kept(const struct heap *heap, uint64_t first);
 /* Something taken begins at first. */
-void heap_give(struct heap *heap, uint64_t first);
+void shm_heap_give(struct heap *heap, uint64_t first);
 
 #endif

@@ -42,7 +42,7 @@ static void mark(struct model *model, uint64_t first, uint64_t pages, bool taken
 static void take(struct heap *heap, struct model *model, uint64_t pages, uint64_t align, uint64_t after)
 {
 	uint64_t expected = first_fit(model, pages, align, after), first = PAGES;
-	bool fits = heap_take(heap, pages, align, after, &first);
+	bool fits = shm_heap_take(heap, pages, align, after, &first);
 
 	CHECK(fits == (expected < PAGES));
 	CHECK_U64(first, expected);
@@ -57,13 +57,13 @@ static void give(struct heap *heap, struct model *model, uint32_t which, uint64_
 {
 	uint64_t first = model->first[which], pages = model->pages[which];
 
-	CHECK_U64(heap_taken(heap, first), pages);
+	CHECK_U64(shm_heap_taken(heap, first), pages);
 	for (uint64_t i = 0; i < back && first > 0 && !model->taken[first - 1]; i++, pages++)
 		mark(model, --first, 1, true);
-	CHECK_U64(heap_reach_back(heap, model->first[which], back), first);
-	CHECK_U64(heap_taken(heap, first), pages);
-	heap_give(heap, first);
-	CHECK_U64(heap_taken(heap, first), 0);
+	CHECK_U64(shm_heap_reach_back(heap, model->first[which], back), first);
+	CHECK_U64(shm_heap_taken(heap, first), pages);
+	shm_heap_give(heap, first);
+	CHECK_U64(shm_heap_taken(heap, first), 0);
 	mark(model, first, pages, false);
 	model->held--;
 	model->first[which] = model->first[model->held];
@@ -77,7 +77,7 @@ static void run_seed(uint64_t seed)
 	struct rng rng;
 
 	rng_init(&rng, seed);
-	heap_init(&heap, PAGES);
+	shm_heap_init(&heap, PAGES);
 	uint64_t most = 1 + rng_below(&rng, PAGES + 5);
 	for (int step = 0; step < 500; step++) {
 		uint64_t align = UINT64_C(1) << rng_below(&rng, 4);
@@ -92,12 +92,12 @@ static void run_seed(uint64_t seed)
 
 		for (uint32_t k = 0; k < model.held; k++)
 			begins |= model.first[k] == i;
-		CHECK((heap_taken(&heap, i) > 0) == begins);
+		CHECK((shm_heap_taken(&heap, i) > 0) == begins);
 	}
 	while (model.held > 0)
 		give(&heap, &model, 0, 0);
 	take(&heap, &model, PAGES, 1, 0); /* all of it has grown together again */
-	heap_fini(&heap);
+	shm_heap_fini(&heap);
 }
 
 static void at_the_limits(void)
@@ -105,15 +105,15 @@ static void at_the_limits(void)
 	struct heap heap;
 	uint64_t first;
 
-	heap_init(&heap, 0);
-	CHECK(!heap_take(&heap, 1, 1, 0, &first));
-	heap_fini(&heap);
-	heap_init(&heap, 4);
-	CHECK(!heap_take(&heap, UINT64_MAX, 1, 0, &first) && !heap_take(&heap, 5, 1, 0, &first));
-	CHECK(heap_take(&heap, 4, 1, 0, &first) && first == 0);
-	CHECK(!heap_take(&heap, 1, 1, 0, &first));
-	heap_fini(&heap);
-	heap_fini(&heap);
+	shm_heap_init(&heap, 0);
+	CHECK(!shm_heap_take(&heap, 1, 1, 0, &first));
+	shm_heap_fini(&heap);
+	shm_heap_init(&heap, 4);
+	CHECK(!shm_heap_take(&heap, UINT64_MAX, 1, 0, &first) && !shm_heap_take(&heap, 5, 1, 0, &first));
+	CHECK(shm_heap_take(&heap, 4, 1, 0, &first) && first == 0);
+	CHECK(!shm_heap_take(&heap, 1, 1, 0, &first));
+	shm_heap_fini(&heap);
+	shm_heap_fini(&heap);
 }
 
 int main(int argc, char **argv)

@@ -28,14 +28,14 @@ static uint64_t place_of(const struct segment *segment, const struct heap_range 
 
 /* ---- children ---- */
 
-void kept_before_fork(void)
+void shm_kept_before_fork(void)
 {
 	pthread_mutex_lock(&kept.lock);
 	for (struct segment *segment = kept.first; segment; segment = segment->next_kept)
 		pthread_mutex_lock(&segment->lock);
 }
 
-void kept_in_parent(void)
+void shm_kept_in_parent(void)
 {
 	for (struct segment *segment = kept.first; segment; segment = segment->next_kept)
 		pthread_mutex_unlock(&segment->lock);
@@ -45,16 +45,16 @@ void kept_in_parent(void)
 /* The child's writes there are its own from now on. Withdrawn pages are private already. */
 static void part_from_parent(const struct segment *segment, uint64_t at, uint64_t bytes)
 {
-	uint64_t step = segment_withdrawn_in(segment, at, bytes) ? segment->layout.page : bytes;
+	uint64_t step = shm_segment_withdrawn_in(segment, at, bytes) ? segment->layout.page : bytes;
 
 	for (uint64_t end = at + bytes; at < end; at += step)
-		if (!segment_withdrawn_in(segment, at, step))
+		if (!shm_segment_withdrawn_in(segment, at, step))
 			(void)mmap(segment->base + at, step, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE,
 			           segment->fd, (off_t)at);
 }
 
 /* The segments in the list are the parent's. */
-void kept_in_child(void)
+void shm_kept_in_child(void)
 {
 	for (struct segment *segment = kept.first; segment; segment = segment->next_kept) {
 		for (uint32_t i = 0; i < segment->heap.count && !segment->is_gone; i++) {
@@ -64,7 +64,7 @@ void kept_in_child(void)
 				part_from_parent(segment, place_of(segment, range), range->pages * segment->layout.page);
 		}
 	}
-	kept_in_parent();
+	shm_kept_in_parent();
 	kept.first = NULL;
 }
 
@@ -79,13 +79,13 @@ static bool page_of(const struct segment *segment, const void *memory, uint64_t 
 	return true;
 }
 
-bool segment_keep(struct segment *segment, void *memory)
+bool shm_segment_keep(struct segment *segment, void *memory)
 {
 	uint64_t page;
 
 	pthread_mutex_lock(&kept.lock);
 	pthread_mutex_lock(&segment->lock);
-	bool is_kept = page_of(segment, memory, &page) && heap_keep(&segment->heap, page, true);
+	bool is_kept = page_of(segment, memory, &page) && shm_heap_keep(&segment->heap, page, true);
 	pthread_mutex_unlock(&segment->lock);
 	if (is_kept && !segment->has_kept) {
 		segment->has_kept = true;
@@ -120,8 +120,8 @@ static void make_private(struct segment *segment, uint64_t at, uint64_t bytes)
 		uint64_t step = end - at < STEP ? end - at : STEP;
 
 		/* Without memory for that it stays shared: then it is at least still there. */
-		if (segment_withdraw(segment, segment->base + at, step))
-			(void)segment_release(segment, at, step);
+		if (shm_segment_withdraw(segment, segment->base + at, step))
+			(void)shm_segment_release(segment, at, step);
 	}
 }
 
@@ -148,7 +148,7 @@ static void shed(struct segment *segment)
 	heap->count = count;
 }
 
-bool kept_remains(struct segment *segment)
+bool shm_kept_remains(struct segment *segment)
 {
 	bool remains = false;
 
@@ -157,7 +157,7 @@ bool kept_remains(struct segment *segment)
 		remains = remains || segment->heap.ranges[i].is_kept;
 	if (remains) {
 		shed(segment);
-		segment_close_files(segment);
+		shm_segment_close_files(segment);
 		segment->is_gone = true;
 	} else {
 		unlist(segment);
@@ -171,12 +171,12 @@ bool kept_remains(struct segment *segment)
 /* With kept.lock held, of a segment that has gone. The last piece takes the rest along. */
 static void free_remains(struct segment *segment, void *memory, uint64_t page)
 {
-	munmap(memory, heap_taken(&segment->heap, page) * segment->layout.page);
-	heap_give(&segment->heap, page);
+	munmap(memory, shm_heap_taken(&segment->heap, page) * segment->layout.page);
+	shm_heap_give(&segment->heap, page);
 	if (segment->heap.count > 0)
 		return;
 	unlist(segment);
-	segment_dispose(segment);
+	shm_segment_dispose(segment);
 }
 
 /* Addresses of a segment that has gone may be those of another by now, so all are asked. */
@@ -186,7 +186,7 @@ static struct segment *owner_of(const void *memory, uint64_t *out_page)
 		if (!page_of(segment, memory, out_page))
 			continue;
 		pthread_mutex_lock(&segment->lock);
-		bool is_kept = heap_is_kept(&segment->heap, *out_page);
+		bool is_kept = shm_heap_is_kept(&segment->heap, *out_page);
 		pthread_mutex_unlock(&segment->lock);
 		if (is_kept)
 			return segment;
@@ -194,7 +194,7 @@ static struct segment *owner_of(const void *memory, uint64_t *out_page)
 	return NULL;
 }
 
-bool segment_free_kept(void *memory)
+bool shm_segment_free_kept(void *memory)
 {
 	uint64_t page;
 
@@ -204,7 +204,7 @@ bool segment_free_kept(void *memory)
 	if (segment && segment->is_gone)
 		free_remains(segment, memory, page);
 	else if (segment)
-		is_freed = segment_free(segment, memory);
+		is_freed = shm_segment_free(segment, memory);
 	pthread_mutex_unlock(&kept.lock);
 	return is_freed;
 }

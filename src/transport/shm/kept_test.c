@@ -29,7 +29,7 @@ static struct segment *open_one(uint32_t self)
 	                                .is_open = true};
 	struct segment *segment;
 
-	CHECK(segment_open(&config, &segment, NULL) == ESP_OK);
+	CHECK(shm_segment_open(&config, &segment, NULL) == ESP_OK);
 	return segment;
 }
 
@@ -88,7 +88,7 @@ static void take(struct model *model, struct piece *piece, int segment)
 	if (!model->segments[segment])
 		model->segments[segment] = open_one(0);
 	uint64_t bytes = 1 + rng_below(&model->rng, 5 * PAGE);
-	uint8_t *memory = segment_alloc(model->segments[segment], bytes);
+	uint8_t *memory = shm_segment_alloc(model->segments[segment], bytes);
 	if (!memory)
 		return;
 	CHECK(is_full(memory, bytes, 0));
@@ -99,20 +99,20 @@ static void take(struct model *model, struct piece *piece, int segment)
 static void give(struct model *model, struct piece *piece)
 {
 	if (piece->is_kept && (piece->segment < 0 || rng_below(&model->rng, 2) == 0)) {
-		CHECK(!segment_free_kept(piece->memory + 1));
-		CHECK(segment_free_kept(piece->memory));
-		CHECK(!segment_free_kept(piece->memory));
+		CHECK(!shm_segment_free_kept(piece->memory + 1));
+		CHECK(shm_segment_free_kept(piece->memory));
+		CHECK(!shm_segment_free_kept(piece->memory));
 	} else {
-		CHECK(piece->is_kept || !segment_free_kept(piece->memory));
-		CHECK(segment_free(model->segments[piece->segment], piece->memory));
-		CHECK(!segment_free_kept(piece->memory));
+		CHECK(piece->is_kept || !shm_segment_free_kept(piece->memory));
+		CHECK(shm_segment_free(model->segments[piece->segment], piece->memory));
+		CHECK(!shm_segment_free_kept(piece->memory));
 	}
 	piece->memory = NULL;
 }
 
 static void end(struct model *model, int segment)
 {
-	segment_close(model->segments[segment]);
+	shm_segment_close(model->segments[segment]);
 	model->segments[segment] = NULL;
 	for (int i = 0; i < PIECES; i++) {
 		struct piece *piece = &model->pieces[i];
@@ -136,10 +136,10 @@ static void step(struct model *model)
 	} else if (!piece->memory) {
 		take(model, piece, segment);
 	} else if (dice < 8 && piece->segment >= 0) {
-		CHECK(segment_keep(model->segments[piece->segment], piece->memory)); /* perhaps once more */
+		CHECK(shm_segment_keep(model->segments[piece->segment], piece->memory)); /* perhaps once more */
 		piece->is_kept = true;
 	} else if (dice < 10 && piece->segment >= 0) {
-		CHECK(segment_withdraw(model->segments[piece->segment], piece->memory, piece->bytes));
+		CHECK(shm_segment_withdraw(model->segments[piece->segment], piece->memory, piece->bytes));
 	} else if (dice < 14) {
 		give(model, piece);
 	} else {
@@ -172,49 +172,49 @@ static void is_private(void)
 {
 	struct segment *own = open_one(0), *peer = open_one(1);
 	struct segment_view *view;
-	uint8_t *lost = segment_alloc(own, PAGE), *left = segment_alloc(own, 3 * PAGE), *board = segment_small(own, 0, 0),
-			local;
+	uint8_t *lost = shm_segment_alloc(own, PAGE), *left = shm_segment_alloc(own, 3 * PAGE),
+			*board = shm_segment_small(own, 0, 0), local;
 	uint64_t at = (uint64_t)(left - own->base);
 
-	int file = dup(segment_descriptor(own));
-	CHECK(segment_view_open(peer, 0, dup(segment_descriptor(own)), &view, NULL) == ESP_OK);
-	CHECK(!segment_keep(own, &local) && !segment_keep(own, left + PAGE) && !segment_keep(own, board));
-	CHECK(segment_keep(own, left));
+	int file = dup(shm_segment_descriptor(own));
+	CHECK(shm_segment_view_open(peer, 0, dup(shm_segment_descriptor(own)), &view, NULL) == ESP_OK);
+	CHECK(!shm_segment_keep(own, &local) && !shm_segment_keep(own, left + PAGE) && !shm_segment_keep(own, board));
+	CHECK(shm_segment_keep(own, left));
 	memset(left, 5, 3 * PAGE);
 	uint64_t in_use = bytes_in_file(file);
-	segment_close(own);
+	shm_segment_close(own);
 	CHECK_U64(bytes_in_file(file), in_use - 3 * PAGE); /* peers that stay do not hold what they cannot use */
 	CHECK(!is_mapped(lost) && !is_mapped(board) && is_mapped(left) && !is_mapped(left + 3 * PAGE));
 	memset((void *)(uintptr_t)view_at(view, at), 6, 3 * PAGE);
 	CHECK(is_full(left, 3 * PAGE, 5));
 	close(file);
-	CHECK(!segment_free_kept(lost) && !segment_free_kept(left + PAGE));
-	CHECK(segment_free_kept(left) && !segment_free_kept(left));
+	CHECK(!shm_segment_free_kept(lost) && !shm_segment_free_kept(left + PAGE));
+	CHECK(shm_segment_free_kept(left) && !shm_segment_free_kept(left));
 	CHECK(!is_mapped(left));
-	segment_view_close(view);
-	segment_close(peer);
+	shm_segment_view_close(view);
+	shm_segment_close(peer);
 }
 
 /* Memory that a child frees stays its parent's, and the child's writes are its own. */
 static void children(bool withdraws)
 {
 	struct segment *own = open_one(0);
-	uint8_t *memory = segment_alloc(own, 3 * PAGE), *other = segment_alloc(own, PAGE);
+	uint8_t *memory = shm_segment_alloc(own, 3 * PAGE), *other = shm_segment_alloc(own, PAGE);
 	int status;
 
-	CHECK(segment_keep(own, memory));
-	CHECK(!withdraws || segment_withdraw(own, memory + PAGE, PAGE));
+	CHECK(shm_segment_keep(own, memory));
+	CHECK(!withdraws || shm_segment_withdraw(own, memory + PAGE, PAGE));
 	memset(memory, 7, 3 * PAGE);
 	pid_t child = fork();
 	CHECK(child >= 0);
 	if (child == 0) {
 		memset(other, 8, PAGE);
 		struct segment *another = open_one(0);
-		uint8_t *mine = segment_alloc(another, PAGE);
-		bool is_right = !segment_free_kept(memory) && segment_keep(another, mine);
+		uint8_t *mine = shm_segment_alloc(another, PAGE);
+		bool is_right = !shm_segment_free_kept(memory) && shm_segment_keep(another, mine);
 
-		segment_close(another);
-		is_right = is_right && segment_free_kept(mine) && is_full(memory, 3 * PAGE, 7);
+		shm_segment_close(another);
+		is_right = is_right && shm_segment_free_kept(mine) && is_full(memory, 3 * PAGE, 7);
 		memset(memory, 8, 3 * PAGE);
 		_exit(is_right ? 0 : 1);
 	}
@@ -222,8 +222,8 @@ static void children(bool withdraws)
 	CHECK_U64(WEXITSTATUS(status), 0);
 	/* memory that was not kept is shared with children */
 	CHECK(is_full(memory, 3 * PAGE, 7) && is_full(other, PAGE, 8));
-	segment_close(own);
-	CHECK(is_full(memory, 3 * PAGE, 7) && segment_free_kept(memory));
+	shm_segment_close(own);
+	CHECK(is_full(memory, 3 * PAGE, 7) && shm_segment_free_kept(memory));
 }
 
 static void *free_all(void *context)
@@ -231,7 +231,7 @@ static void *free_all(void *context)
 	uint8_t **pieces = context;
 
 	for (int i = 0; i < 16; i++)
-		CHECK(segment_free_kept(pieces[i]));
+		CHECK(shm_segment_free_kept(pieces[i]));
 	return NULL;
 }
 
@@ -244,11 +244,11 @@ static void threads(void)
 		pthread_t thread;
 
 		for (int i = 0; i < 16; i++) {
-			pieces[i] = segment_alloc(own, 2 * PAGE);
-			CHECK(pieces[i] && segment_keep(own, pieces[i]));
+			pieces[i] = shm_segment_alloc(own, 2 * PAGE);
+			CHECK(pieces[i] && shm_segment_keep(own, pieces[i]));
 		}
 		CHECK(pthread_create(&thread, NULL, free_all, pieces) == 0);
-		segment_close(own);
+		shm_segment_close(own);
 		pthread_join(thread, NULL);
 	}
 }

@@ -49,7 +49,8 @@ static void place_lanes(struct layout *layout, const struct segment_config *conf
 	layout->lane_bytes = round_up(layout->revoked_at + peers * LAYOUT_CHANNELS * sizeof(uint32_t), page);
 }
 
-enum esp_status layout_make(const struct segment_config *config, uint64_t page, struct layout *out, struct error *err)
+enum esp_status shm_layout_make(const struct segment_config *config, uint64_t page, struct layout *out,
+                                struct error *err)
 {
 	struct layout layout = {.page = page, .peers = config->peers, .slots = config->slots};
 	enum esp_status status = check(config, err);
@@ -76,7 +77,7 @@ enum esp_status layout_make(const struct segment_config *config, uint64_t page, 
 }
 
 /* Where slots lie apart, what is between them has no memory. */
-uint64_t layout_slot_cost(uint32_t message_bytes, uint64_t page)
+uint64_t shm_layout_slot_cost(uint32_t message_bytes, uint64_t page)
 {
 	uint64_t apart = layout_slot_bytes(message_bytes);
 	uint64_t pages = round_up((uint64_t)message_bytes + TRANSPORT_SHIFTS, page) + (apart % page ? page : 0);

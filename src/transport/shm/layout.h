@@ -45,8 +45,8 @@ struct layout {
 };
 
 /* ESP_EINVAL: nothing that fits into an address space. */
-ESP_CHECKED enum esp_status layout_make(const struct segment_config *config, uint64_t page, struct layout *out,
-                                        struct error *err);
+ESP_CHECKED enum esp_status shm_layout_make(const struct segment_config *config, uint64_t page, struct layout *out,
+                                            struct error *err);
 
 /*
  * From one slot to the next. Large ones lie a quarter of their size apart: the beginnings of slots of 256 KiB, each a
@@ -61,7 +61,7 @@ static inline uint64_t layout_slot_bytes(uint64_t message_bytes)
 }
 
 /* Memory that a slot takes, with what lies around it. */
-uint64_t layout_slot_cost(uint32_t message_bytes, uint64_t page);
+uint64_t shm_layout_slot_cost(uint32_t message_bytes, uint64_t page);
 
 static inline uint64_t layout_doze(const struct layout *layout, uint32_t lane)
 {

@@ -47,47 +47,48 @@ struct segment_view {
 };
 
 /* Takes memory for a span of the segment now, so that a lack of it shows here and not when it is written. */
-ESP_CHECKED bool segment_reserve(const struct segment *segment, uint64_t at, uint64_t bytes);
+ESP_CHECKED bool shm_segment_reserve(const struct segment *segment, uint64_t at, uint64_t bytes);
 
 /* Gives memory of whole pages back; they read as zero. False: the segment is sealed against writing. */
-bool segment_release(const struct segment *segment, uint64_t at, uint64_t bytes);
+bool shm_segment_release(const struct segment *segment, uint64_t at, uint64_t bytes);
 /* With the lock held: some of it that is withdrawn; NULL: nothing is. */
-struct withdrawn *segment_withdrawn_in(const struct segment *segment, uint64_t at, uint64_t bytes);
-void segment_close_files(struct segment *segment);
+struct withdrawn *shm_segment_withdrawn_in(const struct segment *segment, uint64_t at, uint64_t bytes);
+void shm_segment_close_files(struct segment *segment);
 /* All of it but the mapping. */
-void segment_dispose(struct segment *segment);
+void shm_segment_dispose(struct segment *segment);
 /*
- * From segment_close(): nothing but what was kept is left of the segment, and kept.c has it now. False: nothing was,
- * and the caller has it still.
+ * From shm_segment_close(): nothing but what was kept is left of the segment, and kept.c has it now. False: nothing
+ * was, and the caller has it still.
  */
-ESP_CHECKED bool kept_remains(struct segment *segment);
-/* From segment_close(): all adopted memory becomes private. */
-void annexes_close(struct segment *segment);
+ESP_CHECKED bool shm_kept_remains(struct segment *segment);
+/* From shm_segment_close(): all adopted memory becomes private. */
+void shm_annexes_close(struct segment *segment);
 /*
  * Pages of the heap are about to be withdrawn: adopted ones among them become private first. False: no memory for it.
  */
-ESP_CHECKED bool annexes_withdraw(struct segment *segment, uint64_t at, uint64_t bytes);
-/* Makes huge pages, if it can, of the whole ones in a span of the segment; segment_reserve() takes care of the rest. */
-void segment_use_huge_pages(const struct segment *segment, uint64_t at, uint64_t bytes);
+ESP_CHECKED bool shm_annexes_withdraw(struct segment *segment, uint64_t at, uint64_t bytes);
+/* Makes huge pages, if it can, of the whole ones in a span of the segment; shm_segment_reserve() takes care of the
+ * rest. */
+void shm_segment_use_huge_pages(const struct segment *segment, uint64_t at, uint64_t bytes);
 
 /*
  * Pages take the place of others. By the system call itself: UCX, which MPI libraries bring along, puts its own
  * mremap() in the place of the C library's, and up to 1.13 that forgot the address (openucx/ucx, issue 8820): then
  * pages went anywhere.
  */
-ESP_CHECKED bool segment_move_pages(void *from, uint64_t bytes, void *to);
+ESP_CHECKED bool shm_segment_move_pages(void *from, uint64_t bytes, void *to);
 
 /*
  * forks.c: from now on a child made by fork() gets memory as the comments on adopted and kept memory say; these are the
  * parts.
  */
-void forks_watch(void);
-void annexes_before_fork(void);
-void annexes_in_parent(void);
-void annexes_in_child(void);
-void kept_before_fork(void);
-void kept_in_parent(void);
-void kept_in_child(void);
+void shm_forks_watch(void);
+void shm_annexes_before_fork(void);
+void shm_annexes_in_parent(void);
+void shm_annexes_in_child(void);
+void shm_kept_before_fork(void);
+void shm_kept_in_parent(void);
+void shm_kept_in_child(void);
 
 static inline void *segment_at(const struct segment *segment, uint64_t at)
 {

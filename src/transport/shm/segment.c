@@ -55,7 +55,7 @@ static struct head make_head(const struct segment_config *config, const struct l
 
 /* ---- memory of the file ---- */
 
-bool segment_reserve(const struct segment *segment, uint64_t at, uint64_t bytes)
+bool shm_segment_reserve(const struct segment *segment, uint64_t at, uint64_t bytes)
 {
 	uint64_t page = segment->layout.page, from = at / page * page, end = (at + bytes + page - 1) / page * page;
 
@@ -70,7 +70,7 @@ bool segment_reserve(const struct segment *segment, uint64_t at, uint64_t bytes)
 	return true;
 }
 
-bool segment_release(const struct segment *segment, uint64_t at, uint64_t bytes)
+bool shm_segment_release(const struct segment *segment, uint64_t at, uint64_t bytes)
 {
 	int done;
 
@@ -83,7 +83,7 @@ bool segment_release(const struct segment *segment, uint64_t at, uint64_t bytes)
 /* Memory that was reserved reads as zero from now on. */
 static void give_back(const struct segment *segment, uint64_t at, uint64_t bytes)
 {
-	if (!segment_release(segment, at, bytes))
+	if (!shm_segment_release(segment, at, bytes))
 		memset(segment->base + at, 0, bytes);
 }
 
@@ -230,54 +230,54 @@ static enum esp_status file_map(struct segment *segment, struct error *err)
 	return ESP_OK;
 }
 
-uint64_t segment_slot_cost(uint32_t slot_bytes)
+uint64_t shm_segment_slot_cost(uint32_t slot_bytes)
 {
-	return layout_slot_cost(slot_bytes, (uint64_t)sysconf(_SC_PAGESIZE));
+	return shm_layout_slot_cost(slot_bytes, (uint64_t)sysconf(_SC_PAGESIZE));
 }
 
-enum esp_status segment_open(const struct segment_config *config, struct segment **out, struct error *err)
+enum esp_status shm_segment_open(const struct segment_config *config, struct segment **out, struct error *err)
 {
 	struct segment *segment = calloc(1, sizeof(*segment));
 
 	if (!segment)
 		return error_set(err, ESP_ENOMEM, "no memory for a segment");
-	forks_watch(); /* early: what others do before fork() then comes before what we do */
+	shm_forks_watch(); /* early: what others do before fork() then comes before what we do */
 	segment->config = *config;
 	segment->fd = segment->shared_fd = -1;
 	pthread_mutex_init(&segment->lock, NULL);
-	enum esp_status status = layout_make(config, (uint64_t)sysconf(_SC_PAGESIZE), &segment->layout, err);
+	enum esp_status status = shm_layout_make(config, (uint64_t)sysconf(_SC_PAGESIZE), &segment->layout, err);
 	if (status == ESP_OK)
 		status = file_make(segment, err);
 	if (status == ESP_OK)
 		status = file_map(segment, err);
 	if (status == ESP_OK)
 		status = file_seal(segment, err);
-	if (status == ESP_OK && !segment_reserve(segment, 0, segment->layout.lanes_at))
+	if (status == ESP_OK && !shm_segment_reserve(segment, 0, segment->layout.lanes_at))
 		status = no_file(err, "fallocate");
 	if (status != ESP_OK) {
-		segment_close(segment);
+		shm_segment_close(segment);
 		return status;
 	}
 	find_room(segment);
 	*(struct head *)segment->base = make_head(config, &segment->layout);
-	heap_init(&segment->heap, segment->layout.heap_bytes / segment->layout.page);
+	shm_heap_init(&segment->heap, segment->layout.heap_bytes / segment->layout.page);
 	*out = segment;
 	return ESP_OK;
 }
 
-void segment_close(struct segment *segment)
+void shm_segment_close(struct segment *segment)
 {
 	if (!segment)
 		return;
-	annexes_close(segment);
-	if (segment->has_kept && kept_remains(segment))
+	shm_annexes_close(segment);
+	if (segment->has_kept && shm_kept_remains(segment))
 		return;
 	if (segment->base)
 		munmap(segment->base, segment->layout.bytes);
-	segment_dispose(segment);
+	shm_segment_dispose(segment);
 }
 
-void segment_close_files(struct segment *segment)
+void shm_segment_close_files(struct segment *segment)
 {
 	if (segment->shared_fd >= 0)
 		close(segment->shared_fd);
@@ -286,16 +286,16 @@ void segment_close_files(struct segment *segment)
 	segment->shared_fd = segment->fd = -1;
 }
 
-void segment_dispose(struct segment *segment)
+void shm_segment_dispose(struct segment *segment)
 {
-	segment_close_files(segment);
-	heap_fini(&segment->heap);
+	shm_segment_close_files(segment);
+	shm_heap_fini(&segment->heap);
 	free(segment->withdrawn);
 	pthread_mutex_destroy(&segment->lock);
 	free(segment);
 }
 
-int segment_descriptor(const struct segment *segment)
+int shm_segment_descriptor(const struct segment *segment)
 {
 	return segment->shared_fd;
 }
@@ -364,12 +364,12 @@ static enum esp_status view_hand_out(struct segment_view *view, enum esp_status 
 	if (status == ESP_OK)
 		*out = view;
 	else
-		segment_view_close(view);
+		shm_segment_view_close(view);
 	return status;
 }
 
-enum esp_status segment_view_open(const struct segment *own, uint32_t peer, int fd, struct segment_view **out,
-                                  struct error *err)
+enum esp_status shm_segment_view_open(const struct segment *own, uint32_t peer, int fd, struct segment_view **out,
+                                      struct error *err)
 {
 	struct segment_view *view = view_make(own, peer);
 	enum esp_status status =
@@ -379,8 +379,8 @@ enum esp_status segment_view_open(const struct segment *own, uint32_t peer, int 
 	return view_hand_out(view, status, out);
 }
 
-enum esp_status segment_view_borrow(const struct segment *own, uint32_t peer, const struct segment *of,
-                                    struct segment_view **out, struct error *err)
+enum esp_status shm_segment_view_borrow(const struct segment *own, uint32_t peer, const struct segment *of,
+                                        struct segment_view **out, struct error *err)
 {
 	struct segment_view *view = view_make(own, peer);
 
@@ -392,7 +392,7 @@ enum esp_status segment_view_borrow(const struct segment *own, uint32_t peer, co
 	return view_hand_out(view, view_check(own, peer, view, err), out);
 }
 
-void segment_view_close(struct segment_view *view)
+void shm_segment_view_close(struct segment_view *view)
 {
 	if (!view)
 		return;
@@ -403,36 +403,36 @@ void segment_view_close(struct segment_view *view)
 
 /* ---- small path ---- */
 
-bool segment_small_reserve(struct segment *segment, uint16_t channel, uint32_t bytes)
+bool shm_segment_small_reserve(struct segment *segment, uint16_t channel, uint32_t bytes)
 {
 	bool is_reserved = true;
 
 	assert(bytes <= segment->layout.cell_bytes);
 	for (uint32_t cell = 0; cell < SEGMENT_CELLS; cell++)
-		is_reserved = is_reserved && segment_reserve(segment, layout_small(&segment->layout, channel, cell), bytes);
+		is_reserved = is_reserved && shm_segment_reserve(segment, layout_small(&segment->layout, channel, cell), bytes);
 	if (!is_reserved)
-		(void)segment_release(segment, layout_small(&segment->layout, channel, 0), segment->layout.small_shm_bytes);
+		(void)shm_segment_release(segment, layout_small(&segment->layout, channel, 0), segment->layout.small_shm_bytes);
 	return is_reserved;
 }
 
-void *segment_small(const struct segment *segment, uint16_t channel, uint32_t cell)
+void *shm_segment_small(const struct segment *segment, uint16_t channel, uint32_t cell)
 {
 	assert(cell < SEGMENT_CELLS);
 	return segment->base + layout_small(&segment->layout, channel, cell);
 }
 
-const void *segment_view_small(const struct segment_view *view, uint16_t channel, uint32_t cell)
+const void *shm_segment_view_small(const struct segment_view *view, uint16_t channel, uint32_t cell)
 {
 	assert(cell < SEGMENT_CELLS);
 	return view_at(view, layout_small(&view->layout, channel, cell));
 }
 
-void segment_small_clear(struct segment *segment, uint16_t channel, uint32_t bytes)
+void shm_segment_small_clear(struct segment *segment, uint16_t channel, uint32_t bytes)
 {
-	if (segment_release(segment, layout_small(&segment->layout, channel, 0), segment->layout.small_shm_bytes))
+	if (shm_segment_release(segment, layout_small(&segment->layout, channel, 0), segment->layout.small_shm_bytes))
 		return;
 	for (uint32_t cell = 0; cell < SEGMENT_CELLS; cell++)
-		memset(segment_small(segment, channel, cell), 0, bytes);
+		memset(shm_segment_small(segment, channel, cell), 0, bytes);
 }
 
 /* ---- the heap ---- */
@@ -440,7 +440,7 @@ void segment_small_clear(struct segment *segment, uint16_t channel, uint32_t byt
 static void heap_put(struct segment *segment, uint64_t first)
 {
 	pthread_mutex_lock(&segment->lock);
-	heap_give(&segment->heap, first);
+	shm_heap_give(&segment->heap, first);
 	pthread_mutex_unlock(&segment->lock);
 }
 
@@ -453,12 +453,12 @@ static void heap_put(struct segment *segment, uint64_t first)
  * the kernel does not begin with nothing; it makes the rest by itself. To reserve all of it before, page by page, takes
  * far longer: each is cleared and then copied. If there are no huge pages it stays as it is.
  */
-void segment_use_huge_pages(const struct segment *segment, uint64_t at, uint64_t bytes)
+void shm_segment_use_huge_pages(const struct segment *segment, uint64_t at, uint64_t bytes)
 {
 	uint64_t from = (at + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE, end = (at + bytes) / HUGE_PAGE * HUGE_PAGE;
 
 	for (uint64_t huge = from; huge < end; huge += HUGE_PAGE)
-		if (!segment_reserve(segment, huge, 1))
+		if (!shm_segment_reserve(segment, huge, 1))
 			return;
 	/* The first by itself: a part of it may be others', and mapped otherwise, and the kernel stops where it cannot. */
 	if (from < end)
@@ -491,16 +491,16 @@ static void put_with_gap(struct segment *segment, uint64_t first)
 	uint64_t heap_at = segment->layout.heap_at, page = segment->layout.page, begin = first;
 
 	pthread_mutex_lock(&segment->lock);
-	if (heap_taken(&segment->heap, first) * page >= HUGE_PAGE)
-		begin = heap_reach_back(&segment->heap, first, own_colour(segment));
+	if (shm_heap_taken(&segment->heap, first) * page >= HUGE_PAGE)
+		begin = shm_heap_reach_back(&segment->heap, first, own_colour(segment));
 	pthread_mutex_unlock(&segment->lock);
 	if (begin < first)
 		/* if not: no thread has written there */
-		(void)segment_release(segment, heap_at + begin * page, (first - begin) * page);
+		(void)shm_segment_release(segment, heap_at + begin * page, (first - begin) * page);
 	heap_put(segment, begin);
 }
 
-void *segment_alloc(struct segment *segment, size_t bytes)
+void *shm_segment_alloc(struct segment *segment, size_t bytes)
 {
 	const struct layout *layout = &segment->layout;
 	uint64_t page = layout->page, pages = (bytes > 0 ? bytes - 1 : 0) / page + 1, first;
@@ -508,7 +508,7 @@ void *segment_alloc(struct segment *segment, size_t bytes)
 	uint64_t colour = align > page ? own_colour(segment) : 0;
 
 	pthread_mutex_lock(&segment->lock);
-	bool fits = heap_take(&segment->heap, pages, align > page ? align / page : 1, colour, &first);
+	bool fits = shm_heap_take(&segment->heap, pages, align > page ? align / page : 1, colour, &first);
 	pthread_mutex_unlock(&segment->lock);
 	if (!fits)
 		return NULL;
@@ -523,12 +523,12 @@ void *segment_alloc(struct segment *segment, size_t bytes)
 
 		madvise(memory - colour * page, (end < layout->bytes ? end : layout->bytes) - (at - colour * page),
 		        MADV_DODUMP);
-		segment_use_huge_pages(segment, at - colour * page, (colour + pages) * page);
+		shm_segment_use_huge_pages(segment, at - colour * page, (colour + pages) * page);
 	} else {
 		madvise(memory, pages * page, MADV_DODUMP);
 	}
-	if (!segment_reserve(segment, at, pages * page)) {
-		(void)segment_release(segment, at, pages * page);
+	if (!shm_segment_reserve(segment, at, pages * page)) {
+		(void)shm_segment_release(segment, at, pages * page);
 		put_with_gap(segment, first);
 		return NULL;
 	}
@@ -544,7 +544,7 @@ static bool is_in_heap(const struct segment *segment, const void *memory, size_t
 	return at >= base && layout_is_heap(&segment->layout, at - base, bytes);
 }
 
-struct withdrawn *segment_withdrawn_in(const struct segment *segment, uint64_t at, uint64_t bytes)
+struct withdrawn *shm_segment_withdrawn_in(const struct segment *segment, uint64_t at, uint64_t bytes)
 {
 	for (uint32_t i = 0; i < segment->withdrawn_count; i++) {
 		struct withdrawn *withdrawn = &segment->withdrawn[i];
@@ -573,7 +573,7 @@ static bool withdrawn_add(struct segment *segment, uint64_t at, uint64_t bytes)
 	return true;
 }
 
-bool segment_move_pages(void *from, uint64_t bytes, void *to)
+bool shm_segment_move_pages(void *from, uint64_t bytes, void *to)
 {
 	return syscall(SYS_mremap, from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) == (long)(uintptr_t)to;
 }
@@ -581,7 +581,7 @@ bool segment_move_pages(void *from, uint64_t bytes, void *to)
 /* Whole pages. */
 static bool withdraw_pages(struct segment *segment, uint64_t at, uint64_t bytes)
 {
-	if (!annexes_withdraw(segment, at, bytes))
+	if (!shm_annexes_withdraw(segment, at, bytes))
 		return false;
 	void *place = segment->base + at;
 	void *copy = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -592,7 +592,7 @@ static bool withdraw_pages(struct segment *segment, uint64_t at, uint64_t bytes)
 	pthread_mutex_lock(&segment->lock);
 	/* In this order: a thread that finds it in the list does not use it. */
 	bool is_listed = withdrawn_add(segment, at, bytes);
-	bool is_private = is_listed && segment_move_pages(copy, bytes, place);
+	bool is_private = is_listed && shm_segment_move_pages(copy, bytes, place);
 	if (is_listed && !is_private)
 		atomic_store(&segment->withdrawn_count, segment->withdrawn_count - 1);
 	pthread_mutex_unlock(&segment->lock);
@@ -601,7 +601,7 @@ static bool withdraw_pages(struct segment *segment, uint64_t at, uint64_t bytes)
 	return is_private;
 }
 
-bool segment_withdraw(struct segment *segment, void *memory, size_t bytes)
+bool shm_segment_withdraw(struct segment *segment, void *memory, size_t bytes)
 {
 	uint64_t page = segment->layout.page, at = (uint64_t)((uint8_t *)memory - segment->base);
 	uint64_t from = at / page * page, end = (at + bytes + page - 1) / page * page;
@@ -620,13 +620,13 @@ static bool free_withdrawn(struct segment *segment, struct withdrawn *one, uint6
 	if (one->was_freed)
 		return false;
 	one->was_freed = true;
-	heap_keep(&segment->heap, (at - segment->layout.heap_at) / segment->layout.page, false);
-	(void)segment_release(segment, at, bytes);
+	shm_heap_keep(&segment->heap, (at - segment->layout.heap_at) / segment->layout.page, false);
+	(void)shm_segment_release(segment, at, bytes);
 	(void)madvise(segment->base + at, bytes, MADV_DONTNEED); /* shared pages stay as they are */
 	return true;
 }
 
-bool segment_free(struct segment *segment, void *memory)
+bool shm_segment_free(struct segment *segment, void *memory)
 {
 	const struct layout *layout = &segment->layout;
 
@@ -636,8 +636,9 @@ bool segment_free(struct segment *segment, void *memory)
 		return false;
 	uint64_t at = (uint64_t)((uint8_t *)memory - segment->base), first = (at - layout->heap_at) / layout->page;
 	pthread_mutex_lock(&segment->lock);
-	uint64_t bytes = heap_taken(&segment->heap, first) * layout->page;
-	struct withdrawn *withdrawn = bytes > 0 && at % layout->page == 0 ? segment_withdrawn_in(segment, at, bytes) : NULL;
+	uint64_t bytes = shm_heap_taken(&segment->heap, first) * layout->page;
+	struct withdrawn *withdrawn =
+		bytes > 0 && at % layout->page == 0 ? shm_segment_withdrawn_in(segment, at, bytes) : NULL;
 	bool stays_taken = withdrawn && free_withdrawn(segment, withdrawn, at, bytes);
 	pthread_mutex_unlock(&segment->lock);
 	if (at % layout->page != 0 || bytes == 0 || (withdrawn && !stays_taken))
@@ -649,7 +650,7 @@ bool segment_free(struct segment *segment, void *memory)
 	return true;
 }
 
-bool segment_owns(const struct segment *segment, const void *memory, size_t bytes)
+bool shm_segment_owns(const struct segment *segment, const void *memory, size_t bytes)
 {
 	if (!is_in_heap(segment, memory, bytes))
 		return false;
@@ -657,12 +658,12 @@ bool segment_owns(const struct segment *segment, const void *memory, size_t byte
 		return true;
 	struct segment *own = (struct segment *)(uintptr_t)segment;
 	pthread_mutex_lock(&own->lock);
-	bool is_shared = !segment_withdrawn_in(segment, (uint64_t)((const uint8_t *)memory - segment->base), bytes);
+	bool is_shared = !shm_segment_withdrawn_in(segment, (uint64_t)((const uint8_t *)memory - segment->base), bytes);
 	pthread_mutex_unlock(&own->lock);
 	return is_shared;
 }
 
-bool segment_is_open(const struct segment *segment)
+bool shm_segment_is_open(const struct segment *segment)
 {
 	return segment->config.is_open;
 }

@@ -30,7 +30,7 @@ static struct segment *open_as(uint32_t self)
 	struct error err;
 
 	config.self = self;
-	CHECK_MSG(segment_open(&config, &segment, &err) == ESP_OK, "open: %s", err.text);
+	CHECK_MSG(shm_segment_open(&config, &segment, &err) == ESP_OK, "open: %s", err.text);
 	return segment;
 }
 
@@ -39,7 +39,8 @@ static struct segment_view *view_of(const struct segment *own, uint32_t peer, co
 	struct segment_view *view;
 	struct error err;
 
-	CHECK_MSG(segment_view_open(own, peer, dup(segment_descriptor(of)), &view, &err) == ESP_OK, "view: %s", err.text);
+	CHECK_MSG(shm_segment_view_open(own, peer, dup(shm_segment_descriptor(of)), &view, &err) == ESP_OK, "view: %s",
+	          err.text);
 	return view;
 }
 
@@ -47,7 +48,7 @@ static uint64_t bytes_in_use(const struct segment *segment)
 {
 	struct stat stat;
 
-	CHECK(fstat(segment_descriptor(segment), &stat) == 0);
+	CHECK(fstat(shm_segment_descriptor(segment), &stat) == 0);
 	return (uint64_t)stat.st_blocks * 512;
 }
 
@@ -59,7 +60,7 @@ static void check_places(const struct segment_config *config, uint64_t page)
 	struct layout layout;
 	uint32_t lane = config->lanes - 1, peer = config->peers - 1;
 
-	CHECK(layout_make(config, page, &layout, NULL) == ESP_OK);
+	CHECK(shm_layout_make(config, page, &layout, NULL) == ESP_OK);
 	CHECK(layout_doze(&layout, lane) + LAYOUT_LINE <= layout_storing(&layout, 0));
 	CHECK(layout_storing(&layout, lane) + LAYOUT_LINE <= layout.lanes_at);
 	CHECK(layout_ring(&layout, lane, peer) + LAYOUT_RING * LAYOUT_DESCRIPTOR_BYTES <= layout_replies(&layout, lane, 0));
@@ -105,21 +106,21 @@ static void places(void)
 	check_places(&config, 16384);
 
 	config.heap_bytes = UINT64_MAX;
-	CHECK(layout_make(&config, 4096, &layout, NULL) == ESP_EINVAL);
+	CHECK(shm_layout_make(&config, 4096, &layout, NULL) == ESP_EINVAL);
 	config = two_ranks;
 	config.slots = 1u << 20;
 	config.slot_bytes = 1u << 30;
-	CHECK(layout_make(&config, 4096, &layout, NULL) == ESP_EINVAL);
+	CHECK(shm_layout_make(&config, 4096, &layout, NULL) == ESP_EINVAL);
 	config = two_ranks;
 	config.self = 2;
-	CHECK(layout_make(&config, 4096, &layout, NULL) == ESP_EINVAL);
+	CHECK(shm_layout_make(&config, 4096, &layout, NULL) == ESP_EINVAL);
 	for (int i = 0; i < 5; i++) {
 		config = two_ranks;
 		uint32_t *fields[] = {&config.lanes, &config.peers, &config.slot_bytes, &config.slots, &config.small_shm_bytes};
 		*fields[i] = 0;
-		CHECK(layout_make(&config, 4096, &layout, NULL) == ESP_EINVAL);
+		CHECK(shm_layout_make(&config, 4096, &layout, NULL) == ESP_EINVAL);
 		*fields[i] = UINT32_MAX;
-		CHECK(layout_make(&config, 4096, &layout, NULL) == ESP_EINVAL);
+		CHECK(shm_layout_make(&config, 4096, &layout, NULL) == ESP_EINVAL);
 	}
 }
 
@@ -129,9 +130,9 @@ static void peers_read_only(void)
 {
 	struct segment *own = open_as(0), *theirs = open_as(1);
 	struct segment_view *view = view_of(own, 1, theirs);
-	int fd = segment_descriptor(theirs);
+	int fd = shm_segment_descriptor(theirs);
 
-	uint8_t *heap = segment_alloc(theirs, 10000);
+	uint8_t *heap = shm_segment_alloc(theirs, 10000);
 	CHECK(heap);
 	memset(heap, 7, 10000);
 	const uint8_t *seen = view_at(view, (uint64_t)(heap - theirs->base));
@@ -146,12 +147,12 @@ static void peers_read_only(void)
 	CHECK(fcntl(fd, F_GETFD) & FD_CLOEXEC);
 
 	/* The owner ends: what it has written stays. */
-	segment_close(theirs);
+	shm_segment_close(theirs);
 	CHECK(seen[0] == 7);
-	segment_view_close(view);
-	segment_close(own);
-	segment_close(NULL);
-	segment_view_close(NULL);
+	shm_segment_view_close(view);
+	shm_segment_close(own);
+	shm_segment_close(NULL);
+	shm_segment_view_close(NULL);
 }
 
 static struct segment *open_heap(uint32_t self, bool is_open)
@@ -161,7 +162,7 @@ static struct segment *open_heap(uint32_t self, bool is_open)
 
 	config.self = self;
 	config.is_open = is_open;
-	CHECK(segment_open(&config, &segment, NULL) == ESP_OK);
+	CHECK(shm_segment_open(&config, &segment, NULL) == ESP_OK);
 	return segment;
 }
 
@@ -171,10 +172,10 @@ static void peers_store(void)
 	for (int i = 0; i < 4; i++) {
 		struct segment *own = open_heap(0, i & 1), *theirs = open_heap(1, i & 2);
 		struct segment_view *view = view_of(own, 1, theirs);
-		uint8_t *heap = segment_alloc(theirs, 10000);
+		uint8_t *heap = shm_segment_alloc(theirs, 10000);
 
 		CHECK(view->is_open == (i == 3));
-		CHECK(ftruncate(segment_descriptor(theirs), 4096) != 0);
+		CHECK(ftruncate(shm_segment_descriptor(theirs), 4096) != 0);
 		if (view->is_open) {
 			uint8_t *seen = (uint8_t *)(uintptr_t)view_at(view, (uint64_t)(heap - theirs->base));
 
@@ -188,9 +189,9 @@ static void peers_store(void)
 		CHECK((read(pipes[0], (void *)(uintptr_t)view_at(view, view->layout.heap_at), 1) == 1) == view->is_open);
 		close(pipes[0]);
 		close(pipes[1]);
-		segment_view_close(view);
-		segment_close(theirs);
-		segment_close(own);
+		shm_segment_view_close(view);
+		shm_segment_close(theirs);
+		shm_segment_close(own);
 	}
 }
 
@@ -200,32 +201,32 @@ static void withdrawn(void)
 	enum { PAGE = 4096, BYTES = 5 * PAGE };
 	struct segment *own = open_heap(0, true), *theirs = open_heap(1, true);
 	struct segment_view *view = view_of(own, 1, theirs);
-	uint8_t *heap = segment_alloc(theirs, BYTES), *after = segment_alloc(theirs, PAGE);
+	uint8_t *heap = shm_segment_alloc(theirs, BYTES), *after = shm_segment_alloc(theirs, PAGE);
 	uint8_t *seen = (uint8_t *)(uintptr_t)view_at(view, (uint64_t)(heap - theirs->base));
 
 	memset(heap, 1, BYTES);
-	CHECK(segment_withdraw(theirs, heap + PAGE + 100, 2 * PAGE - 100)); /* the second page and the third */
+	CHECK(shm_segment_withdraw(theirs, heap + PAGE + 100, 2 * PAGE - 100)); /* the second page and the third */
 	for (uint32_t i = 0; i < BYTES; i++)
 		CHECK(heap[i] == 1 && seen[i] == 1);
 	memset(seen, 2, BYTES); /* late */
 	for (uint32_t i = 0; i < BYTES; i++)
 		CHECK_U64(heap[i], i / PAGE == 1 || i / PAGE == 2 ? 1 : 2);
-	CHECK(segment_owns(theirs, heap, PAGE) && segment_owns(theirs, heap + 3 * PAGE, 2 * PAGE) &&
-	      segment_owns(theirs, after, PAGE));
-	CHECK(!segment_owns(theirs, heap, PAGE + 1) && !segment_owns(theirs, heap + 2 * PAGE, 1) &&
-	      !segment_owns(theirs, heap, BYTES));
+	CHECK(shm_segment_owns(theirs, heap, PAGE) && shm_segment_owns(theirs, heap + 3 * PAGE, 2 * PAGE) &&
+	      shm_segment_owns(theirs, after, PAGE));
+	CHECK(!shm_segment_owns(theirs, heap, PAGE + 1) && !shm_segment_owns(theirs, heap + 2 * PAGE, 1) &&
+	      !shm_segment_owns(theirs, heap, BYTES));
 	for (uint32_t i = 0; i < 40; i++)
-		CHECK(segment_withdraw(theirs, after, PAGE)); /* again, and in a list that grows */
-	CHECK(segment_free(theirs, heap) && !segment_free(theirs, heap));
-	CHECK(segment_free(theirs, after) && !segment_free(theirs, after));
+		CHECK(shm_segment_withdraw(theirs, after, PAGE)); /* again, and in a list that grows */
+	CHECK(shm_segment_free(theirs, heap) && !shm_segment_free(theirs, heap));
+	CHECK(shm_segment_free(theirs, after) && !shm_segment_free(theirs, after));
 	for (uint32_t i = 0; i < 100; i++) {
-		uint8_t *next = segment_alloc(theirs, PAGE);
+		uint8_t *next = shm_segment_alloc(theirs, PAGE);
 
-		CHECK(next && next >= after + PAGE && segment_owns(theirs, next, PAGE));
+		CHECK(next && next >= after + PAGE && shm_segment_owns(theirs, next, PAGE));
 	}
-	segment_view_close(view);
-	segment_close(theirs);
-	segment_close(own);
+	shm_segment_view_close(view);
+	shm_segment_close(theirs);
+	shm_segment_close(own);
 }
 
 static void refuse(const struct segment *own, uint32_t peer, int fd)
@@ -234,7 +235,7 @@ static void refuse(const struct segment *own, uint32_t peer, int fd)
 	struct error err;
 
 	CHECK(fd >= 0);
-	CHECK(segment_view_open(own, peer, fd, &view, &err) == ESP_ECORRUPT);
+	CHECK(shm_segment_view_open(own, peer, fd, &view, &err) == ESP_ECORRUPT);
 	CHECK(!view && err.text[0] != '\0');
 	CHECK(fcntl(fd, F_GETFD) < 0); /* it was taken */
 }
@@ -256,19 +257,19 @@ static void no_segments(void)
 	fd = memfd_create("zeros", MFD_ALLOW_SEALING);
 	CHECK(ftruncate(fd, (off_t)own->layout.bytes) == 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) == 0);
 	refuse(own, 1, fd);
-	CHECK(segment_view_open(own, 1, -1, &view, NULL) == ESP_ECORRUPT);
+	CHECK(shm_segment_view_open(own, 1, -1, &view, NULL) == ESP_ECORRUPT);
 
-	refuse(own, 0, dup(segment_descriptor(theirs))); /* not the expected peer */
-	CHECK(segment_view_borrow(own, 0, theirs, &view, NULL) == ESP_ECORRUPT);
+	refuse(own, 0, dup(shm_segment_descriptor(theirs))); /* not the expected peer */
+	CHECK(shm_segment_view_borrow(own, 0, theirs, &view, NULL) == ESP_ECORRUPT);
 	struct segment_config config = two_ranks;
 	config.self = 1;
 	config.slots--; /* the size of the file may well be the same */
-	CHECK(segment_open(&config, &other, NULL) == ESP_OK);
+	CHECK(shm_segment_open(&config, &other, NULL) == ESP_OK);
 	CHECK_U64(other->layout.bytes, own->layout.bytes);
-	refuse(own, 1, dup(segment_descriptor(other)));
-	segment_close(other);
-	segment_close(theirs);
-	segment_close(own);
+	refuse(own, 1, dup(shm_segment_descriptor(other)));
+	shm_segment_close(other);
+	shm_segment_close(theirs);
+	shm_segment_close(own);
 }
 
 /* ---- small path ---- */
@@ -280,25 +281,25 @@ static void small_path(void)
 	uint64_t before = bytes_in_use(theirs);
 
 	for (uint32_t channel = 0; channel <= UINT16_MAX; channel += 13107) {
-		CHECK(segment_small_reserve(theirs, (uint16_t)channel, two_ranks.small_shm_bytes));
+		CHECK(shm_segment_small_reserve(theirs, (uint16_t)channel, two_ranks.small_shm_bytes));
 		for (uint32_t cell = 0; cell < 2; cell++) {
-			uint8_t *board = segment_small(theirs, (uint16_t)channel, cell);
+			uint8_t *board = shm_segment_small(theirs, (uint16_t)channel, cell);
 
 			CHECK((uintptr_t)board % 64 == 0);
 			memset(board, (int)(cell + 1), two_ranks.small_shm_bytes);
 		}
-		const uint8_t *first = segment_view_small(view, (uint16_t)channel, 0),
-			      *second = segment_view_small(view, (uint16_t)channel, 1);
+		const uint8_t *first = shm_segment_view_small(view, (uint16_t)channel, 0),
+					  *second = shm_segment_view_small(view, (uint16_t)channel, 1);
 		CHECK(first[0] == 1 && first[99] == 1 && second[0] == 2 && second[99] == 2);
-		segment_small_clear(theirs, (uint16_t)channel, two_ranks.small_shm_bytes);
+		shm_segment_small_clear(theirs, (uint16_t)channel, two_ranks.small_shm_bytes);
 		CHECK(first[0] == 0 && second[99] == 0);
-		segment_small_clear(theirs, (uint16_t)channel, two_ranks.small_shm_bytes); /* once more does nothing */
+		shm_segment_small_clear(theirs, (uint16_t)channel, two_ranks.small_shm_bytes); /* once more does nothing */
 	}
 	/* A look at a page that is not there makes one, of zeros. */
 	CHECK(bytes_in_use(theirs) - before <= 6 * own->layout.small_shm_bytes);
-	segment_view_close(view);
-	segment_close(theirs);
-	segment_close(own);
+	shm_segment_view_close(view);
+	shm_segment_close(theirs);
+	shm_segment_close(own);
 }
 
 /* ---- memory ---- */
@@ -316,29 +317,31 @@ static void memory(void)
 {
 	struct segment *own = open_as(0);
 	uint64_t before = bytes_in_use(own);
-	uint8_t *small = segment_alloc(own, 1), *large = segment_alloc(own, 20u << 20), *none = segment_alloc(own, 0);
+	uint8_t *small = shm_segment_alloc(own, 1), *large = shm_segment_alloc(own, 20u << 20),
+			*none = shm_segment_alloc(own, 0);
 
 	CHECK(small && large && none && none != small);
 	CHECK((uintptr_t)small % 4096 == 0 && (uintptr_t)large % 4096 == 0);
 	CHECK(bytes_in_use(own) - before >= 20u << 20); /* reserved, though never touched */
 	CHECK(is_zero(large, 20u << 20));
 	memset(large, 1, 20u << 20);
-	CHECK(segment_owns(own, large, 20u << 20) && segment_owns(own, small, 1));
-	CHECK(!segment_owns(own, &before, 1) && !segment_owns(own, NULL, 0) && !segment_owns(own, own->base, 1));
-	CHECK(!segment_owns(own, large, 65u << 20));
+	CHECK(shm_segment_owns(own, large, 20u << 20) && shm_segment_owns(own, small, 1));
+	CHECK(!shm_segment_owns(own, &before, 1) && !shm_segment_owns(own, NULL, 0) &&
+	      !shm_segment_owns(own, own->base, 1));
+	CHECK(!shm_segment_owns(own, large, 65u << 20));
 
-	CHECK(!segment_alloc(own, 64u << 20));
-	CHECK(!segment_alloc(own, SIZE_MAX));
-	segment_free(own, large);
+	CHECK(!shm_segment_alloc(own, 64u << 20));
+	CHECK(!shm_segment_alloc(own, SIZE_MAX));
+	shm_segment_free(own, large);
 	CHECK(bytes_in_use(own) - before < 1u << 20);
-	uint8_t *again = segment_alloc(own, 20u << 20);
+	uint8_t *again = shm_segment_alloc(own, 20u << 20);
 	CHECK(again == large && is_zero(again, 20u << 20));
-	segment_free(own, again);
-	segment_free(own, small);
-	segment_free(own, none);
-	segment_free(own, NULL);
+	shm_segment_free(own, again);
+	shm_segment_free(own, small);
+	shm_segment_free(own, none);
+	shm_segment_free(own, NULL);
 	CHECK_U64(bytes_in_use(own), before);
-	segment_close(own);
+	shm_segment_close(own);
 }
 
 /*
@@ -352,20 +355,20 @@ static void colours(void)
 	const size_t sizes[] = {128u << 10, 1u << 20, 3u << 20};
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		uint8_t *mine = segment_alloc(own, sizes[i]), *theirs = segment_alloc(other, sizes[i]);
+		uint8_t *mine = shm_segment_alloc(own, sizes[i]), *theirs = shm_segment_alloc(other, sizes[i]);
 
 		CHECK(mine && theirs);
 		CHECK(own->layout.page >= 128u << 10 || ((uintptr_t)mine - (uintptr_t)theirs) % (128u << 10) != 0);
 		CHECK(is_zero(theirs, sizes[i]) && (uintptr_t)theirs % 4096 == 0);
-		CHECK(!segment_free(other, theirs + 1)); /* and it stays what it is */
+		CHECK(!shm_segment_free(other, theirs + 1)); /* and it stays what it is */
 		memset(theirs, 1, sizes[i]);
-		uint8_t *small = segment_alloc(other, 4096); /* perhaps before it */
+		uint8_t *small = shm_segment_alloc(other, 4096); /* perhaps before it */
 		CHECK(small && is_zero(small, 4096));
-		CHECK(segment_free(other, theirs) && segment_free(other, small));
+		CHECK(shm_segment_free(other, theirs) && shm_segment_free(other, small));
 		CHECK_U64(bytes_in_use(other), before);
 	}
-	segment_close(other);
-	segment_close(own);
+	shm_segment_close(other);
+	shm_segment_close(own);
 }
 
 /* Where memory cannot be had, as far as the kernel says so in time, and where it cannot be given back. */
@@ -373,21 +376,21 @@ static void no_memory(void)
 {
 	struct segment *own = open_as(0);
 	int fd = own->fd;
-	uint8_t *before = segment_alloc(own, 5000);
+	uint8_t *before = shm_segment_alloc(own, 5000);
 
-	CHECK(before && segment_small_reserve(own, 3, two_ranks.small_shm_bytes));
+	CHECK(before && shm_segment_small_reserve(own, 3, two_ranks.small_shm_bytes));
 	memset(before, 1, 5000);
-	memset(segment_small(own, 3, 0), 1, two_ranks.small_shm_bytes);
+	memset(shm_segment_small(own, 3, 0), 1, two_ranks.small_shm_bytes);
 	own->fd = own->shared_fd; /* which reserves nothing, and punches no holes */
-	CHECK(!segment_alloc(own, 1));
-	CHECK(!segment_small_reserve(own, 4, two_ranks.small_shm_bytes));
-	segment_free(own, before);
+	CHECK(!shm_segment_alloc(own, 1));
+	CHECK(!shm_segment_small_reserve(own, 4, two_ranks.small_shm_bytes));
+	shm_segment_free(own, before);
 	CHECK(is_zero(before, 5000));
-	segment_small_clear(own, 3, two_ranks.small_shm_bytes);
+	shm_segment_small_clear(own, 3, two_ranks.small_shm_bytes);
 	own->fd = fd;
-	CHECK(is_zero(segment_small(own, 3, 0), two_ranks.small_shm_bytes));
-	CHECK(segment_alloc(own, 1) == before);
-	segment_close(own);
+	CHECK(is_zero(shm_segment_small(own, 3, 0), two_ranks.small_shm_bytes));
+	CHECK(shm_segment_alloc(own, 1) == before);
+	shm_segment_close(own);
 }
 
 static void *allocate(void *context)
@@ -403,17 +406,17 @@ static void *allocate(void *context)
 
 		if (held[i]) {
 			CHECK(held[i][0] == (uint8_t)(i + 1) && held[i][bytes[i] - 1] == (uint8_t)(i + 1));
-			segment_free(segment, held[i]);
+			shm_segment_free(segment, held[i]);
 			held[i] = NULL;
 		} else {
 			bytes[i] = 1 + rng_below(&rng, 100000);
-			held[i] = segment_alloc(segment, bytes[i]);
+			held[i] = shm_segment_alloc(segment, bytes[i]);
 			CHECK(held[i] && is_zero(held[i], bytes[i]));
 			memset(held[i], (int)(i + 1), bytes[i]);
 		}
 	}
 	for (int i = 0; i < 8; i++)
-		segment_free(segment, held[i]);
+		shm_segment_free(segment, held[i]);
 	return NULL;
 }
 
@@ -427,7 +430,7 @@ static void threads_allocate(void)
 	for (int i = 0; i < 4; i++)
 		CHECK(pthread_join(threads[i], NULL) == 0);
 	CHECK_U64(own->heap.count, 0);
-	segment_close(own);
+	shm_segment_close(own);
 }
 
 /* ---- children ---- */
@@ -462,9 +465,9 @@ static bool keeps_from_children(void)
 static void children(void)
 {
 	struct segment *own = open_as(0);
-	uint8_t *heap = segment_alloc(own, 1), *board = segment_small(own, 0, 0);
+	uint8_t *heap = shm_segment_alloc(own, 1), *board = shm_segment_small(own, 0, 0);
 
-	CHECK(heap && segment_small_reserve(own, 0, two_ranks.small_shm_bytes));
+	CHECK(heap && shm_segment_small_reserve(own, 0, two_ranks.small_shm_bytes));
 	CHECK_U64(child_touches(heap), 0);
 	CHECK_U64(heap[0], 1);
 	if (keeps_from_children()) {
@@ -472,7 +475,7 @@ static void children(void)
 		CHECK_U64(board[0], 0);
 		CHECK(child_touches(own->base) != 0);
 	}
-	segment_close(own);
+	shm_segment_close(own);
 }
 
 int main(void)

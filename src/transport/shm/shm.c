@@ -69,11 +69,11 @@ static bool reserve_lane(const struct segment *segment, uint32_t lane)
 {
 	const struct layout *layout = &segment->layout;
 	uint64_t begin = layout_lane(layout, lane);
-	bool fine = segment_reserve(segment, begin, layout->consumed_at) &&
-	            segment_reserve(segment, begin + layout->revoked_at, layout->page);
+	bool fine = shm_segment_reserve(segment, begin, layout->consumed_at) &&
+	            shm_segment_reserve(segment, begin + layout->revoked_at, layout->page);
 
 	for (uint32_t i = 0; fine && i < layout->peers; i++)
-		fine = segment_reserve(segment, layout_consumed(layout, lane, i, 0), sizeof(uint64_t));
+		fine = shm_segment_reserve(segment, layout_consumed(layout, lane, i, 0), sizeof(uint64_t));
 	return fine;
 }
 
@@ -140,7 +140,7 @@ enum esp_status shm_open_lane(const struct shm_config *config, const struct tran
 	if (status == ESP_OK && (!reserve_lane(shm->segment, shm->lane) || !peers_make(shm, config)))
 		status = ESP_ENOMEM;
 	if (status == ESP_OK)
-		status = slots_init(&shm->slots, shm->segment, shm->lane);
+		status = shm_slots_init(&shm->slots, shm->segment, shm->lane);
 	if (status != ESP_OK) {
 		shm->has_ended = true; /* nothing was left for a peer */
 		shm_close(shm);
@@ -161,8 +161,8 @@ static void end(struct shm *shm)
 
 		if (i == shm->self || peer->is_lost)
 			continue;
-		peer_revoke_heap(shm, peer);
-		peer_put_end(shm, peer);
+		shm_peer_revoke_heap(shm, peer);
+		shm_peer_put_end(shm, peer);
 	}
 	tell_all(shm); /* with the fence before which memory must not be written */
 }
@@ -173,7 +173,7 @@ static void peer_close(struct shm *shm, struct peer *peer)
 
 	if (fd >= 0)
 		close(fd);
-	peer_release(shm, peer);
+	shm_peer_release(shm, peer);
 	free(peer->revoked);
 }
 
@@ -196,8 +196,8 @@ void shm_close(struct shm *shm)
 		end(shm);
 	for (uint32_t i = 0; shm->peers && i < shm->peer_count; i++)
 		peer_close(shm, &shm->peers[i]);
-	slots_fini(&shm->slots);
-	parcels_fini(&shm->parcels);
+	shm_slots_fini(&shm->slots);
+	shm_parcels_fini(&shm->parcels);
 	if (shm->wakeup >= 0)
 		close(shm->wakeup);
 	free(shm->local_of);
@@ -248,7 +248,7 @@ enum esp_status shm_readmit(struct shm *shm, uint32_t number, struct error *err)
 	assert(peer && peer->local != shm->self);
 	if (shm->has_ended || !peer->is_lost)
 		return ESP_OK;
-	if (!peer_clear_marks(shm, peer))
+	if (!shm_peer_clear_marks(shm, peer))
 		return error_set(err, ESP_ENOMEM, "no memory to take peer %u back", number);
 	memset(peer->to, 0, LAYOUT_RING * LAYOUT_DESCRIPTOR_BYTES);
 	memset(peer->to_replies, 0, LAYOUT_RING * sizeof(uint64_t));
@@ -269,15 +269,15 @@ enum esp_status shm_readmit(struct shm *shm, uint32_t number, struct error *err)
  * The peer may be alive, and read: what was left for it is marked as taken back before slots
  * are used again. It learns of it as if we had left.
  */
-void peer_lose(struct shm *shm, struct peer *peer, enum esp_status why)
+void shm_peer_lose(struct shm *shm, struct peer *peer, enum esp_status why)
 {
 	if (peer->is_lost || shm_has_ended(shm))
 		return;
 	peer->is_lost = true;
 	peer->from = NULL;
 	peer->wants = peer->holds = false;
-	peer_take_back(shm, peer);
-	peer_put_end(shm, peer);
+	shm_peer_take_back(shm, peer);
+	shm_peer_put_end(shm, peer);
 	shm->moved++;
 	shm->user->lost(shm->context, peer->number, why);
 	shm_has_ended(shm);
@@ -287,7 +287,7 @@ void shm_drop(struct shm *shm, uint32_t peer, enum esp_status why)
 {
 	if (peer >= shm->user_peers || shm->local_of[peer] == UINT32_MAX)
 		return;
-	peer_lose(shm, &shm->peers[shm->local_of[peer]], why);
+	shm_peer_lose(shm, &shm->peers[shm->local_of[peer]], why);
 	tell_all(shm);
 }
 
@@ -297,19 +297,19 @@ void shm_forget(struct shm *shm, uint16_t channel)
 		return;
 	for (uint32_t i = 0; i < shm->peer_count; i++) {
 		struct peer *peer = &shm->peers[i];
-		struct flow *flow = flows_find(&peer->flows, channel);
+		struct flow *flow = shm_flows_find(&peer->flows, channel);
 
 		if (peer->holds && peer->held.channel == channel)
 			peer->holds = false;
 		if (!flow)
 			continue;
-		flows_remove(&peer->flows, flow);
-		peer_forget_offered(shm, peer, flow);
-		peer_forget_sent(shm, peer, flow);
+		shm_flows_remove(&peer->flows, flow);
+		shm_peer_forget_offered(shm, peer, flow);
+		shm_peer_forget_sent(shm, peer, flow);
 		if (!flow->is_sending)
-			flow_free(flow);
+			shm_flow_free(flow);
 	}
-	slots_forget(&shm->slots, channel);
+	shm_slots_forget(&shm->slots, channel);
 	full_fence(); /* the user writes into its memory from here on */
 	tell_all(shm);
 }
@@ -335,11 +335,11 @@ static void take_turns(struct shm *shm)
 		struct peer *peer = &shm->peers[i];
 
 		if (peer->from && ring_has_news(peer->from, peer->from_position))
-			peer_receive(shm, peer);
+			shm_peer_receive(shm, peer);
 		if (peer->brief_slot != SLOT_NONE && !shm->has_ended)
-			peer_settle_brief(shm, peer);
+			shm_peer_settle_brief(shm, peer);
 		if (peer->flows.sending && !shm->has_ended)
-			peer_settle(shm, peer);
+			shm_peer_settle(shm, peer);
 	}
 }
 
@@ -350,7 +350,7 @@ static void pull(struct shm *shm)
 		struct peer *peer = &shm->peers[i];
 
 		if (peer->wants && peer->view)
-			peer_pull(shm, peer);
+			shm_peer_pull(shm, peer);
 	}
 }
 
@@ -363,13 +363,13 @@ void shm_hand_over(struct shm *shm)
 	 */
 	for (uint32_t i = 0; i < shm->peer_count && shm->is_only_lane && !shm->has_ended; i++) {
 		if (shm->peers[i].flows.sending)
-			peer_settle(shm, &shm->peers[i]);
+			shm_peer_settle(shm, &shm->peers[i]);
 	}
 	if (!shm->has_ended)
 		pull(shm);
 	for (uint32_t i = 0; i < shm->peer_count && !shm->has_ended; i++) {
 		if (shm->peers[i].flows.receiving)
-			peer_publish(shm, &shm->peers[i]);
+			shm_peer_publish(shm, &shm->peers[i]);
 	}
 	tell_all(shm);
 }
@@ -389,10 +389,10 @@ unsigned shm_poll(struct shm *shm)
 static bool peer_has_news(struct shm *shm, struct peer *peer)
 {
 	if (peer->brief_slot != SLOT_NONE)
-		peer_settle_brief(shm, peer); /* others may wait for that slot */
+		shm_peer_settle_brief(shm, peer); /* others may wait for that slot */
 	return (peer->from && ring_has_news(peer->from, peer->from_position)) ||
-	       (peer->wants && peer->view && peer_can_pull(shm, peer)) || peer_has_consumed(peer) ||
-	       peer_has_to_publish(shm, peer);
+	       (peer->wants && peer->view && shm_peer_can_pull(shm, peer)) || shm_peer_has_consumed(peer) ||
+	       shm_peer_has_to_publish(shm, peer);
 }
 
 static bool has_news(struct shm *shm)

@@ -2,9 +2,9 @@
  * shm.h - the messages of one lane between ranks of one host, through memory that each shares.
  *
  * The sender leaves a descriptor in a ring of its own segment and the receiver pulls. It writes into the sender's
- * memory only where a message asks for it (transport_message.reply). Data that lies in memory from segment_alloc() is
- * offered where it lies, and its sent() comes when the peer has consumed it; other data is copied once into a slot of
- * the segment (once for all peers that get the same content) and its sent() comes at once. No message is longer than
+ * memory only where a message asks for it (transport_message.reply). Data that lies in memory from shm_segment_alloc()
+ * is offered where it lies, and its sent() comes when the peer has consumed it; other data is copied once into a slot
+ * of the segment (once for all peers that get the same content) and its sent() comes at once. No message is longer than
  * slot_bytes. One thread at a time drives a lane; only shm_wake() and shm_nudge() may be called by others. docs/shm.md
  * has the protocol.
  *

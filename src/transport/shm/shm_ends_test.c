@@ -23,7 +23,7 @@ static void sender_forgets(void)
 {
 	struct rig *rig = rig_open(8, false);
 	struct rig_rank *a = &rig->ranks[A];
-	uint8_t *memory = segment_alloc(a->segment, 4096), data[10];
+	uint8_t *memory = shm_segment_alloc(a->segment, 4096), data[10];
 
 	rig_fill(data, 10, 3);
 	rig_send(a, B, (struct transport_message){.channel = 1, .index = 0, .bytes = 10, .data = memory});
@@ -55,7 +55,7 @@ static void answered(void)
 {
 	struct rig *rig = rig_open(8, false);
 	struct rig_rank *a = &rig->ranks[A], *b = &rig->ranks[B];
-	uint8_t *memory = segment_alloc(a->segment, 8192), own[10] = {0};
+	uint8_t *memory = shm_segment_alloc(a->segment, 8192), own[10] = {0};
 
 	rig_send(a, B,
 	         (struct transport_message){.channel = 1, .index = 0, .bytes = 10, .data = memory, .reply = memory + 4096});
@@ -86,7 +86,7 @@ static void stops_while_it_stores(enum storing storing)
 {
 	struct rig *rig = rig_open(8, false);
 	struct rig_rank *a = &rig->ranks[A], *b = &rig->ranks[B];
-	uint8_t *memory = segment_alloc(a->segment, 3 * 4096);
+	uint8_t *memory = shm_segment_alloc(a->segment, 3 * 4096);
 
 	rig_fill(memory, 3 * 4096, 1);
 	rig_send(a, B,
@@ -109,7 +109,7 @@ static void stops_while_it_stores(enum storing storing)
 	memset(late, 0, 4096);
 	/* A peer that has not begun sees that it must not. */
 	CHECK(rig_holds(memory, 3 * 4096, 1) == (storing != STORES_NOT));
-	CHECK(segment_owns(a->segment, memory, 3 * 4096) == (storing == STORES_NOT));
+	CHECK(shm_segment_owns(a->segment, memory, 3 * 4096) == (storing == STORES_NOT));
 	CHECK_U64(shm_stats(a->shm).withdrawn_bytes, storing == STORES_NOT ? 0 : 4096);
 	rig_close(rig);
 }
@@ -118,7 +118,7 @@ static void receiver_forgets(void)
 {
 	struct rig *rig = rig_open(8, false);
 	struct rig_rank *a = &rig->ranks[A], *b = &rig->ranks[B];
-	uint8_t *memory = segment_alloc(a->segment, 4096), data[10] = {0};
+	uint8_t *memory = shm_segment_alloc(a->segment, 4096), data[10] = {0};
 
 	rig_send(a, B, (struct transport_message){.channel = 1, .index = 0, .bytes = 10, .data = memory});
 	rig_send(a, B, (struct transport_message){.channel = 1, .index = 1, .bytes = 10, .data = data});
@@ -136,7 +136,7 @@ static void receiver_forgets(void)
 	rig_send(a, B, (struct transport_message){.channel = 4, .index = 7, .bytes = 10, .data = data});
 	rig_run(rig);
 	CHECK(a->user.sent[B] == 5 && a->shm->slots.taken == 0 && b->user.lost[A] == 0);
-	CHECK(!flows_find(&b->shm->peers[A].flows, 4)); /* nothing is kept for it */
+	CHECK(!shm_flows_find(&b->shm->peers[A].flows, 4)); /* nothing is kept for it */
 	rig_close(rig);
 }
 
@@ -164,7 +164,7 @@ static void channel_is_used_again(void)
 {
 	struct rig *rig = rig_open(8, false);
 	struct rig_rank *a = &rig->ranks[A], *b = &rig->ranks[B];
-	uint8_t *memory = segment_alloc(a->segment, 4096), data[10];
+	uint8_t *memory = shm_segment_alloc(a->segment, 4096), data[10];
 
 	for (uint32_t use = 1; use <= 3; use++) {
 		struct rig_inbox *in = inbox(rig, B, A, 1);
@@ -206,7 +206,7 @@ static void dropped(void)
 {
 	struct rig *rig = rig_open(4, false);
 	struct rig_rank *a = &rig->ranks[A], *b = &rig->ranks[B];
-	uint8_t *memory = segment_alloc(a->segment, 4096), data[10] = {0};
+	uint8_t *memory = shm_segment_alloc(a->segment, 4096), data[10] = {0};
 
 	rig_send(a, B, (struct transport_message){.channel = 1, .index = 0, .bytes = 10, .data = memory});
 	rig_send(a, B, (struct transport_message){.channel = 2, .index = 0, .bytes = 10, .data = data, .content = 8});
@@ -234,7 +234,7 @@ static void user_fails(void)
 {
 	struct rig *rig = rig_open(4, false);
 	struct rig_rank *a = &rig->ranks[A];
-	uint8_t *memory = segment_alloc(a->segment, 4096), data[10];
+	uint8_t *memory = shm_segment_alloc(a->segment, 4096), data[10];
 
 	rig_fill(data, 10, 9);
 	rig_send(a, B, (struct transport_message){.channel = 1, .index = 0, .bytes = 10, .data = memory});
@@ -259,7 +259,7 @@ static void user_fails_handing_over(void)
 {
 	struct rig *rig = rig_open(8, false);
 	struct rig_rank *a = &rig->ranks[A], *b = &rig->ranks[B];
-	uint8_t *memory = segment_alloc(a->segment, RIG_SLOT_BYTES), *theirs = segment_alloc(b->segment, 4096);
+	uint8_t *memory = shm_segment_alloc(a->segment, RIG_SLOT_BYTES), *theirs = shm_segment_alloc(b->segment, 4096);
 
 	for (uint32_t i = 0; i < 2; i++)
 		rig_send(a, B, (struct transport_message){.channel = 1, .index = i, .bytes = RIG_SLOT_BYTES, .data = memory});
@@ -281,7 +281,7 @@ static void closes(bool has_lent)
 {
 	struct rig *rig = rig_open(200, false);
 	struct rig_rank *a = &rig->ranks[A], *b = &rig->ranks[B];
-	uint8_t *memory = segment_alloc(a->segment, 4096), data[10];
+	uint8_t *memory = shm_segment_alloc(a->segment, 4096), data[10];
 
 	b->user.consumes = true;
 	rig_fill(data, 10, 1);
@@ -295,7 +295,7 @@ static void closes(bool has_lent)
 	}
 	shm_close(a->shm);
 	a->shm = NULL;
-	segment_close(a->segment);
+	shm_segment_close(a->segment);
 	a->segment = NULL;
 	rig_run(rig);
 	CHECK_U64(inbox(rig, B, A, 1)->count, LAYOUT_RING - 1 - has_lent);

@@ -183,7 +183,7 @@ static void try_counter(uint64_t value, bool could_be, uint32_t sent)
 {
 	struct rig *rig = rig_open(4, false);
 	struct rig_rank *a = &rig->ranks[A];
-	uint8_t *memory = segment_alloc(a->segment, 4096);
+	uint8_t *memory = shm_segment_alloc(a->segment, 4096);
 
 	a->shm->stamps = 4;
 	for (uint32_t i = 10; i < 12; i++)

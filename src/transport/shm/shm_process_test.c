@@ -55,9 +55,9 @@ static struct rig *meet(uint32_t self, int socket)
 	CHECK(rig);
 	rig_open_rank(rig, self, 16);
 	struct rig_rank *rank = &rig->ranks[self];
-	send_descriptors(socket, (int[2]){segment_descriptor(rank->segment), shm_descriptor(rank->shm)});
+	send_descriptors(socket, (int[2]){shm_segment_descriptor(rank->segment), shm_descriptor(rank->shm)});
 	receive_descriptors(socket, fds);
-	CHECK(segment_view_open(rank->segment, peer, fds[0], &rank->views[peer], NULL) == ESP_OK);
+	CHECK(shm_segment_view_open(rank->segment, peer, fds[0], &rank->views[peer], NULL) == ESP_OK);
 	shm_adopt(rank->shm, peer, rank->views[peer], fds[1]);
 	return rig;
 }
@@ -80,7 +80,7 @@ static void sender_main(int socket)
 {
 	struct rig *rig = meet(B, socket);
 	struct rig_rank *b = &rig->ranks[B];
-	uint8_t *heap = segment_alloc(b->segment, BUFFERS * RIG_SLOT_BYTES), *own = malloc(BUFFERS * RIG_SLOT_BYTES);
+	uint8_t *heap = shm_segment_alloc(b->segment, BUFFERS * RIG_SLOT_BYTES), *own = malloc(BUFFERS * RIG_SLOT_BYTES);
 
 	CHECK(heap && own);
 	for (uint32_t next = 0;;) {

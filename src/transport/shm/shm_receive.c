@@ -30,7 +30,7 @@ static bool is_sound(const struct shm *shm, const struct peer *peer, const struc
 		return note->stamp != 0 && note->bytes > 0 && note->bytes <= shm->segment->config.slot_bytes &&
 		       layout_is_slot(shm->layout, shm->lane, note->at);
 	case RING_STORED:
-		return peer->view->is_open && segment_is_open(shm->segment) && note->stamp != 0 && note->bytes > 0 &&
+		return peer->view->is_open && shm_segment_is_open(shm->segment) && note->stamp != 0 && note->bytes > 0 &&
 		       note->bytes <= shm->segment->config.slot_bytes;
 	case RING_OPEN:
 		if (!layout_is_heap(shm->layout, note->reply, note->bytes))
@@ -63,13 +63,13 @@ static void expect(struct shm *shm, struct peer *peer, struct flow *flow, const 
 		flow->has_heap = true;
 	}
 	if (note->bytes > 0 && note->kind != RING_STORED) /* a message that is stored already cannot be taken back */
-		flow_list_receiving(&peer->flows, flow);
+		shm_flow_list_receiving(&peer->flows, flow);
 }
 
 /* It is not wanted, nor any other message of the channel: it counts as consumed. */
 static void drop(struct shm *shm, struct peer *peer, const struct ring_note *note)
 {
-	struct flow *flow = flows_find(&peer->flows, note->channel);
+	struct flow *flow = shm_flows_find(&peer->flows, note->channel);
 
 	if (flow && flow->their_stamp == note->stamp) {
 		expect(shm, peer, flow, note);
@@ -121,7 +121,7 @@ static enum esp_status offer(struct shm *shm, struct peer *peer, const struct ri
 	};
 	enum esp_status status = shm->user->offer(shm->context, peer->number, &message);
 	/* Only now, so that nothing is kept of channels that are unknown. */
-	struct flow *flow = status == ESP_OK ? flows_get(&peer->flows, note->channel) : NULL;
+	struct flow *flow = status == ESP_OK ? shm_flows_get(&peer->flows, note->channel) : NULL;
 
 	if (!flow) {
 		free(copy);
@@ -138,7 +138,7 @@ static enum esp_status offer(struct shm *shm, struct peer *peer, const struct ri
 
 static enum esp_status take_data(struct shm *shm, struct peer *peer, const struct ring_note *note)
 {
-	const struct flow *flow = flows_find(&peer->flows, note->channel);
+	const struct flow *flow = shm_flows_find(&peer->flows, note->channel);
 	struct copy *copy = NULL;
 
 	/* A channel is used again only after all have forgotten it. */
@@ -160,7 +160,7 @@ static enum esp_status take_data(struct shm *shm, struct peer *peer, const struc
 /* An acknowledgement of what we sent in an earlier use of the channel is late, and says nothing any more. */
 static enum esp_status take_credit(struct shm *shm, struct peer *peer, const struct ring_note *note)
 {
-	const struct flow *flow = flows_find(&peer->flows, note->channel);
+	const struct flow *flow = shm_flows_find(&peer->flows, note->channel);
 	struct transport_message message = {.is_credit = true, .channel = note->channel, .ack = note->ack};
 
 	if (note->stamp != (flow ? flow->stamp : 0))
@@ -178,7 +178,7 @@ static enum esp_status take(struct shm *shm, struct peer *peer, const struct rin
 	return note->kind == RING_CREDIT ? take_credit(shm, peer, note) : take_data(shm, peer, note);
 }
 
-void peer_receive(struct shm *shm, struct peer *peer)
+void shm_peer_receive(struct shm *shm, struct peer *peer)
 {
 	enum ring_look look = RING_SOME;
 	uint64_t first = peer->from_position;
@@ -205,7 +205,7 @@ void peer_receive(struct shm *shm, struct peer *peer)
 		if (shm_has_ended(shm))
 			return;
 		if (status != ESP_OK && status != ESP_PENDING) {
-			peer_lose(shm, peer, status);
+			shm_peer_lose(shm, peer, status);
 			return;
 		}
 	}
@@ -215,7 +215,7 @@ void peer_receive(struct shm *shm, struct peer *peer)
 		peer_tell(shm, peer, DOZE_ROOM);
 	}
 	if (look == RING_NONSENSE)
-		peer_lose(shm, peer, ESP_ECORRUPT);
+		shm_peer_lose(shm, peer, ESP_ECORRUPT);
 }
 
 /* ---- what was consumed ---- */
@@ -235,7 +235,7 @@ static void publish(struct shm *shm, struct peer *peer, struct flow *flow, uint3
 		flow->has_heap = false;
 }
 
-void peer_publish(struct shm *shm, struct peer *peer)
+void shm_peer_publish(struct shm *shm, struct peer *peer)
 {
 	for (struct flow **at = &peer->flows.receiving; *at;) {
 		struct flow *flow = *at;
@@ -246,7 +246,7 @@ void peer_publish(struct shm *shm, struct peer *peer)
 			shm->moved++;
 		}
 		if (flow->copies)
-			flow_drop_copies(flow, end);
+			shm_flow_drop_copies(flow, end);
 		if (flow_is_below(end, flow->offers_end)) {
 			at = &flow->next_receiving;
 		} else {
@@ -256,7 +256,7 @@ void peer_publish(struct shm *shm, struct peer *peer)
 	}
 }
 
-bool peer_has_to_publish(const struct shm *shm, const struct peer *peer)
+bool shm_peer_has_to_publish(const struct shm *shm, const struct peer *peer)
 {
 	for (const struct flow *flow = peer->flows.receiving; flow; flow = flow->next_receiving) {
 		if (flow->published != ring_pair(consumed_of(shm, peer, flow), flow->their_stamp))
@@ -265,11 +265,11 @@ bool peer_has_to_publish(const struct shm *shm, const struct peer *peer)
 	return false;
 }
 
-void peer_forget_offered(struct shm *shm, struct peer *peer, struct flow *flow)
+void shm_peer_forget_offered(struct shm *shm, struct peer *peer, struct flow *flow)
 {
 	if (!flow->is_receiving)
 		return;
 	publish(shm, peer, flow, flow->offers_end);
-	flow_drop_copies(flow, flow->offers_end);
-	flow_unlist_receiving(&peer->flows, flow);
+	shm_flow_drop_copies(flow, flow->offers_end);
+	shm_flow_unlist_receiving(&peer->flows, flow);
 }

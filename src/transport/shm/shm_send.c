@@ -16,7 +16,7 @@ static bool look_at_taken(struct shm *shm, struct peer *peer)
 	uint32_t more = taken - (uint32_t)peer->to_taken;
 
 	if (more > peer->to_position - peer->to_taken) {
-		peer_lose(shm, peer, ESP_ECORRUPT);
+		shm_peer_lose(shm, peer, ESP_ECORRUPT);
 		return false;
 	}
 	peer->to_taken += more;
@@ -40,23 +40,23 @@ enum supply { SUPPLY_NONE, SUPPLY_BRIEF, SUPPLY_PLENTY };
 
 static enum supply slots_for(struct shm *shm, const struct peer *peer)
 {
-	if (!slots_available(&shm->slots))
+	if (!shm_slots_available(&shm->slots))
 		return SUPPLY_NONE;
-	if (slots_left(&shm->slots) >= shm->peer_count) /* the others' and this one */
+	if (shm_slots_left(&shm->slots) >= shm->peer_count) /* the others' and this one */
 		return SUPPLY_PLENTY;
 	return peer->brief_slot == SLOT_NONE ? SUPPLY_BRIEF : SUPPLY_NONE;
 }
 
-void peer_settle_brief(struct shm *shm, struct peer *peer)
+void shm_peer_settle_brief(struct shm *shm, struct peer *peer)
 {
 	if (!look_at_taken(shm, peer) || peer->to_taken <= peer->brief_position)
 		return;
-	slots_put(&shm->slots, peer->brief_slot);
+	shm_slots_put(&shm->slots, peer->brief_slot);
 	peer->brief_slot = SLOT_NONE;
 	shm->moved++;
 }
 
-bool peer_can_pull(struct shm *shm, struct peer *peer)
+bool shm_peer_can_pull(struct shm *shm, struct peer *peer)
 {
 	return !peer->is_lost && (!peer->holds || slots_for(shm, peer) != SUPPLY_NONE) && has_room(shm, peer);
 }
@@ -69,14 +69,14 @@ static void put_note(struct shm *shm, struct peer *peer, const struct ring_note 
 	peer_tell(shm, peer, DOZE_NEWS);
 }
 
-void peer_put_end(struct shm *shm, struct peer *peer)
+void shm_peer_put_end(struct shm *shm, struct peer *peer)
 {
 	put_note(shm, peer, &(struct ring_note){.kind = RING_END});
 }
 
 static void put_credit(struct shm *shm, struct peer *peer, const struct transport_message *message)
 {
-	const struct flow *flow = flows_find(&peer->flows, message->channel);
+	const struct flow *flow = shm_flows_find(&peer->flows, message->channel);
 
 	put_note(shm, peer, &(struct ring_note){
 		.kind = RING_CREDIT,
@@ -97,7 +97,7 @@ static uint32_t next_stamp(struct shm *shm)
 /* The flow of a message that is sent on it. */
 static struct flow *flow_for(struct shm *shm, struct peer *peer, const struct transport_message *message)
 {
-	struct flow *flow = flows_get(&peer->flows, message->channel);
+	struct flow *flow = shm_flows_get(&peer->flows, message->channel);
 
 	if (!flow)
 		return NULL;
@@ -115,13 +115,13 @@ static struct flow *flow_for(struct shm *shm, struct peer *peer, const struct tr
 static uint32_t copy_to_slot(struct shm *shm, const struct peer *peer, const struct transport_message *message,
                              enum supply *out_supply)
 {
-	uint32_t slot = slots_find(&shm->slots, message->channel, message->content);
+	uint32_t slot = shm_slots_find(&shm->slots, message->channel, message->content);
 
 	*out_supply = slot != SLOT_NONE ? SUPPLY_PLENTY : slots_for(shm, peer);
 	if (slot != SLOT_NONE || *out_supply == SUPPLY_NONE)
 		return slot;
-	slot = slots_get(&shm->slots, message->channel, *out_supply == SUPPLY_BRIEF ? 0 : message->content,
-	                 transport_shift(message->data, message->bytes));
+	slot = shm_slots_get(&shm->slots, message->channel, *out_supply == SUPPLY_BRIEF ? 0 : message->content,
+	                     transport_shift(message->data, message->bytes));
 	void *to = segment_at(shm->segment, slots_at(&shm->slots, slot));
 	if (message->data)
 		memcpy(to, message->data, message->bytes);
@@ -140,21 +140,21 @@ static void add_parcel(struct peer *peer, struct flow *flow, struct parcel *parc
 		flow->first = parcel;
 	flow->last = parcel;
 	flow->heap_count += parcel->slot == SLOT_NONE;
-	flow_list_sending(&peer->flows, flow);
+	shm_flow_list_sending(&peer->flows, flow);
 }
 
 /* May the peer store its answer by itself? */
 static bool is_open_for(const struct shm *shm, const struct peer *peer, const struct transport_message *message)
 {
-	return message->reply && peer->view->is_open && segment_is_open(shm->segment) &&
-	       segment_owns(shm->segment, message->reply, message->bytes);
+	return message->reply && peer->view->is_open && shm_segment_is_open(shm->segment) &&
+	       shm_segment_owns(shm->segment, message->reply, message->bytes);
 }
 
 /* Remembers the message until the peer has consumed it; false: no memory. */
 static bool remember(struct shm *shm, struct peer *peer, struct flow *flow, const struct transport_message *message,
                      uint32_t slot)
 {
-	struct parcel *parcel = parcels_get(&shm->parcels);
+	struct parcel *parcel = shm_parcels_get(&shm->parcels);
 
 	if (!parcel)
 		return false;
@@ -202,7 +202,7 @@ static enum esp_status place_in_slot(struct shm *shm, struct peer *peer, struct 
 	note->kind = RING_SLOT;
 	if (remember(shm, peer, flow, message, slot))
 		return ESP_OK;
-	slots_put(&shm->slots, slot);
+	shm_slots_put(&shm->slots, slot);
 	return ESP_ENOMEM;
 }
 
@@ -226,7 +226,7 @@ static enum esp_status put_data(struct shm *shm, struct peer *peer, const struct
 	enum esp_status status = ESP_OK;
 	if (message->is_stored)
 		note.kind = RING_STORED;
-	else if (message->bytes > 0 && segment_owns(shm->segment, message->data, message->bytes))
+	else if (message->bytes > 0 && shm_segment_owns(shm->segment, message->data, message->bytes))
 		status = place_in_heap(shm, peer, flow, message, &note);
 	else if (message->bytes > 0)
 		status = place_in_slot(shm, peer, flow, message, &note);
@@ -254,9 +254,9 @@ static bool next_message(struct shm *shm, struct peer *peer, struct transport_me
 	return peer->wants;
 }
 
-void peer_pull(struct shm *shm, struct peer *peer)
+void shm_peer_pull(struct shm *shm, struct peer *peer)
 {
-	for (uint32_t i = 0; i < PULL_MOST && peer_can_pull(shm, peer); i++) {
+	for (uint32_t i = 0; i < PULL_MOST && shm_peer_can_pull(shm, peer); i++) {
 		struct transport_message message;
 		enum esp_status status = ESP_OK;
 
@@ -273,7 +273,7 @@ void peer_pull(struct shm *shm, struct peer *peer)
 		}
 		shm->moved++;
 		if (status != ESP_OK)
-			peer_lose(shm, peer, status);
+			shm_peer_lose(shm, peer, status);
 		if (peer->is_lost || shm_has_ended(shm))
 			return;
 	}

@@ -15,8 +15,8 @@ static void parcel_done(struct shm *shm, const struct peer *peer, struct flow *f
 	bool in_heap = parcel->slot == SLOT_NONE;
 
 	if (!in_heap)
-		slots_put(&shm->slots, parcel->slot);
-	parcels_put(&shm->parcels, parcel);
+		shm_slots_put(&shm->slots, parcel->slot);
+	shm_parcels_put(&shm->parcels, parcel);
 	shm->moved++;
 	if (in_heap) {
 		flow->heap_count--;
@@ -64,7 +64,7 @@ static enum esp_status read_counter(const struct flow *flow, bool *out_all)
 	return flow->is_forgotten ? ESP_OK : ESP_ECORRUPT;
 }
 
-void peer_settle(struct shm *shm, struct peer *peer)
+void shm_peer_settle(struct shm *shm, struct peer *peer)
 {
 	for (struct flow **at = &peer->flows.sending; *at;) {
 		struct flow *flow = *at;
@@ -79,7 +79,7 @@ void peer_settle(struct shm *shm, struct peer *peer)
 		flow->seen = value;
 		enum esp_status status = read_counter(flow, &all);
 		if (status == ESP_ECORRUPT) {
-			peer_lose(shm, peer, status);
+			shm_peer_lose(shm, peer, status);
 			return;
 		}
 		if (status == ESP_OK && !release_parcels(shm, peer, flow, (uint32_t)value, all))
@@ -91,11 +91,11 @@ void peer_settle(struct shm *shm, struct peer *peer)
 		*at = flow->next_sending;
 		flow->is_sending = false;
 		if (flow->is_forgotten)
-			flow_free(flow);
+			shm_flow_free(flow);
 	}
 }
 
-bool peer_has_consumed(const struct peer *peer)
+bool shm_peer_has_consumed(const struct peer *peer)
 {
 	for (const struct flow *flow = peer->flows.sending; flow; flow = flow->next_sending) {
 		if (atomic_load_explicit(flow->counter, memory_order_acquire) != flow->seen)
@@ -118,7 +118,7 @@ static void note_revoked(struct peer *peer, uint16_t channel)
 		peer->lacks_revoked = true;
 }
 
-bool peer_clear_marks(struct shm *shm, struct peer *peer)
+bool shm_peer_clear_marks(struct shm *shm, struct peer *peer)
 {
 	uint64_t consumed = layout_consumed(shm->layout, shm->lane, peer->local, 0);
 
@@ -133,8 +133,8 @@ bool peer_clear_marks(struct shm *shm, struct peer *peer)
 		atomic_store(word, 0);
 		peer->revoked[i / 64] &= ~(UINT64_C(1) << i % 64);
 	}
-	return segment_release(shm->segment, consumed, LAYOUT_CHANNELS * sizeof(uint64_t)) &&
-	       segment_reserve(shm->segment, consumed, sizeof(uint64_t));
+	return shm_segment_release(shm->segment, consumed, LAYOUT_CHANNELS * sizeof(uint64_t)) &&
+	       shm_segment_reserve(shm->segment, consumed, sizeof(uint64_t));
 }
 
 static void revoke(struct shm *shm, struct peer *peer, uint16_t channel)
@@ -173,7 +173,7 @@ static void withdraw(struct shm *shm, struct peer *peer, const struct flow *flow
 	for (const struct parcel *parcel = flow->first; parcel; parcel = parcel->next) {
 		if (!parcel->reply)
 			continue;
-		if (segment_withdraw(shm->segment, parcel->reply, parcel->bytes))
+		if (shm_segment_withdraw(shm->segment, parcel->reply, parcel->bytes))
 			shm->stats.withdrawn_bytes += parcel->bytes;
 		else if (!is_storing(peer, STORING_LONG)) /* there is no memory for it: all that is left is to wait */
 			return;
@@ -195,7 +195,7 @@ static void recall(struct shm *shm, struct peer *peer, const struct flow *flow)
 		withdraw(shm, peer, flow);
 }
 
-void peer_revoke_heap(struct shm *shm, struct peer *peer)
+void shm_peer_revoke_heap(struct shm *shm, struct peer *peer)
 {
 	for (const struct flow *flow = peer->flows.sending; flow; flow = flow->next_sending) {
 		if (flow->heap_count > 0)
@@ -221,25 +221,25 @@ static void drop_parcels(struct shm *shm, struct flow *flow, bool all)
 			flow->last = parcel;
 		} else {
 			if (parcel->slot != SLOT_NONE)
-				slots_put(&shm->slots, parcel->slot);
-			parcels_put(&shm->parcels, parcel);
+				shm_slots_put(&shm->slots, parcel->slot);
+			shm_parcels_put(&shm->parcels, parcel);
 		}
 		parcel = next;
 	}
 	flow->heap_count = 0;
 }
 
-void peer_take_back(struct shm *shm, struct peer *peer)
+void shm_peer_take_back(struct shm *shm, struct peer *peer)
 {
 	for (const struct flow *flow = peer->flows.sending; flow; flow = flow->next_sending)
 		recall(shm, peer, flow);
 	if (peer->brief_slot != SLOT_NONE)
 		revoke(shm, peer, peer->brief_channel);
 	full_fence(); /* slots are written again from here on */
-	peer_release(shm, peer);
+	shm_peer_release(shm, peer);
 }
 
-void peer_release(struct shm *shm, struct peer *peer)
+void shm_peer_release(struct shm *shm, struct peer *peer)
 {
 	struct flow *next;
 
@@ -248,23 +248,23 @@ void peer_release(struct shm *shm, struct peer *peer)
 		drop_parcels(shm, flow, true);
 		flow->is_sending = false;
 		if (flow->is_forgotten)
-			flow_free(flow);
+			shm_flow_free(flow);
 	}
 	peer->flows.sending = NULL;
 	while (peer->flows.receiving)
-		flow_unlist_receiving(&peer->flows, peer->flows.receiving);
-	flows_fini(&peer->flows);
+		shm_flow_unlist_receiving(&peer->flows, peer->flows.receiving);
+	shm_flows_fini(&peer->flows);
 	if (peer->brief_slot != SLOT_NONE)
-		slots_put(&shm->slots, peer->brief_slot);
+		shm_slots_put(&shm->slots, peer->brief_slot);
 	peer->brief_slot = SLOT_NONE;
 }
 
-void peer_forget_sent(struct shm *shm, struct peer *peer, struct flow *flow)
+void shm_peer_forget_sent(struct shm *shm, struct peer *peer, struct flow *flow)
 {
 	if (flow->heap_count > 0) {
 		recall(shm, peer, flow);
 		drop_parcels(shm, flow, false);
 	}
 	if (!flow->first)
-		flow_unlist_sending(&peer->flows, flow);
+		shm_flow_unlist_sending(&peer->flows, flow);
 }

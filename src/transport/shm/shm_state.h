@@ -82,7 +82,7 @@ struct shm {
 bool shm_has_ended(struct shm *shm);
 /* Leaves what the user has to send, and says what was consumed. */
 void shm_hand_over(struct shm *shm);
-void peer_lose(struct shm *shm, struct peer *peer, enum esp_status why);
+void shm_peer_lose(struct shm *shm, struct peer *peer, enum esp_status why);
 static inline void peer_tell(struct shm *shm, struct peer *peer, enum doze what)
 {
 	peer->tell |= (uint8_t)what;
@@ -92,41 +92,41 @@ static inline void peer_tell(struct shm *shm, struct peer *peer, enum doze what)
 /* ---- shm_send.c ---- */
 
 /* Pulls what the user has for the peer, as far as there is room. */
-void peer_pull(struct shm *shm, struct peer *peer);
+void shm_peer_pull(struct shm *shm, struct peer *peer);
 /* Could something be pulled, or what is held be copied? */
-bool peer_can_pull(struct shm *shm, struct peer *peer);
+bool shm_peer_can_pull(struct shm *shm, struct peer *peer);
 /* Was the message that lies in a slot only briefly copied out? Then the slot is free. */
-void peer_settle_brief(struct shm *shm, struct peer *peer);
+void shm_peer_settle_brief(struct shm *shm, struct peer *peer);
 /* The last descriptor. */
-void peer_put_end(struct shm *shm, struct peer *peer);
+void shm_peer_put_end(struct shm *shm, struct peer *peer);
 
 /* ---- shm_settle.c ---- */
 
 /* Looks at what the peer has consumed. */
-void peer_settle(struct shm *shm, struct peer *peer);
-bool peer_has_consumed(const struct peer *peer);
+void shm_peer_settle(struct shm *shm, struct peer *peer);
+bool shm_peer_has_consumed(const struct peer *peer);
 /* Says that memory in the heap is taken back; the fence is the caller's. No peer stores into it any more. */
-void peer_revoke_heap(struct shm *shm, struct peer *peer);
+void shm_peer_revoke_heap(struct shm *shm, struct peer *peer);
 /* Takes back everything that was left for the peer, slots too. */
-void peer_take_back(struct shm *shm, struct peer *peer);
+void shm_peer_take_back(struct shm *shm, struct peer *peer);
 /*
  * Of a lost peer: no channel counts as taken back any more, and nothing as consumed. False: not known which, or no
  * memory.
  */
-ESP_CHECKED bool peer_clear_marks(struct shm *shm, struct peer *peer);
+ESP_CHECKED bool shm_peer_clear_marks(struct shm *shm, struct peer *peer);
 /* Forgets all flows with the peer, and frees them. */
-void peer_release(struct shm *shm, struct peer *peer);
+void shm_peer_release(struct shm *shm, struct peer *peer);
 /* The part of shm_forget() that is about what we sent; the fence is the caller's. */
-void peer_forget_sent(struct shm *shm, struct peer *peer, struct flow *flow);
+void shm_peer_forget_sent(struct shm *shm, struct peer *peer, struct flow *flow);
 
 /* ---- shm_receive.c ---- */
 
-void peer_receive(struct shm *shm, struct peer *peer);
+void shm_peer_receive(struct shm *shm, struct peer *peer);
 /* Tells the peer what was consumed of what it offered. */
-void peer_publish(struct shm *shm, struct peer *peer);
+void shm_peer_publish(struct shm *shm, struct peer *peer);
 /* Would that tell anything? */
-bool peer_has_to_publish(const struct shm *shm, const struct peer *peer);
+bool shm_peer_has_to_publish(const struct shm *shm, const struct peer *peer);
 /* The part of shm_forget() that is about what was offered to us. */
-void peer_forget_offered(struct shm *shm, struct peer *peer, struct flow *flow);
+void shm_peer_forget_offered(struct shm *shm, struct peer *peer, struct flow *flow);
 
 #endif

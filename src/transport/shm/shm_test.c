@@ -88,7 +88,7 @@ static void offered(void)
 {
 	struct rig *rig = rig_open(4, false);
 	struct rig_rank *a = &rig->ranks[A];
-	uint8_t *memory = segment_alloc(a->segment, 8192);
+	uint8_t *memory = shm_segment_alloc(a->segment, 8192);
 	int cookies[2];
 
 	CHECK(memory);
@@ -109,7 +109,7 @@ static void offered(void)
 	rig_run(rig);
 	CHECK(a->user.sent[B] == 2 && a->user.sent_last == &cookies[1]);
 	CHECK(shm_stats(a->shm).offered_bytes == 500 && shm_stats(a->shm).copied_bytes == 0);
-	segment_free(a->segment, memory);
+	shm_segment_free(a->segment, memory);
 	rig_close(rig);
 }
 
@@ -130,7 +130,8 @@ static void handed_over(void)
 	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct rig *rig = rig_open(8, false);
 		struct rig_rank *a = &rig->ranks[A], *b = &rig->ranks[B];
-		uint8_t *memory = segment_alloc(a->segment, RIG_SLOT_BYTES), *own = calloc(1, RIG_SLOT_BYTES), data[10] = {0};
+		uint8_t *memory = shm_segment_alloc(a->segment, RIG_SLOT_BYTES), *own = calloc(1, RIG_SLOT_BYTES),
+				data[10] = {0};
 		const void *from = cases[i].lent ? memory : own;
 
 		CHECK(memory && own);
@@ -161,7 +162,8 @@ static void consumed_meanwhile(void)
 	for (int is_only = 0; is_only < 2; is_only++) {
 		struct rig *rig = rig_open(8, false);
 		struct rig_rank *a = &rig->ranks[A], *b = &rig->ranks[B];
-		uint8_t *memory = segment_alloc(a->segment, RIG_SLOT_BYTES), *own = segment_alloc(b->segment, RIG_SLOT_BYTES);
+		uint8_t *memory = shm_segment_alloc(a->segment, RIG_SLOT_BYTES),
+				*own = shm_segment_alloc(b->segment, RIG_SLOT_BYTES);
 
 		CHECK(memory && own);
 		a->user.consumes = true;
@@ -228,11 +230,11 @@ static void shared(void)
 	rig_send(a, B, message);
 	rig_run(rig);
 	CHECK_U64(shm_stats(a->shm).copied_bytes, 400);
-	uint32_t slot = slots_find(&a->shm->slots, 2, 1000);
-	CHECK(slot != SLOT_NONE && slots_find(&a->shm->slots, 2, 1001) == SLOT_NONE);
-	slots_put(&a->shm->slots, slot);
+	uint32_t slot = shm_slots_find(&a->shm->slots, 2, 1000);
+	CHECK(slot != SLOT_NONE && shm_slots_find(&a->shm->slots, 2, 1001) == SLOT_NONE);
+	shm_slots_put(&a->shm->slots, slot);
 	shm_forget(a->shm, 2); /* its numbers mean something else from now on */
-	CHECK(slots_find(&a->shm->slots, 2, 1000) == SLOT_NONE);
+	CHECK(shm_slots_find(&a->shm->slots, 2, 1000) == SLOT_NONE);
 	CHECK(rig_holds(inbox(rig, B, A, 2)->last.data, 100, 4));
 	rig_close(rig);
 }
@@ -257,7 +259,7 @@ static void slots_are_few(void)
 {
 	struct rig *rig = rig_open(1, false);
 	struct rig_rank *a = &rig->ranks[A], *b = &rig->ranks[B];
-	uint8_t *memory = segment_alloc(a->segment, 4096);
+	uint8_t *memory = shm_segment_alloc(a->segment, 4096);
 
 	CHECK_U64(a->segment->layout.slots, SLOTS);
 	send_some(rig, B, 0, 0, PLENTY + 3);
@@ -420,7 +422,7 @@ static void any_order(void)
 {
 	struct rig *rig = rig_open(8, false);
 	struct rig_rank *a = &rig->ranks[A];
-	uint8_t *memory = segment_alloc(a->segment, 4096), data[10] = {0};
+	uint8_t *memory = shm_segment_alloc(a->segment, 4096), data[10] = {0};
 	static const uint32_t order[] = {UINT32_MAX, UINT32_MAX - 1, 1, 0};
 
 	inbox(rig, B, A, 1)->consumed = UINT32_MAX - 1;
@@ -503,7 +505,7 @@ static void sleeps(void)
 {
 	struct rig *rig = rig_open(2, false);
 	struct rig_rank *a = &rig->ranks[A], *b = &rig->ranks[B];
-	uint8_t *memory = segment_alloc(a->segment, 4096), data[10] = {0};
+	uint8_t *memory = shm_segment_alloc(a->segment, 4096), data[10] = {0};
 
 	CHECK(shm_doze(b->shm));
 	CHECK(!rig_is_readable(b->shm, 0));

@@ -77,7 +77,7 @@ static struct loan *loan_make(struct rank *rank)
 
 	CHECK(loan);
 	*loan = (struct loan){.seed = (uint32_t)rng_next(&rank->rng), .bytes = bytes, .content = ++rank->contents};
-	loan->memory = rng_chance(&rank->rng, 1, 2) ? segment_alloc(rank->segment, bytes) : malloc(bytes + 1);
+	loan->memory = rng_chance(&rank->rng, 1, 2) ? shm_segment_alloc(rank->segment, bytes) : malloc(bytes + 1);
 	CHECK(loan->memory);
 	for (uint32_t i = 0; i < bytes; i++)
 		loan->memory[i] = byte_of(loan->seed, i);
@@ -89,8 +89,8 @@ static void loan_return(struct rank *rank, struct loan *loan)
 	if (--loan->users > 0)
 		return;
 	memset(loan->memory, 0x5a, loan->bytes);
-	if (segment_owns(rank->segment, loan->memory, loan->bytes))
-		segment_free(rank->segment, loan->memory);
+	if (shm_segment_owns(rank->segment, loan->memory, loan->bytes))
+		shm_segment_free(rank->segment, loan->memory);
 	else
 		free(loan->memory);
 	free(loan);
@@ -387,7 +387,7 @@ static void rank_open(struct rank *rank, uint32_t slots)
 		.heap_bytes = 16u << 20,
 	};
 
-	CHECK(segment_open(&config, &rank->segment, NULL) == ESP_OK);
+	CHECK(shm_segment_open(&config, &rank->segment, NULL) == ESP_OK);
 	struct shm_config shm_config = {.segment = rank->segment, .peers = RANKS, .peer_of = numbers};
 	CHECK(shm_open_lane(&shm_config, &table, rank, &rank->shm, NULL) == ESP_OK);
 }
@@ -395,10 +395,10 @@ static void rank_open(struct rank *rank, uint32_t slots)
 static void adopt(struct rank *rank, uint32_t peer, const struct rank *of, bool borrows)
 {
 	if (borrows)
-		CHECK(segment_view_borrow(rank->segment, peer, of->segment, &rank->views[peer], NULL) == ESP_OK);
+		CHECK(shm_segment_view_borrow(rank->segment, peer, of->segment, &rank->views[peer], NULL) == ESP_OK);
 	else
-		CHECK(segment_view_open(rank->segment, peer, dup(segment_descriptor(of->segment)), &rank->views[peer], NULL) ==
-		      ESP_OK);
+		CHECK(shm_segment_view_open(rank->segment, peer, dup(shm_segment_descriptor(of->segment)), &rank->views[peer],
+		                            NULL) == ESP_OK);
 	shm_adopt(rank->shm, peer, rank->views[peer], dup(shm_descriptor(of->shm)));
 }
 
@@ -440,9 +440,9 @@ static void run_seed(uint64_t seed, uint64_t *sleeps, uint64_t *messages)
 		shm_close(ranks[i].shm);
 	}
 	for (uint32_t i = 0; i < RANKS * RANKS; i++)
-		segment_view_close(ranks[i / RANKS].views[i % RANKS]);
+		shm_segment_view_close(ranks[i / RANKS].views[i % RANKS]);
 	for (uint32_t i = 0; i < RANKS; i++)
-		segment_close(ranks[i].segment);
+		shm_segment_close(ranks[i].segment);
 	pthread_barrier_destroy(&barrier);
 }
 
@@ -533,7 +533,7 @@ static void player_open(struct player *player, uint32_t self, uint32_t rounds)
 		.lanes = 1, .peers = 2, .self = self, .slot_bytes = 64, .slots = 1, .small_shm_bytes = 64};
 
 	*player = (struct player){.rounds = rounds, .to_send = self == 0};
-	CHECK(segment_open(&config, &player->segment, NULL) == ESP_OK);
+	CHECK(shm_segment_open(&config, &player->segment, NULL) == ESP_OK);
 	struct shm_config shm_config = {.segment = player->segment, .peers = 1, .peer_of = numbers};
 	CHECK(shm_open_lane(&shm_config, &player_table, player, &player->shm, NULL) == ESP_OK);
 }
@@ -545,7 +545,8 @@ static void play(uint32_t rounds)
 	for (uint32_t i = 0; i < 2; i++)
 		player_open(&players[i], i, rounds);
 	for (uint32_t i = 0; i < 2; i++) {
-		CHECK(segment_view_borrow(players[i].segment, 1 - i, players[1 - i].segment, &players[i].view, NULL) == ESP_OK);
+		CHECK(shm_segment_view_borrow(players[i].segment, 1 - i, players[1 - i].segment, &players[i].view, NULL) ==
+		      ESP_OK);
 		shm_adopt(players[i].shm, 1 - i, players[i].view, dup(shm_descriptor(players[1 - i].shm)));
 	}
 	for (uint32_t i = 0; i < 2; i++)
@@ -554,10 +555,10 @@ static void play(uint32_t rounds)
 		CHECK(pthread_join(players[i].thread, NULL) == 0);
 	for (uint32_t i = 0; i < 2; i++) {
 		shm_close(players[i].shm);
-		segment_view_close(players[i].view);
+		shm_segment_view_close(players[i].view);
 	}
 	for (uint32_t i = 0; i < 2; i++)
-		segment_close(players[i].segment);
+		shm_segment_close(players[i].segment);
 }
 
 int main(int argc, char **argv)

@@ -21,8 +21,9 @@ static bool grow(struct slots *slots)
 	uint32_t left = slots->limit - slots->reserved, most = slots->step < left ? slots->step : left, count = 0;
 
 	while (count < most &&
-	       segment_reserve(slots->segment, layout_slot(&slots->segment->layout, slots->lane, slots->reserved + count),
-	                       (uint64_t)slots->segment->config.slot_bytes + TRANSPORT_SHIFTS))
+	       shm_segment_reserve(slots->segment,
+	                           layout_slot(&slots->segment->layout, slots->lane, slots->reserved + count),
+	                           (uint64_t)slots->segment->config.slot_bytes + TRANSPORT_SHIFTS))
 		count++;
 	if (count < most)
 		slots->limit = slots->reserved + count;
@@ -36,7 +37,7 @@ static bool grow(struct slots *slots)
 	return true;
 }
 
-enum esp_status slots_init(struct slots *slots, const struct segment *segment, uint32_t lane)
+enum esp_status shm_slots_init(struct slots *slots, const struct segment *segment, uint32_t lane)
 {
 	uint32_t count = segment->layout.slots, rows = 16;
 
@@ -58,7 +59,7 @@ enum esp_status slots_init(struct slots *slots, const struct segment *segment, u
 	return grow(slots) ? ESP_OK : ESP_ENOMEM;
 }
 
-void slots_fini(struct slots *slots)
+void shm_slots_fini(struct slots *slots)
 {
 	free(slots->all);
 	free(slots->table);
@@ -70,12 +71,12 @@ uint64_t slots_at(const struct slots *slots, uint32_t slot)
 	return layout_slot(&slots->segment->layout, slots->lane, slot) + slots->all[slot].shift;
 }
 
-bool slots_available(struct slots *slots)
+bool shm_slots_available(struct slots *slots)
 {
 	return slots->free_first != SLOT_NONE || grow(slots);
 }
 
-uint32_t slots_left(const struct slots *slots)
+uint32_t shm_slots_left(const struct slots *slots)
 {
 	return slots->limit - slots->taken;
 }
@@ -100,7 +101,7 @@ static void table_remove(struct slots *slots, uint32_t slot)
 	gone->content = 0;
 }
 
-uint32_t slots_find(struct slots *slots, uint16_t channel, uint64_t content)
+uint32_t shm_slots_find(struct slots *slots, uint16_t channel, uint64_t content)
 {
 	if (content == 0)
 		return SLOT_NONE;
@@ -112,7 +113,7 @@ uint32_t slots_find(struct slots *slots, uint16_t channel, uint64_t content)
 	return at;
 }
 
-uint32_t slots_get(struct slots *slots, uint16_t channel, uint64_t content, uint8_t shift)
+uint32_t shm_slots_get(struct slots *slots, uint16_t channel, uint64_t content, uint8_t shift)
 {
 	uint32_t at = slots->free_first;
 	struct slot *slot = &slots->all[at];
@@ -132,7 +133,7 @@ uint32_t slots_get(struct slots *slots, uint16_t channel, uint64_t content, uint
 	return at;
 }
 
-void slots_put(struct slots *slots, uint32_t slot)
+void shm_slots_put(struct slots *slots, uint32_t slot)
 {
 	struct slot *freed = &slots->all[slot];
 
@@ -148,7 +149,7 @@ void slots_put(struct slots *slots, uint32_t slot)
 		slots->limit = slots->segment->layout.slots;
 }
 
-void slots_forget(struct slots *slots, uint16_t channel)
+void shm_slots_forget(struct slots *slots, uint16_t channel)
 {
 	for (uint32_t i = 0; slots->taken > 0 && i < slots->reserved; i++) {
 		if (slots->all[i].content != 0 && slots->all[i].channel == channel)

@@ -34,24 +34,24 @@ struct slots {
 };
 
 /* ESP_ENOMEM: not even for the first step; fini is due in any case. */
-ESP_CHECKED enum esp_status slots_init(struct slots *slots, const struct segment *segment, uint32_t lane);
-void slots_fini(struct slots *slots); /* zeroed is fine */
+ESP_CHECKED enum esp_status shm_slots_init(struct slots *slots, const struct segment *segment, uint32_t lane);
+void shm_slots_fini(struct slots *slots); /* zeroed is fine */
 
-/* Is there one for slots_get()? */
-bool slots_available(struct slots *slots);
+/* Is there one for shm_slots_get()? */
+bool shm_slots_available(struct slots *slots);
 /* How many can still be taken, as far as is known. */
-uint32_t slots_left(const struct slots *slots);
+uint32_t shm_slots_left(const struct slots *slots);
 /* The copy of that content, which gets one user more; SLOT_NONE: there is none. */
-uint32_t slots_find(struct slots *slots, uint16_t channel, uint64_t content);
+uint32_t shm_slots_find(struct slots *slots, uint16_t channel, uint64_t content);
 /*
  * A free slot, with one user, for data that is shifted (transport.h). One is available. content 0: is not found by
  * others.
  */
-uint32_t slots_get(struct slots *slots, uint16_t channel, uint64_t content, uint8_t shift);
+uint32_t shm_slots_get(struct slots *slots, uint16_t channel, uint64_t content, uint8_t shift);
 /* A user less. */
-void slots_put(struct slots *slots, uint32_t slot);
+void shm_slots_put(struct slots *slots, uint32_t slot);
 /* The contents of a channel are not found any more, as their numbers may be used again. */
-void slots_forget(struct slots *slots, uint16_t channel);
+void shm_slots_forget(struct slots *slots, uint16_t channel);
 
 uint64_t slots_at(const struct slots *slots, uint32_t slot); /* its data, in the segment */
 

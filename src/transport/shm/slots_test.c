@@ -27,7 +27,7 @@ static struct segment *open_segment(uint32_t slot_bytes)
 	struct segment *segment;
 	struct error err;
 
-	CHECK_MSG(segment_open(&config, &segment, &err) == ESP_OK, "open: %s", err.text);
+	CHECK_MSG(shm_segment_open(&config, &segment, &err) == ESP_OK, "open: %s", err.text);
 	return segment;
 }
 
@@ -43,9 +43,9 @@ static uint32_t take_all(struct slots *slots, uint32_t *out)
 {
 	uint32_t count = 0;
 
-	for (; slots_available(slots); count++)
-		out[count] = slots_get(slots, 0, 0, (uint8_t)(count % 2 ? TRANSPORT_SHIFTS - 1 : count));
-	CHECK(count <= SLOTS && slots_left(slots) == 0);
+	for (; shm_slots_available(slots); count++)
+		out[count] = shm_slots_get(slots, 0, 0, (uint8_t)(count % 2 ? TRANSPORT_SHIFTS - 1 : count));
+	CHECK(count <= SLOTS && shm_slots_left(slots) == 0);
 	return count;
 }
 
@@ -58,13 +58,13 @@ static void have_memory(uint32_t slot_bytes)
 	uint32_t taken[LANES][SLOTS];
 
 	for (uint32_t lane = 0; lane < LANES; lane++) {
-		CHECK(slots_init(&slots[lane], segment, lane) == ESP_OK);
+		CHECK(shm_slots_init(&slots[lane], segment, lane) == ESP_OK);
 		CHECK(slots[lane].reserved > 0 &&
 		      (slots[lane].reserved == 1 || (uint64_t)slots[lane].reserved * slot_bytes <= 1u << 20));
 		CHECK_U64(take_all(&slots[lane], taken[lane]), SLOTS);
 	}
 	uint64_t reserved = bytes_in_use(segment->fd) - before;
-	CHECK_MSG(reserved <= LANES * (SLOTS * layout_slot_cost(slot_bytes, page) + 2 * page),
+	CHECK_MSG(reserved <= LANES * (SLOTS * shm_layout_slot_cost(slot_bytes, page) + 2 * page),
 	          "%" PRIu64 " bytes for slots of %u", reserved, slot_bytes);
 	for (uint32_t lane = 0; lane < LANES; lane++) {
 		for (uint32_t i = 0; i < SLOTS; i++) {
@@ -80,9 +80,9 @@ static void have_memory(uint32_t slot_bytes)
 
 			CHECK(data[0] == 1 + lane * SLOTS + i && memcmp(data, data + 1, slot_bytes - 1) == 0);
 		}
-		slots_fini(&slots[lane]);
+		shm_slots_fini(&slots[lane]);
 	}
-	segment_close(segment);
+	shm_segment_close(segment);
 }
 
 /* There is memory for the first few, which may be less than a step: those are used. */
@@ -100,18 +100,18 @@ static void memory_is_short(uint32_t slot_bytes, uint32_t count)
 
 	CHECK(small >= 0 && ftruncate(small, (off_t)bytes) == 0 && fcntl(small, F_ADD_SEALS, F_SEAL_GROW) == 0);
 	segment->fd = small; /* in which no more can be reserved */
-	enum esp_status status = slots_init(&slots, segment, 0);
+	enum esp_status status = shm_slots_init(&slots, segment, 0);
 	CHECK(status == (count > 0 ? ESP_OK : ESP_ENOMEM));
 	if (count > 0)
 		CHECK_U64(take_all(&slots, taken), count);
 	segment->fd = fd;
 	for (uint32_t i = 0; i < count; i++)
-		slots_put(&slots, taken[i]);
+		shm_slots_put(&slots, taken[i]);
 	if (count > 0) /* when none is taken, more is asked for again */
 		CHECK_U64(take_all(&slots, taken), SLOTS);
-	slots_fini(&slots);
+	shm_slots_fini(&slots);
 	close(small);
-	segment_close(segment);
+	shm_segment_close(segment);
 }
 
 int main(void)

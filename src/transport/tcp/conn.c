@@ -27,18 +27,18 @@ static uint32_t least(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-bool conn_wants_to_write(const struct conn *conn)
+bool tcp_conn_wants_to_write(const struct conn *conn)
 {
 	if (conn->greeting_at < conn->greeting_bytes)
 		return true;
 	return conn->phase == CONN_FLOWS && (conn->wants || conn->writer_count > 0 || conn->sent_to < conn->keep.end);
 }
 
-bool conn_has_work(const struct conn *conn)
+bool tcp_conn_has_work(const struct conn *conn)
 {
 	if (conn->retired || conn->severed)
 		return false;
-	return conn->readable || (conn->writable && conn_wants_to_write(conn));
+	return conn->readable || (conn->writable && tcp_conn_wants_to_write(conn));
 }
 
 /* ---- sending ---- */
@@ -156,7 +156,7 @@ static bool is_reset(int error)
 	return error == ECONNRESET || error == ECONNABORTED || error == EPIPE || error == ENOTCONN;
 }
 
-bool conn_severed(struct conn *conn, int error)
+bool tcp_conn_severed(struct conn *conn, int error)
 {
 	if (conn->keeps && (has_no_way(error) || is_reset(error)))
 		conn->severed = true;
@@ -170,7 +170,7 @@ bool conn_severed(struct conn *conn, int error)
  */
 static enum esp_status write_failed(struct conn *conn, int error)
 {
-	if (has_no_way(error) && conn_severed(conn, error))
+	if (has_no_way(error) && tcp_conn_severed(conn, error))
 		return ESP_PENDING;
 	conn->mute = true;
 	conn->writable = false;
@@ -210,7 +210,7 @@ static void trim(struct conn *conn)
 
 	if (ioctl(conn->fd, SIOCOUTQ, &waiting) != 0 || waiting < 0 || (uint64_t)waiting > conn->sent_to)
 		return;
-	keep_trim(&conn->keep, conn->sent_to - (uint64_t)waiting);
+	tcp_keep_trim(&conn->keep, conn->sent_to - (uint64_t)waiting);
 }
 
 /* Before the user may write over it. */
@@ -218,9 +218,9 @@ static bool keep_sent(struct conn *conn, const struct iovec *parts, uint32_t byt
 {
 	if (!conn->keeps)
 		return true;
-	if (!keep_has_room(&conn->keep, bytes))
+	if (!tcp_keep_has_room(&conn->keep, bytes))
 		trim(conn);
-	if (!keep_add(&conn->keep, parts, bytes))
+	if (!tcp_keep_add(&conn->keep, parts, bytes))
 		return false;
 	conn->sent_to = conn->keep.end;
 	return true;
@@ -239,7 +239,7 @@ static enum esp_status write_greeting(struct conn *conn)
 static enum esp_status write_again(struct conn *conn)
 {
 	const void *at = NULL;
-	size_t bytes = keep_span(&conn->keep, conn->sent_to, &at);
+	size_t bytes = tcp_keep_span(&conn->keep, conn->sent_to, &at);
 	struct iovec part = {(void *)(uintptr_t)at, bytes < CONN_SEND_BYTES ? bytes : CONN_SEND_BYTES};
 	uint32_t sent;
 	enum esp_status status = write_parts(conn, &part, 1, part.iov_len, &sent);
@@ -248,7 +248,7 @@ static enum esp_status write_again(struct conn *conn)
 	return status;
 }
 
-enum esp_status conn_write(struct conn *conn)
+enum esp_status tcp_conn_write(struct conn *conn)
 {
 	struct gather gather;
 	uint32_t sent;
@@ -294,7 +294,7 @@ static void writers_compact(struct conn *conn)
 	conn->writer_count = kept;
 }
 
-bool conn_forget(struct conn *conn, uint16_t channel)
+bool tcp_conn_forget(struct conn *conn, uint16_t channel)
 {
 	bool kept = true;
 
@@ -305,11 +305,11 @@ bool conn_forget(struct conn *conn, uint16_t channel)
 	return kept;
 }
 
-void conn_fini(struct conn *conn)
+void tcp_conn_fini(struct conn *conn)
 {
 	for (uint32_t i = 0; i < CONN_GATHER; i++)
 		stream_writer_fini(&conn->writers[i]);
-	keep_fini(&conn->keep);
+	tcp_keep_fini(&conn->keep);
 }
 
 /* ---- receiving ---- */
@@ -353,12 +353,12 @@ static enum esp_status nothing_read(struct conn *conn, ssize_t got, int error)
 	}
 	if (got < 0 && (error == EAGAIN || error == EWOULDBLOCK))
 		return conn->mute ? ESP_ELINK : ESP_PENDING;
-	if (got < 0 && conn_severed(conn, error))
+	if (got < 0 && tcp_conn_severed(conn, error))
 		return ESP_PENDING;
 	return got == 0 && stream_is_between(&conn->reader) ? ESP_EPEER : ESP_ELINK;
 }
 
-enum esp_status conn_read(struct conn *conn)
+enum esp_status tcp_conn_read(struct conn *conn)
 {
 	struct transport_room room = {NULL, 0};
 	struct iovec parts[2];
@@ -439,7 +439,7 @@ static int prepare_tcp(int fd, uint32_t unsent_most)
 	return 0;
 }
 
-int conn_prepare(int fd, uint32_t send_buffer, uint32_t receive_buffer, uint32_t unsent_most)
+int tcp_conn_prepare(int fd, uint32_t send_buffer, uint32_t receive_buffer, uint32_t unsent_most)
 {
 	int type = 0, family = 0, flags = fcntl(fd, F_GETFL);
 	socklen_t type_bytes = sizeof(type), family_bytes = sizeof(family);

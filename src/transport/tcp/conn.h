@@ -82,32 +82,32 @@ struct conn {
 	uint8_t greeting_in[FRAME_BYTES], greeting_out[2 * FRAME_BYTES];
 };
 
-bool conn_has_work(const struct conn *conn);
-bool conn_wants_to_write(const struct conn *conn);
+bool tcp_conn_has_work(const struct conn *conn);
+bool tcp_conn_wants_to_write(const struct conn *conn);
 
 /*
  * One system call each way, and what follows from it. ESP_OK, ESP_PENDING (nothing was
  * moved), or why the connection is lost.
  */
-ESP_CHECKED enum esp_status conn_write(struct conn *conn);
-ESP_CHECKED enum esp_status conn_read(struct conn *conn);
+ESP_CHECKED enum esp_status tcp_conn_write(struct conn *conn);
+ESP_CHECKED enum esp_status tcp_conn_read(struct conn *conn);
 
 /*
  * Neither the user's memory of this channel is touched any more nor the user asked about it.
  * False: no memory to complete the message under way, so the connection cannot be kept.
  */
-ESP_CHECKED bool conn_forget(struct conn *conn, uint16_t channel);
+ESP_CHECKED bool tcp_conn_forget(struct conn *conn, uint16_t channel);
 
 /*
  * An error of the network that another connection may get around: notes it. False: it is of another kind, or nothing is
  * kept.
  */
-bool conn_severed(struct conn *conn, int error);
+bool tcp_conn_severed(struct conn *conn, int error);
 
 /* Frees what it holds; the descriptor is the caller's. */
-void conn_fini(struct conn *conn);
+void tcp_conn_fini(struct conn *conn);
 
 /* Sets up a socket that is to be a connection: 0, or an errno. */
-int conn_prepare(int fd, uint32_t send_buffer, uint32_t receive_buffer, uint32_t unsent_most);
+int tcp_conn_prepare(int fd, uint32_t send_buffer, uint32_t receive_buffer, uint32_t unsent_most);
 
 #endif

@@ -28,7 +28,7 @@ int main(void)
 
 	CHECK(fd >= 0);
 	bool is_known = value_of(fd, RTO_MIN_US) >= 0;
-	CHECK_U64(conn_prepare(fd, 0, 0, 0), 0);
+	CHECK_U64(tcp_conn_prepare(fd, 0, 0, 0), 0);
 	if (is_known) {
 		CHECK_MSG(value_of(fd, RTO_MIN_US) <= 40000, "%d us", value_of(fd, RTO_MIN_US));
 		/* A sender that waits for as little must be acknowledged in time. */
@@ -36,7 +36,7 @@ int main(void)
 		/* A value that is lower already, as it may be set for the whole machine, stays. */
 		CHECK(setsockopt(fd, IPPROTO_TCP, RTO_MIN_US, &lower, sizeof(lower)) == 0);
 		lower = value_of(fd, RTO_MIN_US); /* in whole ticks */
-		CHECK_U64(conn_prepare(fd, 0, 0, 0), 0);
+		CHECK_U64(tcp_conn_prepare(fd, 0, 0, 0), 0);
 		CHECK_U64(value_of(fd, RTO_MIN_US), lower);
 	} else {
 		printf("this kernel does not know TCP_RTO_MIN_US\n");
@@ -45,7 +45,7 @@ int main(void)
 
 	/* Sockets that are not TCP's are fine too. */
 	CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
-	CHECK_U64(conn_prepare(pair[0], 0, 0, 0), 0);
+	CHECK_U64(tcp_conn_prepare(pair[0], 0, 0, 0), 0);
 	close(pair[0]);
 	close(pair[1]);
 	return 0;

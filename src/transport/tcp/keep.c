@@ -11,7 +11,7 @@ static size_t least(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-bool keep_has_room(const struct keep *keep, size_t bytes)
+bool tcp_keep_has_room(const struct keep *keep, size_t bytes)
 {
 	return keep->capacity - (size_t)(keep->end - keep->first) >= bytes;
 }
@@ -35,7 +35,7 @@ static bool grow(struct keep *keep, size_t bytes)
 	uint8_t *ring = malloc(capacity);
 	if (!ring)
 		return false;
-	for (uint64_t place = keep->first; (have = keep_span(keep, place, &at)) > 0; place += have)
+	for (uint64_t place = keep->first; (have = tcp_keep_span(keep, place, &at)) > 0; place += have)
 		put(ring, capacity, place, at, have);
 	free(keep->bytes);
 	keep->bytes = ring;
@@ -43,9 +43,9 @@ static bool grow(struct keep *keep, size_t bytes)
 	return true;
 }
 
-bool keep_add(struct keep *keep, const struct iovec *parts, size_t bytes)
+bool tcp_keep_add(struct keep *keep, const struct iovec *parts, size_t bytes)
 {
-	if (!keep_has_room(keep, bytes) && !grow(keep, bytes))
+	if (!tcp_keep_has_room(keep, bytes) && !grow(keep, bytes))
 		return false;
 	for (; bytes > 0; parts++) {
 		size_t part = least(parts->iov_len, bytes);
@@ -57,14 +57,14 @@ bool keep_add(struct keep *keep, const struct iovec *parts, size_t bytes)
 	return true;
 }
 
-void keep_trim(struct keep *keep, uint64_t to)
+void tcp_keep_trim(struct keep *keep, uint64_t to)
 {
 	assert(to <= keep->end);
 	if (to > keep->first)
 		keep->first = to;
 }
 
-size_t keep_span(const struct keep *keep, uint64_t from, const void **out_at)
+size_t tcp_keep_span(const struct keep *keep, uint64_t from, const void **out_at)
 {
 	assert(from >= keep->first && from <= keep->end);
 	if (from == keep->end)
@@ -74,7 +74,7 @@ size_t keep_span(const struct keep *keep, uint64_t from, const void **out_at)
 	return least((size_t)(keep->end - from), keep->capacity - at);
 }
 
-void keep_fini(struct keep *keep)
+void tcp_keep_fini(struct keep *keep)
 {
 	free(keep->bytes);
 	*keep = (struct keep){0};

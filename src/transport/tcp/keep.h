@@ -18,13 +18,13 @@ struct keep {
 };
 
 /* Is there room for that many without growing? */
-bool keep_has_room(const struct keep *keep, size_t bytes);
+bool tcp_keep_has_room(const struct keep *keep, size_t bytes);
 /* The first so many bytes of the parts. False: no memory; nothing has changed. */
-bool keep_add(struct keep *keep, const struct iovec *parts, size_t bytes);
+bool tcp_keep_add(struct keep *keep, const struct iovec *parts, size_t bytes);
 /* Bytes before `to`, which is not beyond the end, are not needed any more. */
-void keep_trim(struct keep *keep, uint64_t to);
+void tcp_keep_trim(struct keep *keep, uint64_t to);
 /* The bytes from `from` on, as far as they lie together; 0: that is the end. */
-size_t keep_span(const struct keep *keep, uint64_t from, const void **out_at);
-void keep_fini(struct keep *keep);
+size_t tcp_keep_span(const struct keep *keep, uint64_t from, const void **out_at);
+void tcp_keep_fini(struct keep *keep);
 
 #endif

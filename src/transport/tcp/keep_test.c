@@ -19,7 +19,7 @@ static void check_all(const struct keep *keep)
 	const void *at;
 	size_t have;
 
-	while ((have = keep_span(keep, place, &at)) > 0) {
+	while ((have = tcp_keep_span(keep, place, &at)) > 0) {
 		for (size_t i = 0; i < have; i++)
 			CHECK_U64(((const uint8_t *)at)[i], byte_at(place + i));
 		place += have;
@@ -42,21 +42,21 @@ static void holds_what_was_added(struct rng *rng)
 		struct iovec parts[3] = {
 			{stream + end, split}, {stream + end + split, 0}, {stream + end + split, STREAM - end - split}};
 
-		CHECK(keep_add(&keep, parts, bytes));
+		CHECK(tcp_keep_add(&keep, parts, bytes));
 		end += bytes;
 		if (rng_chance(rng, 2, 3)) {
 			uint64_t to = first + rng_below(rng, end - first + 1);
 
-			keep_trim(&keep, to);
+			tcp_keep_trim(&keep, to);
 			first = to;
-			keep_trim(&keep, to / 2); /* an older word */
+			tcp_keep_trim(&keep, to / 2); /* an older word */
 		}
 		CHECK(keep.first == first && keep.end == end);
-		CHECK(keep_has_room(&keep, keep.capacity - (end - first)) &&
-		      !keep_has_room(&keep, keep.capacity - (end - first) + 1));
+		CHECK(tcp_keep_has_room(&keep, keep.capacity - (end - first)) &&
+		      !tcp_keep_has_room(&keep, keep.capacity - (end - first) + 1));
 		check_all(&keep);
 	}
-	keep_fini(&keep);
+	tcp_keep_fini(&keep);
 	free(stream);
 }
 
@@ -68,11 +68,11 @@ static void grows_no_more_than_needed(void)
 	struct keep keep = {0};
 
 	for (unsigned i = 0; i < 1000; i++) {
-		CHECK(keep_add(&keep, &part, sizeof(piece)));
-		keep_trim(&keep, keep.end > 5000 ? keep.end - 5000 : 0);
+		CHECK(tcp_keep_add(&keep, &part, sizeof(piece)));
+		tcp_keep_trim(&keep, keep.end > 5000 ? keep.end - 5000 : 0);
 	}
 	CHECK_U64(keep.capacity, 8192);
-	keep_fini(&keep);
+	tcp_keep_fini(&keep);
 }
 
 int main(void)

@@ -61,7 +61,7 @@ static void end_resuming(struct tcp *tcp, struct conn *conn)
 	conn->is_resuming = false;
 }
 
-void resume_note(struct tcp *tcp, struct conn *conn)
+void tcp_resume_note(struct tcp *tcp, struct conn *conn)
 {
 	if (conn->is_resuming &&
 	    (conn->closed || conn->retired ||
@@ -69,7 +69,7 @@ void resume_note(struct tcp *tcp, struct conn *conn)
 		end_resuming(tcp, conn);
 }
 
-void resume_begin(struct tcp *tcp, struct peer *peer, struct conn *conn)
+void tcp_resume_begin(struct tcp *tcp, struct peer *peer, struct conn *conn)
 {
 	struct conn **end = &peer->retired;
 
@@ -81,7 +81,7 @@ void resume_begin(struct tcp *tcp, struct peer *peer, struct conn *conn)
 	for (struct conn *old = peer->conns; old; old = old->next) {
 		old->retired = true;
 		poller_unwatch(tcp->poller, old->fd);
-		resume_note(tcp, old);
+		tcp_resume_note(tcp, old);
 	}
 	peer->conns = conn;
 	peer->dialled = false;
@@ -177,13 +177,13 @@ static enum esp_status on_count(struct conn *conn, uint64_t count)
 		return ESP_ECORRUPT;
 	if (count < conn->keep.first) /* its kernel had more than it has read: never, but nothing is made up here */
 		return ESP_ELINK;
-	keep_trim(&conn->keep, count);
+	tcp_keep_trim(&conn->keep, count);
 	conn->sent_to = count;
 	conn->phase = CONN_FLOWS;
 	return ESP_OK;
 }
 
-enum esp_status resume_read(struct tcp *tcp, struct conn *conn)
+enum esp_status tcp_resume_read(struct tcp *tcp, struct conn *conn)
 {
 	struct peer *peer = &tcp->peers[conn->number];
 	struct frame frame;

@@ -23,10 +23,10 @@
 #include "transport/tcp/tcp_state.h"
 
 /* The connection takes the place of all others of the peer; it is in no list yet. */
-void resume_begin(struct tcp *tcp, struct peer *peer, struct conn *conn);
-/* Reads the frames of the other end before its stream goes on. As conn_read(). */
-ESP_CHECKED enum esp_status resume_read(struct tcp *tcp, struct conn *conn);
+void tcp_resume_begin(struct tcp *tcp, struct peer *peer, struct conn *conn);
+/* Reads the frames of the other end before its stream goes on. As tcp_conn_read(). */
+ESP_CHECKED enum esp_status tcp_resume_read(struct tcp *tcp, struct conn *conn);
 /* After its turn: is it as far as the one before it? */
-void resume_note(struct tcp *tcp, struct conn *conn);
+void tcp_resume_note(struct tcp *tcp, struct conn *conn);
 
 #endif

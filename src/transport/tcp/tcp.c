@@ -21,7 +21,7 @@
 
 static void work_add(struct tcp *tcp, struct conn *conn)
 {
-	if (conn->listed || conn->closed || !conn_has_work(conn))
+	if (conn->listed || conn->closed || !tcp_conn_has_work(conn))
 		return;
 	conn->listed = true;
 	conn->next_listed = NULL;
@@ -70,7 +70,7 @@ static void free_all(struct conn *conn)
 	while (conn) {
 		struct conn *next = conn->next;
 
-		conn_fini(conn);
+		tcp_conn_fini(conn);
 		free(conn);
 		conn = next;
 	}
@@ -79,7 +79,7 @@ static void free_all(struct conn *conn)
 void tcp_close_conn(struct tcp *tcp, struct conn *conn)
 {
 	conn->closed = true;
-	resume_note(tcp, conn);
+	tcp_resume_note(tcp, conn);
 	/* A copy of the descriptor in a child process would keep it watched. */
 	poller_unwatch(tcp->poller, conn->fd);
 	close(conn->fd);
@@ -185,9 +185,9 @@ void tcp_forget(struct tcp *tcp, uint16_t channel)
 		bool kept = true;
 
 		for (struct conn *conn = tcp->peers[i].conns; conn; conn = conn->next)
-			kept &= conn_forget(conn, channel);
+			kept &= tcp_conn_forget(conn, channel);
 		for (struct conn *conn = tcp->peers[i].retired; conn; conn = conn->next)
-			kept &= conn_forget(conn, channel);
+			kept &= tcp_conn_forget(conn, channel);
 		if (!kept)
 			peer_lose(tcp, i, ESP_ENOMEM);
 	}
@@ -257,8 +257,8 @@ static enum esp_status take(struct tcp *tcp, uint32_t number, int fd, bool check
 	else if (tcp->config.resumes && tcp->peers[number].conns && !replaces)
 		status = error_set(err, ESP_EINVAL, "peer %u has a connection, and this is to replace none", number);
 	int error = status != ESP_OK ? 0
-	                             : conn_prepare(fd, tcp->config.send_buffer, tcp->config.receive_buffer,
-	                                            tcp->config.unsent_most);
+	                             : tcp_conn_prepare(fd, tcp->config.send_buffer, tcp->config.receive_buffer,
+	                                                tcp->config.unsent_most);
 	if (error != 0)
 		status = error_set(err, ESP_EINVAL, "not a connection that can be used (error %d)", error);
 	if (status == ESP_OK) {
@@ -288,7 +288,7 @@ enum esp_status tcp_replace(struct tcp *tcp, uint32_t number, int fd, bool check
 	assert(tcp->config.resumes);
 	enum esp_status status = take(tcp, number, fd, checked, true, &conn, err);
 	if (status == ESP_OK)
-		resume_begin(tcp, &tcp->peers[number], conn);
+		tcp_resume_begin(tcp, &tcp->peers[number], conn);
 	return status;
 }
 
@@ -333,7 +333,7 @@ static enum esp_status look_for_end(struct conn *conn)
 	if (got == 0)
 		return ESP_EPEER;
 	if (errno != EAGAIN && errno != EINTR)
-		return conn_severed(conn, errno) ? ESP_PENDING : ESP_ELINK;
+		return tcp_conn_severed(conn, errno) ? ESP_PENDING : ESP_ELINK;
 	conn->readable = errno == EINTR;
 	return ESP_PENDING;
 }
@@ -344,7 +344,7 @@ enum esp_status tcp_receive(struct tcp *tcp, struct conn *conn)
 
 	if (peer->from && peer->from != conn)
 		return look_for_end(conn);
-	enum esp_status status = conn_read(conn);
+	enum esp_status status = tcp_conn_read(conn);
 	if (conn->received_bytes > 0)
 		peer->from = conn;
 	return status;
@@ -358,16 +358,16 @@ static void take_turn(struct tcp *tcp, struct conn *conn)
 
 	if (conn->closed || conn->retired)
 		return;
-	if (conn->writable && conn_wants_to_write(conn)) {
-		status = conn_write(conn);
+	if (conn->writable && tcp_conn_wants_to_write(conn)) {
+		status = tcp_conn_write(conn);
 		tcp->moved += status == ESP_OK;
 		has_ended = tcp_has_ended(tcp);
 	}
 	if (conn->readable && !has_ended && (status == ESP_OK || status == ESP_PENDING)) {
-		status = conn->phase == CONN_FLOWS ? tcp_receive(tcp, conn) : resume_read(tcp, conn);
+		status = conn->phase == CONN_FLOWS ? tcp_receive(tcp, conn) : tcp_resume_read(tcp, conn);
 		tcp->moved += status == ESP_OK;
 	}
-	resume_note(tcp, conn);
+	tcp_resume_note(tcp, conn);
 	/* A user that failed by itself is no fault of the peer. */
 	if (status != ESP_OK && status != ESP_PENDING && !tcp_has_ended(tcp))
 		peer_lose(tcp, conn->number, status);

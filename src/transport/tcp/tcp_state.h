@@ -34,7 +34,7 @@ struct tcp {
 
 /* Has the user failed? Then all is closed. */
 bool tcp_has_ended(struct tcp *tcp);
-/* Reads the bytes that lie ready on a connection: as conn_read(), but nothing is taken from a second one. */
+/* Reads the bytes that lie ready on a connection: as tcp_conn_read(), but nothing is taken from a second one. */
 ESP_CHECKED enum esp_status tcp_receive(struct tcp *tcp, struct conn *conn);
 /* Its memory is kept until nothing points to it. It is in no list any more. */
 void tcp_close_conn(struct tcp *tcp, struct conn *conn);

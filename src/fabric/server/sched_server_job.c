@@ -1,0 +1,239 @@
+/*
+ * sched_server_job.c - the jobs of a scheduler: each has a machine (fabric/sched.h), which gets the messages of its
+ * workers and the time, and whose decisions are sent.
+ */
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "fabric/server/sched_server_conn.h"
+#include "wire/hub_msg.h"
+
+#define KEPT_NS (60 * NS_PER_S) /* a job without workers, for its status */
+
+/* ---- time and decisions ---- */
+
+static void send_decision(struct sched_server_job *job, const struct sched_decision *decision)
+{
+	const struct fabric_msg msg = {.type = FABRIC_DECIDE,
+	                               .decide = {.number = decision->number,
+	                                          .end = decision->end,
+	                                          .position = decision->position,
+	                                          .start_ns = decision->start_ns,
+	                                          .rate = decision->rate,
+	                                          .patience_ns = decision->patience_ns,
+	                                          .delay = decision->delay}};
+
+	if (job->conns[decision->worker])
+		sched_server_conn_send(job->conns[decision->worker], &msg);
+}
+
+static void run(struct sched_server_job *job)
+{
+	struct loop *loop = &job->server->loop;
+	struct sched_decision decision;
+
+	sched_tick(job->sched, loop_now(loop));
+	while (sched_next(job->sched, &decision))
+		send_decision(job, &decision);
+	uint64_t due = sched_due(job->sched);
+	if (due == UINT64_MAX)
+		loop_cancel(loop, &job->timer);
+	else
+		loop_at(loop, &job->timer, due);
+}
+
+static void on_due(struct loop_timer *timer, uint64_t now_ns)
+{
+	(void)now_ns;
+	run((struct sched_server_job *)(void *)timer);
+}
+
+/* ---- jobs ---- */
+
+struct sched_server_job *sched_server_job_find(const struct sched_server *server, uint64_t number)
+{
+	struct sched_server_job *job = server->jobs;
+
+	while (job && job->number != number)
+		job = job->next;
+	return job;
+}
+
+static void free_job(struct sched_server_job *job)
+{
+	loop_cancel(&job->server->loop, &job->timer);
+	sched_close(job->sched);
+	free(job);
+}
+
+static enum esp_status make_job(struct sched_server *server, uint64_t number, const struct fabric_msg_register *reg,
+                                struct sched_server_job **out, struct error *err)
+{
+	const struct sched_config config = {.workers = reg->workers,
+	                                    .bound = reg->delay_bound,
+	                                    .batch_ns = server->config.batch_ns,
+	                                    .hub_rate = server->config.hub_rate,
+	                                    .worker_rate = server->config.worker_rate};
+
+	if (server->job_count >= SCHED_SERVER_JOBS)
+		return error_set(err, ESP_ELIMIT, "the scheduler has %u jobs, and takes no more", server->job_count);
+	struct sched_server_job *job = calloc(1, sizeof(*job));
+	if (!job)
+		return error_set(err, ESP_ENOMEM, "the scheduler has no memory for a job");
+	enum esp_status status = sched_open(&config, &job->sched, err);
+	if (status != ESP_OK) {
+		free(job);
+		return status;
+	}
+	job->timer.due = on_due;
+	job->server = server;
+	job->number = number;
+	job->epoch = ++server->epoch;
+	memcpy(job->name, reg->name, sizeof(job->name));
+	job->workers = reg->workers;
+	job->bound = reg->delay_bound;
+	job->next = server->jobs;
+	server->jobs = job;
+	server->job_count++;
+	sched_server_log(server, "job %s: %u workers, delay bound %u", job->name, job->workers, job->bound);
+	*out = job;
+	return ESP_OK;
+}
+
+void sched_server_job_look_after_all(struct sched_server *server, uint64_t now_ns)
+{
+	struct sched_server_job **at = &server->jobs;
+
+	while (*at) {
+		struct sched_server_job *job = *at;
+
+		if (job->connected > 0 || now_ns - job->empty_ns < KEPT_NS) {
+			at = &job->next;
+			continue;
+		}
+		*at = job->next;
+		server->job_count--;
+		free_job(job);
+	}
+}
+
+void sched_server_job_close_all(struct sched_server *server)
+{
+	while (server->jobs) {
+		struct sched_server_job *job = server->jobs;
+
+		server->jobs = job->next;
+		free_job(job);
+	}
+	server->job_count = 0;
+}
+
+/* ---- workers ---- */
+
+static enum esp_status check_register(const struct sched_server_conn *conn, const struct fabric_msg_register *reg,
+                                      struct error *err)
+{
+	if (!hub_msg_name_is_good(reg->name) || reg->workers < 1 || reg->workers > LEDGER_WORKERS_MOST ||
+	    reg->delay_bound < 1)
+		return error_set(err, ESP_EINVAL, "a worker registered with values that are out of range");
+	if (reg->worker != conn->worker || reg->worker >= reg->workers)
+		return error_set(err, ESP_EINVAL, "worker %u registered as worker %u of %u", conn->worker, reg->worker,
+		                 reg->workers);
+	return ESP_OK;
+}
+
+/* A job whose workers have all left may be run again; positions count anew. */
+static struct sched_server_job *find_job(struct sched_server *server, uint64_t number)
+{
+	struct sched_server_job **at = &server->jobs;
+
+	while (*at && (*at)->number != number)
+		at = &(*at)->next;
+	struct sched_server_job *job = *at;
+	if (!job || job->connected > 0)
+		return job;
+	*at = job->next;
+	server->job_count--;
+	free_job(job);
+	return NULL;
+}
+
+enum esp_status sched_server_job_join(struct sched_server *server, struct sched_server_conn *conn,
+                                      const struct fabric_msg_register *reg, struct error *err)
+{
+	struct sched_server_job *job = find_job(server, conn->job_number);
+	enum esp_status status = check_register(conn, reg, err);
+
+	if (status == ESP_OK && !job)
+		status = make_job(server, conn->job_number, reg, &job, err);
+	if (status != ESP_OK)
+		return status;
+	if (reg->workers != job->workers || reg->delay_bound != job->bound)
+		return error_set(err, ESP_EMISMATCH,
+		                 "worker %u was started for %u workers and delay bound %u, others for %u and %u", reg->worker,
+		                 reg->workers, reg->delay_bound, job->workers, job->bound);
+	if (job->conns[reg->worker]) { /* it has given up the connection, and the end of it has not been heard */
+		struct error why;
+
+		error_set(&why, ESP_ESTATE, "worker %u has registered again", reg->worker);
+		sched_server_conn_refuse(job->conns[reg->worker], &why);
+	}
+	status = sched_join(job->sched, reg->worker, reg->rate, loop_now(&server->loop), err);
+	if (status != ESP_OK)
+		return status;
+	job->conns[reg->worker] = conn;
+	job->connected++;
+	job->empty_ns = 0;
+	conn->job = job;
+	conn->state = SCHED_SERVER_CONN_REGISTERED;
+	sched_server_log(server, "job %s: worker %u (process %u) has registered", job->name, reg->worker, reg->pid);
+	const struct fabric_msg welcome = {.type = FABRIC_WELCOME,
+	                                   .welcome = {.epoch = job->epoch, .batch_ns = server->config.batch_ns}};
+	sched_server_conn_send(conn, &welcome);
+	return ESP_OK;
+}
+
+void sched_server_job_leave(struct sched_server_conn *conn)
+{
+	struct sched_server_job *job = conn->job;
+
+	assert(job->conns[conn->worker] == conn && job->connected > 0);
+	conn->job = NULL;
+	job->conns[conn->worker] = NULL;
+	job->connected--;
+	job->empty_ns = loop_now(&job->server->loop);
+	sched_gone(job->sched, conn->worker, job->empty_ns);
+	sched_server_log(job->server, "job %s: worker %u has left", job->name, conn->worker);
+}
+
+enum esp_status sched_server_job_ready(struct sched_server_conn *conn, const struct fabric_msg_ready *ready,
+                                       struct error *err)
+{
+	const struct ledger_update update = {
+		.number = ready->number, .computed_from = ready->computed_from, .bytes = ready->bytes, .norm = ready->norm};
+	struct sched_server_job *job = conn->job;
+	enum esp_status status = sched_ready(job->sched, conn->worker, &update, loop_now(&job->server->loop), err);
+
+	if (status == ESP_OK)
+		run(job);
+	return status;
+}
+
+enum esp_status sched_server_job_done(struct sched_server_conn *conn, const struct fabric_msg_done *done,
+                                      struct error *err)
+{
+	const struct sched_done ended = {.number = done->number,
+	                                 .end = done->end,
+	                                 .version = done->version,
+	                                 .delay = done->delay,
+	                                 .took_ns = done->took_ns};
+	struct sched_server_job *job = conn->job;
+	enum esp_status status = sched_done(job->sched, conn->worker, &ended, loop_now(&job->server->loop), err);
+
+	if (status == ESP_OK)
+		run(job);
+	return status;
+}
