@@ -565,6 +565,7 @@ static enum esp_status open_all(struct rank *context, const struct rank_options 
 static void rank_free(struct rank *context)
 {
 	/* First driving stops, then writing: drivers send requests to the control, which leaves messages for them. */
+	comm_switched_stop(context);
 	progress_stop(&context->progress);
 	join_status_close(context);
 	if (context->mod.status_server)

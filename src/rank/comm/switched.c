@@ -37,6 +37,11 @@ static void open_link(struct rank *rank)
 		log_write(&rank->log, LOG_LEVEL_WARN, LOG_NET, "no switch is used: %s: %s", rank->conf.through, err.text);
 }
 
+void comm_switched_stop(struct rank *rank)
+{
+	switch_link_stop(rank->switch_link);
+}
+
 void comm_switched_close_link(struct rank *rank)
 {
 	switch_link_close(rank->switch_link);
@@ -211,12 +216,24 @@ void comm_switched_fail(struct comm *comm, enum esp_status status)
 		switch_flow_fail(comm->switched->flow, status);
 }
 
+/* A member that left has all sums, and one that died needs none. */
+static bool is_gone(void *context, uint16_t member)
+{
+	struct comm *comm = context;
+	struct rank *rank = comm->context;
+
+	pthread_mutex_lock(&rank->lock);
+	uint8_t fate = rank->fates.of[comm->ranks[member]];
+	pthread_mutex_unlock(&rank->lock);
+	return fate == FATE_LEFT || fate == FATE_DEAD;
+}
+
 void comm_switched_linger(struct rank *rank, uint64_t until_ns)
 {
 	for (struct comm *comm = rank->comms.list; comm; comm = comm->next) {
 		bool works = atomic_load(&comm->fail.status) == ESP_OK;
 		if (works && comm->switched && comm->switched->flow &&
-		    !switch_flow_linger(comm->switched->flow, until_ns))
+		    !switch_flow_linger(comm->switched->flow, until_ns, is_gone, comm))
 			log_write(&rank->log, LOG_LEVEL_INFO, LOG_NET,
 			          "some member of group %u has not said that it has all sums of this rank", comm->channel);
 	}

@@ -14,6 +14,8 @@
 
 /* Opens the way to the switch of the settings, if there is one, and the flow of the world. Collective. */
 ESP_CHECKED enum esp_status comm_switched_begin(struct rank *rank, struct failure *failure);
+/* No sum is under way, or it has failed: from here on the link's thread calls nothing of the rank. */
+void comm_switched_stop(struct rank *rank);
 /* All communicators are gone. */
 void comm_switched_close_link(struct rank *rank);
 

@@ -25,6 +25,7 @@ struct switch_flow {
 	struct owner *owner;
 	struct membership membership;
 	struct switch_sum *first, *last, *offering; /* under way; the one whose elements are offered now */
+	uint32_t numbered;      /* numbers below belong to sums, under way or over */
 	enum esp_status failed; /* ESP_OK: not */
 	bool is_lingering;
 	uint64_t linger_ns; /* when the last results are sent again */

@@ -270,12 +270,9 @@ static void offer_all(struct switch_flow *flow)
 bool switch_flow_has_numbers(struct switch_flow *flow, uint64_t words, uint32_t pieces)
 {
 	pthread_mutex_lock(&flow->link->lock);
-	uint64_t needed = elements_of(flow, words) + pieces, queued = 0;
-	for (const struct switch_sum *sum = flow->first; sum; sum = sum->next)
-		queued += sum->elements - sum->offered;
-	uint64_t left = flow->sender ? SENDER_NUMBERS - sender_end(flow->sender) : 0;
+	uint64_t needed = elements_of(flow, words) + pieces, left = flow->sender ? SENDER_NUMBERS - flow->numbered : 0;
 	pthread_mutex_unlock(&flow->link->lock);
-	return needed + queued < left;
+	return needed < left;
 }
 
 bool switch_flow_start(struct switch_flow *flow, struct switch_sum *sum)
@@ -295,7 +292,8 @@ bool switch_flow_start(struct switch_flow *flow, struct switch_sum *sum)
 		sum->next = NULL;
 		sum->elements = sum->missing = (uint32_t)elements;
 		sum->offered = 0;
-		sum->first = flow->last ? flow->last->first + flow->last->elements : sender_end(flow->sender);
+		sum->first = flow->numbered; /* not by the last sum in the list: a later one may have ended before it */
+		flow->numbered += sum->elements;
 		if (flow->last)
 			flow->last->next = sum;
 		else
@@ -452,30 +450,49 @@ bool switch_flow_await(struct switch_flow *flow, uint64_t until_ns)
 	return switch_flow_helps(flow);
 }
 
-bool switch_flow_linger(struct switch_flow *flow, uint64_t until_ns)
+/* With the lock held: some byes, as none is acknowledged. */
+static void say_bye(struct switch_flow *flow)
 {
-	struct switch_link *link = flow->link;
-	bool in_time = true;
-
-	pthread_mutex_lock(&link->lock);
-	for (uint32_t i = 0; i < LAST_BYES && flow->sender; i++) {
-		sender_finish(flow->sender);
-		(void)switch_flow_pump(flow, clock_now_ns());
-		trains_flush(link->udp);
-	}
-	flow->is_lingering = true;
-	flow->linger_ns = 0;
-	loop_post(&link->loop, &link->kick);
-	while (flow->failed == ESP_OK && !owner_is_quiet(flow->owner) && in_time)
-		in_time = wait_for_change(link, until_ns);
-	bool is_quiet = flow->failed == ESP_OK && owner_is_quiet(flow->owner);
 	for (uint32_t i = 0; i < LAST_BYES && flow->sender && flow->failed == ESP_OK; i++) {
 		sender_finish(flow->sender);
 		(void)switch_flow_pump(flow, clock_now_ns());
-		trains_flush(link->udp);
+		trains_flush(flow->link->udp);
 	}
+}
+
+/* With the lock held, which is given back meanwhile. */
+static bool is_awaited(struct switch_flow *flow, switch_is_gone_fn *is_gone, void *context)
+{
+	for (uint16_t member = 0; member < flow->members; member++) {
+		if (flow->failed != ESP_OK || owner_is_done(flow->owner, member))
+			continue;
+		pthread_mutex_unlock(&flow->link->lock);
+		bool gone = is_gone(context, member);
+		pthread_mutex_lock(&flow->link->lock);
+		if (!gone && flow->failed == ESP_OK && !owner_is_done(flow->owner, member))
+			return true;
+	}
+	return false;
+}
+
+bool switch_flow_linger(struct switch_flow *flow, uint64_t until_ns, switch_is_gone_fn *is_gone, void *context)
+{
+	struct switch_link *link = flow->link;
+	uint64_t now = clock_now_ns();
+
+	pthread_mutex_lock(&link->lock);
+	say_bye(flow);
+	flow->is_lingering = true;
+	flow->linger_ns = 0;
+	loop_post(&link->loop, &link->kick);
+	bool awaits = is_awaited(flow, is_gone, context);
+	for (; awaits && now < until_ns; now = clock_now_ns()) {
+		(void)wait_for_change(link, now + LINGER_EVERY < until_ns ? now + LINGER_EVERY : until_ns);
+		awaits = is_awaited(flow, is_gone, context);
+	}
+	say_bye(flow);
 	pthread_mutex_unlock(&link->lock);
-	return is_quiet;
+	return !awaits;
 }
 
 void switch_flow_stats(struct switch_flow *flow, struct switch_flow_stats *out)

@@ -196,15 +196,22 @@ enum esp_status switch_link_open(const union trains_address *server, struct swit
 	return ESP_OK;
 }
 
+void switch_link_stop(struct switch_link *link)
+{
+	if (!link || !link->has_thread)
+		return;
+	loop_stop(&link->loop);
+	pthread_join(link->thread, NULL);
+	link->has_thread = false;
+	(void)on_turn(link, loop_now(&link->loop));
+}
+
 void switch_link_close(struct switch_link *link)
 {
 	if (!link)
 		return;
 	assert(!link->flows);
-	if (link->has_thread) {
-		loop_stop(&link->loop);
-		pthread_join(link->thread, NULL);
-	}
+	switch_link_stop(link);
 	if (link->port.fd >= 0)
 		loop_remove(&link->loop, &link->port);
 	trains_close(link->udp);

@@ -24,6 +24,10 @@ struct switch_flow;
 /* server: the switch's address. ESP_ELINK: there is no way to it; ESP_ELIMIT, ESP_ENOMEM. */
 ESP_CHECKED enum esp_status switch_link_open(const union trains_address *server, struct switch_link **out,
                                              struct error *err);
+/*
+ * Its thread ends: no packet moves and no done() is called any more. Sums of failed flows end here. NULL: nothing.
+ */
+void switch_link_stop(struct switch_link *link);
 /* All flows are closed. NULL: nothing. */
 void switch_link_close(struct switch_link *link);
 /* Where other members reach this one. */
@@ -83,10 +87,11 @@ bool switch_flow_start(struct switch_flow *flow, struct switch_sum *sum);
 /* All sums under way end with this status, and later ones are refused. */
 void switch_flow_fail(struct switch_flow *flow, enum esp_status status);
 /*
- * After the last sum: serves members that lack results until all have said that they have them, or until that time.
- * False: time was over first.
+ * After the last sum: serves members that lack results until all but those that are gone have said that they have
+ * them, or until that time. False: time was over first.
  */
-bool switch_flow_linger(struct switch_flow *flow, uint64_t until_ns);
+typedef bool switch_is_gone_fn(void *context, uint16_t member);
+bool switch_flow_linger(struct switch_flow *flow, uint64_t until_ns, switch_is_gone_fn *is_gone, void *context);
 
 struct switch_flow_stats {
 	uint64_t sums, words; /* that have ended well */
