@@ -517,6 +517,12 @@ struct esp_call {
 	uint64_t signal_value;
 	esp_done_fn *done;       /* NULL: none */
 	void *done_context;
+	/*
+	 * How an allreduce adds floats, the same on all ranks. If a number is a NaN or an infinity, on any rank, the call
+	 * is made as ESP_NUMERICS_FLOAT, on all. A call with a key cannot be in fixed point: the setting does not count
+	 * for it.
+	 */
+	enum esp_numerics numerics;
 };
 #define ESP_CALL_INIT ESP_INIT(struct esp_call)
 

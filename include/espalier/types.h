@@ -87,6 +87,17 @@ enum esp_op {
 };
 #define ESP_OP_COUNT 12
 
+/*
+ * How an allreduce adds f32, f16 or bf16 (sum and average; all else is computed as ever): as floats, whose bits depend
+ * on the plan, or as integers with an exponent for each 256 elements, whose bits do not.
+ */
+enum esp_numerics {
+	ESP_NUMERICS_DEFAULT = 0, /* the setting numerics                                  */
+	ESP_NUMERICS_FLOAT = 1,
+	ESP_NUMERICS_FIXED = 2,   /* 32 bits for each element                              */
+	ESP_NUMERICS_FIXED16 = 3  /* 16 bits for each element, in groups of at most 32 ranks */
+};
+
 #ifdef __cplusplus
 }
 #endif

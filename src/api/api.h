@@ -70,6 +70,9 @@ ESP_CHECKED enum esp_status api_call_read(const char *who, const struct comm *gr
                                           struct api_call *out);
 void api_call_fini(struct api_call *call);
 
+/* How a call of this group adds: as was asked for, or as the setting says. A keyed call: as was asked for only. */
+enum esp_numerics api_numerics(const struct comm *group, enum esp_numerics asked, bool is_keyed);
+
 /* Checks a call and runs it. */
 enum esp_status api_run(const char *who, struct esp_group *group, struct call *call);
 

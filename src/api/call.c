@@ -95,6 +95,17 @@ static enum esp_status read_plan(const char *who, const struct esp_call *from, s
 	                       from->plan);
 }
 
+_Static_assert((int)ESP_NUMERICS_FLOAT == (int)CONF_NUMERICS_FLOAT + 1 &&
+               (int)ESP_NUMERICS_FIXED == (int)CONF_NUMERICS_FIXED + 1 &&
+               (int)ESP_NUMERICS_FIXED16 == (int)CONF_NUMERICS_FIXED16 + 1, "the setting has the order of the header");
+
+enum esp_numerics api_numerics(const struct comm *group, enum esp_numerics asked, bool is_keyed)
+{
+	if (asked != ESP_NUMERICS_DEFAULT)
+		return asked;
+	return is_keyed ? ESP_NUMERICS_FLOAT : (enum esp_numerics)(group->context->conf.numerics + 1);
+}
+
 enum esp_status api_call_read(const char *who, const struct comm *group, const struct esp_call *given,
                               struct api_call *out)
 {
@@ -112,6 +123,9 @@ enum esp_status api_call_read(const char *who, const struct comm *group, const s
 		                       (int)from.collective);
 	if (from.flags & ~(uint32_t)ESP_KEYED)
 		return api_refuse_with(who, ESP_EUNSUPPORTED, "flags 0x%x: this version knows ESP_KEYED only", from.flags);
+	if ((unsigned)from.numerics > ESP_NUMERICS_FIXED16)
+		return api_refuse_with(who, ESP_EINVAL, "numerics is %d, which is none of enum esp_numerics",
+		                       (int)from.numerics);
 	status = api_check_deadline(who, from.deadline_ns, "deadline_seconds");
 	if (status != ESP_OK)
 		return status;
@@ -119,6 +133,7 @@ enum esp_status api_call_read(const char *who, const struct comm *group, const s
 		.collective = (enum plan_collective)from.collective,
 		.type = from.type,
 		.op = from.op,
+		.numerics = api_numerics(group, from.numerics, from.flags & ESP_KEYED),
 		.keyed = from.flags & ESP_KEYED,
 		.factor = from.factor,
 		.root = from.root,

@@ -8,6 +8,7 @@ enum esp_status api_run(const char *who, struct esp_group *group, struct call *c
 	if (status != ESP_OK)
 		return status;
 	struct comm *inner = api_group(group);
+	call->numerics = api_numerics(inner, call->numerics, false);
 	status = call_check(call, inner->rank, inner->size, &failure);
 	if (status == ESP_OK)
 		status = comm_run(inner, call, &(struct work_options){0}, &failure);

@@ -19,6 +19,7 @@
 static const char *const transports[] = {"auto", "shm", "tcp", NULL}; /* enum conf_transport */
 static const char *const families[] = {"any", "ipv4", "ipv6", NULL}; /* enum conf_family */
 static const char *const autotunes[] = {"auto", "on", "off", NULL}; /* enum conf_autotune */
+static const char *const numerics[] = {"float", "fixed", "fixed16", NULL}; /* enum conf_numerics */
 static const char *const log_levels[] = {"off", "error", "warn", "info", "trace", NULL};
 
 #define AT(field) offsetof(struct conf, field)
@@ -80,6 +81,9 @@ static const struct conf_setting settings[] = {
 	{"switch", CONF_TEXT, "", 0, CONF_SWITCH_MOST, NULL,
      "HOST:PORT of an espalier switch that sums integers on their way; without any, or while none answers: plans",
      AT(through), true},
+	{"numerics", CONF_CHOICE, "float", 0, 0, numerics,
+     "how allreduces of f32, f16 and bf16 add: as floats, or as 32-bit or 16-bit integers, in any order the same bits",
+     AT(numerics), .agreed = true, .strict = true},
 	{"autotune", CONF_CHOICE, "auto", 0, 0, autotunes,
      "masters of two-level plans follow the network; auto: where a topology has groups", AT(autotune), true},
 	{"autotune_ms", CONF_UINT, "500", 1, 600000, NULL, "how long calls are measured before masters are looked at again",

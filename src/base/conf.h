@@ -18,7 +18,7 @@
 
 #include "base/error.h"
 
-#define CONF_COUNT 35            /* settings in the table */
+#define CONF_COUNT 36            /* settings in the table */
 #define CONF_LINE_MAX 4096      /* bytes in a line of a file */
 #define CONF_FILE_MAX (1 << 20) /* bytes in a file */
 #define CONF_TEXT_MAX 240       /* bytes of a text, with the NUL */
@@ -49,13 +49,20 @@ enum conf_autotune {
 	CONF_AUTOTUNE_OFF,
 };
 
+/* In the order of enum esp_numerics, from ESP_NUMERICS_FLOAT on. */
+enum conf_numerics {
+	CONF_NUMERICS_FLOAT,
+	CONF_NUMERICS_FIXED,
+	CONF_NUMERICS_FIXED16,
+};
+
 /* Of whole numbers, both ends included; both 0: left to us. */
 struct conf_range {
 	uint32_t first, last;
 };
 
 #define CONF_INTERFACES_MOST 191u /* bytes of a list of interfaces: eight long names and more */
-#define CONF_SWITCH_MOST 63u      /* bytes of the address of a switch */
+#define CONF_SWITCH_MOST 47u      /* bytes of the address of a switch */
 #define CONF_WEIGHTS_MOST 47u     /* 1000000:100000:... */
 
 /* The meaning of each stands in the table of conf.c, and `espalier conf` prints it. */
@@ -85,6 +92,7 @@ struct conf {
 	uint32_t rails;
 	char rail_weights[CONF_WEIGHTS_MOST + 1];
 	char through[CONF_SWITCH_MOST + 1];
+	uint32_t numerics;           /* enum conf_numerics */
 	uint32_t autotune;           /* enum conf_autotune */
 	uint32_t autotune_ms;
 	char log_subsystems[CONF_TEXT_MAX];

@@ -215,6 +215,12 @@ static int measure(struct bench_job *job, const struct bench_config *config)
 	return status != ESP_OK || print.bad > 0 ? EXIT_NO : EXIT_OK;
 }
 
+/* NULL: floats, as ever. */
+static const char *numerics_name(enum esp_numerics numerics)
+{
+	return numerics == ESP_NUMERICS_FIXED ? "fixed" : numerics == ESP_NUMERICS_FIXED16 ? "fixed16" : NULL;
+}
+
 /* Needs to know the ranks that take part. */
 static int describe_and_measure(struct bench_job *job, const struct typed *typed, const struct bench_rank *ranks)
 {
@@ -239,6 +245,7 @@ static int describe_and_measure(struct bench_job *job, const struct typed *typed
 		.calls = bench_calls_name(options->calls),
 		.memory = bench_memories[options->memory],
 		.transport = esp_setting(job->context, "transport"),
+		.numerics = numerics_name(bench_job_numerics(job)),
 		.ranks = job->ranks,
 		.rank = ranks,
 	};

@@ -2,11 +2,11 @@
  * trace.c - espalier trace: what is done with the ranks' traces.
  */
 #include <stdio.h>
-#include <string.h>
 
 #include "base/outfile.h"
 #include "base/status.h"
 #include "cli/cli.h"
+#include "cli/family.h"
 #include "report/options.h"
 #include "tools/diagnose/trace_merge.h"
 
@@ -56,19 +56,23 @@ static int merge(int argc, char **argv)
 	return status == ESP_OK ? EXIT_OK : complain("trace: %s", err.text[0] ? err.text : status_text(status));
 }
 
+static const struct cli_command trace_merge = {"merge", "makes one trace of those of all ranks", merge, 0};
+static const struct cli_command *const commands[] = {&trace_merge};
+
+static const struct cli_family family = {
+	.name = "trace",
+	.about = "What is done with the traces that ranks write (the setting trace).\n",
+	.more = "examples:\n"
+	        "  ESP_TRACE=/tmp/t-%r.json espalier run -n 4 -- build/examples/hello\n"
+	        "  espalier trace merge /tmp/t-*.json -o all.json\n\n"
+	        "exit status: 0 done; 1 it failed; 2 wrong usage\n",
+	.commands = commands,
+	.count = sizeof(commands) / sizeof(commands[0]),
+};
+
 static int run(int argc, char **argv)
 {
-	static const char help[] = "usage: espalier trace merge FILE... [-o FILE]\n\n"
-	                           "Makes one trace of those of all ranks; see espalier trace merge --help.\n";
-	if (argc >= 2 && strcmp(argv[1], "merge") == 0)
-		return merge(argc - 1, argv + 1);
-	if (argc >= 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-		fputs(help, stdout);
-		return EXIT_OK;
-	}
-	if (argc < 2)
-		return complain_usage("trace: say what to do: espalier trace merge FILE...");
-	return complain_usage("trace: there is no '%s'; there is merge", argv[1]);
+	return cli_family_run(&family, argc, argv);
 }
 
 const struct cli_command cli_trace = {"trace", "makes one trace of those of all ranks", run, 1};

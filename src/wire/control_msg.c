@@ -29,7 +29,7 @@ void call_note_encode(const struct call_note *note, uint8_t out[CALL_NOTE_BYTES]
 	out[0] = note->collective;
 	out[1] = note->type;
 	out[2] = note->op;
-	out[3] = note->flags;
+	out[3] = (uint8_t)(note->flags | note->numerics << 4);
 	bytes_put32(out + 4, note->root);
 	bytes_put64(out + 8, note->count);
 	bytes_put64(out + 16, note->factor);
@@ -45,7 +45,8 @@ void call_note_decode(const uint8_t in[CALL_NOTE_BYTES], struct call_note *out)
 		.collective = in[0],
 		.type = in[1],
 		.op = in[2],
-		.flags = in[3],
+		.flags = (uint8_t)(in[3] & 15),
+		.numerics = in[3] >> 4,
 		.root = bytes_get32(in + 4),
 		.count = bytes_get64(in + 8),
 		.factor = bytes_get64(in + 16),

@@ -61,7 +61,8 @@ struct call_note {
 	uint8_t collective; /* enum esp_collective                                        */
 	uint8_t type;       /* enum esp_type                                              */
 	uint8_t op;         /* enum esp_op                                                */
-	uint8_t flags;      /* enum call_note_flag                                        */
+	uint8_t flags;      /* enum call_note_flag; at most 15                            */
+	uint8_t numerics;   /* enum esp_numerics of an allreduce in fixed point; 0: none; at most 15 */
 	uint32_t root;
 	uint64_t count;     /* elements of one block; their sum where blocks are unequal  */
 	uint64_t factor;    /* the bits of the double                                     */

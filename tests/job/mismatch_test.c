@@ -21,6 +21,7 @@ enum oddity {
 	ODD_ORDER,
 	ODD_PLAN,
 	ODD_FACTOR,
+	ODD_NUMERICS,
 	ODD_SIZE,    /* small, where the others are not */
 	ODD_SIZES,   /* the other way round             */
 	ODDITIES,
@@ -74,6 +75,9 @@ static void choose(const struct oddness *odd, bool is_odd, struct esp_call *call
 		break;
 	case ODD_FACTOR:
 		call->factor = 0.25;
+		break;
+	case ODD_NUMERICS:
+		call->numerics = ESP_NUMERICS_FIXED;
 		break;
 	case ODD_SIZE:
 	case ODD_SIZES:
@@ -132,6 +136,8 @@ static void check_words(const struct job_rank *rank, const struct oddness *odd, 
 		CHECK_MSG(strstr(error->text, made), "the small call is not named: %s", error->text);
 	if (odd->what == ODD_FACTOR)
 		CHECK_MSG(strstr(error->text, "by 0.5") && strstr(error->text, "by 0.25"), "no factors: %s", error->text);
+	if (odd->what == ODD_NUMERICS)
+		CHECK_MSG(strstr(error->text, "numerics fixed"), "no numerics: %s", error->text);
 	if (odd->what == ODD_PLAN)
 		CHECK_MSG(strstr(error->text, "plan ring"), "no plan: %s", error->text);
 }

@@ -117,6 +117,8 @@ static void draw_call(struct rng *rng, uint32_t size, struct drawn *drawn)
 	if (call->collective == ESP_ALLREDUCE && rng_chance(rng, 1, 10)) /* so much that it is stored around the caches */
 		call->count = ((4u << 20) + rng_below(rng, 1u << 18)) / esp_type_bytes(call->type);
 	call->plan = rng_chance(rng, 1, 3) ? plans[rng_below(rng, sizeof(plans) / sizeof(plans[0]))] : NULL;
+	if (call->collective == ESP_ALLREDUCE) /* small whole numbers are exact in fixed point, too */
+		call->numerics = (enum esp_numerics)rng_below(rng, ESP_NUMERICS_FIXED16 + 1);
 	drawn->in_place = call->collective != ESP_ALLTOALL && rng_chance(rng, 1, 2);
 	drawn->kind = (enum memory)rng_below(rng, KINDS);
 	drawn->block_bytes = call->count * esp_type_bytes(call->type);
@@ -266,10 +268,10 @@ static void run_some(struct job_rank *rank, struct rng *rng, uint64_t *salt)
 			OK(esp_wait(one->work, -1));
 		one->expected = malloc(one->out_bytes + one->block_bytes + 1);
 		uint64_t bytes = work_out(one, scratch, rank->rank, rank->size, *salt + i);
-		CHECK_MSG(memcmp(one->out, one->expected, bytes) == 0, "%s of %llu %s, %s, root %u, plan %s%s",
+		CHECK_MSG(memcmp(one->out, one->expected, bytes) == 0, "%s of %llu %s, %s, root %u, plan %s, numerics %d%s",
 		          esp_collective_name(one->call.collective), (unsigned long long)one->call.count,
 		          esp_type_name(one->call.type), esp_op_name(one->call.op), one->call.root,
-		          one->call.plan ? one->call.plan : "chosen", one->in_place ? ", in place" : "");
+		          one->call.plan ? one->call.plan : "chosen", (int)one->call.numerics, one->in_place ? ", in place" : "");
 		esp_work_free(one->work);
 		free(scratch);
 		drop(rank, one);

@@ -178,6 +178,7 @@ class Call(Sized):
         ("signal_value", c_uint64),
         ("done", c_void_p),
         ("done_context", c_void_p),
+        ("numerics", c_int),
     ]
 
 

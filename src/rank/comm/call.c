@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "math/fixed.h"
 #include "math/math.h"
 #include "wire/crc32c.h"
 
@@ -315,6 +316,33 @@ static enum esp_status check_buffers(struct call *call, uint32_t rank, struct fa
 	return status;
 }
 
+/* Fixed point is for sums and averages of the types that math/fixed.h has; all else takes the ordinary plan. */
+static enum esp_status check_numerics(struct call *call, uint32_t size, struct failure *failure)
+{
+	struct fixed fixed = {.form = call->numerics == ESP_NUMERICS_FIXED16 ? FIXED_16 : FIXED_32, .type = call->type,
+	                      .workers = 1};
+	bool is_for_it = call_is_fixed(call) && call->collective == PLAN_ALLREDUCE &&
+	                 (call->op == ESP_SUM || call->op == ESP_AVG) && fixed_valid(&fixed) && size > 1;
+
+	if (!is_for_it) {
+		call->numerics = ESP_NUMERICS_DEFAULT;
+		return ESP_OK;
+	}
+	if (call->keyed)
+		return rank_failure_set(failure, ESP_EUNSUPPORTED, -1,
+		                        "a keyed call cannot be in fixed point: leave the key or the numerics away");
+	fixed.workers = size;
+	if (!fixed_valid(&fixed) && fixed.form == FIXED_16)
+		return rank_failure_set(failure, ESP_EUNSUPPORTED, -1,
+		                        "fixed16 has room for sums of %u ranks, and the group has %u: choose the numerics "
+		                        "fixed or float",
+		                        FIXED_16_WORKERS, size);
+	if (!fixed_valid(&fixed))
+		return rank_failure_set(failure, ESP_EUNSUPPORTED, -1,
+		                        "fixed has room for sums of %u ranks, and the group has %u", FIXED_32_WORKERS, size);
+	return ESP_OK;
+}
+
 enum esp_status call_check(struct call *call, uint32_t rank, uint32_t size, struct failure *failure)
 {
 	bool reduces = plan_collective_reduces(call->collective) && call->collective != PLAN_BARRIER;
@@ -361,7 +389,8 @@ enum esp_status call_check(struct call *call, uint32_t rank, uint32_t size, stru
 		                        "count is %" PRIu64 ", and elements have %u bytes: the buffers would be larger "
 		                        "than memory can be",
 		                        call->count, call->element_bytes);
-	return check_buffers(call, rank, failure);
+	enum esp_status status = check_numerics(call, size, failure);
+	return status == ESP_OK ? check_buffers(call, rank, failure) : status;
 }
 
 /* ---- notes ---- */
@@ -398,6 +427,7 @@ void call_note(const struct call *call, uint32_t size, uint64_t sequence, struct
 		.type = (uint8_t)call->type,
 		.op = (uint8_t)call->op,
 		.flags = call->keyed ? CALL_KEYED : 0,
+		.numerics = (uint8_t)call->numerics,
 		.root = call->root,
 		.count = call->count,
 		.key = call->keyed ? call->key : call->makes_group ? CALL_MAKES_GROUP : 0,
@@ -470,7 +500,10 @@ const char *call_describe(const struct call_note *note, char text[CALL_TEXT])
 		snprintf(op, sizeof(op), ", %s", math_op_name(note->op));
 	if (note->plan)
 		snprintf(plan, sizeof(plan), ", plan %s", plan_name(note->plan));
-	snprintf(text, CALL_TEXT, "%s of %" PRIu64 " %s%s%s%s%s%s", plan_collective_name(collective), note->count,
-	         math_type_name(note->type), op, root, note->shape ? ", in many parts" : "", plan, key);
+	const char *numerics = note->numerics == ESP_NUMERICS_FIXED     ? ", numerics fixed"
+	                       : note->numerics == ESP_NUMERICS_FIXED16 ? ", numerics fixed16"
+	                                                                : "";
+	snprintf(text, CALL_TEXT, "%s of %" PRIu64 " %s%s%s%s%s%s%s", plan_collective_name(collective), note->count,
+	         math_type_name(note->type), op, numerics, root, note->shape ? ", in many parts" : "", plan, key);
 	return text;
 }

@@ -23,6 +23,7 @@ struct call {
 	enum plan_collective collective;
 	enum esp_type type;
 	enum esp_op op;
+	enum esp_numerics numerics; /* once checked: fixed point, or 0 for the ordinary plan */
 	bool keyed;
 	bool makes_group;          /* the library's own, while it makes a group            */
 	double factor;
@@ -48,6 +49,12 @@ struct call {
  * the group. ESP_EINVAL, ESP_EUNSUPPORTED (op is not defined for type), ESP_ENOMEM.
  */
 ESP_CHECKED enum esp_status call_check(struct call *call, uint32_t rank, uint32_t size, struct failure *failure);
+
+/* Of a checked call: is it made in fixed point (numerics.h)? */
+static inline bool call_is_fixed(const struct call *call)
+{
+	return call->numerics == ESP_NUMERICS_FIXED || call->numerics == ESP_NUMERICS_FIXED16;
+}
 
 void call_note(const struct call *call, uint32_t size, uint64_t sequence, struct call_note *out);
 

@@ -7,6 +7,7 @@
 #include "node/progress/wait_policy.h"
 #include "rank/comm/call_record.h"
 #include "rank/comm/callbacks.h"
+#include "rank/comm/numerics.h"
 #include "rank/comm/span.h"
 #include "rank/comm/switched.h"
 #include "rank/comm/work.h"
@@ -67,7 +68,8 @@ unsigned comm_small_rounds(const struct comm *group, const struct call *call)
 {
 	const struct conf *conf = &group->context->conf;
 	struct shm_small_limits limits = {.bytes = group->small.bytes, .redundant_bytes = conf->small_bytes};
-	unsigned rounds = group->small.shm && !call->keyed ? shm_small_rounds(call, group->size, &limits) : 0;
+	bool has_lanes = call->keyed || call_is_fixed(call); /* the small path has no stages */
+	unsigned rounds = group->small.shm && !has_lanes ? shm_small_rounds(call, group->size, &limits) : 0;
 
 	/* A plan that is asked for is the plan that the small path stands for, or made as any other. */
 	if (rounds > 0 && call->planner && call->planner != (rounds == 2 ? &planner_flat : &planner_exchange))
@@ -108,14 +110,27 @@ static enum esp_status failed_status(const struct comm *group)
 	return (enum esp_status)atomic_load_explicit(&group->fail.status, memory_order_acquire);
 }
 
+/* Does the head of the queue hold it back until the ranks have agreed on its exponents? */
+static bool is_agreeing(const struct work *work)
+{
+	return work->numerics && numerics_stage(work) == NUMERICS_AGREEING;
+}
+
 static bool may_go(struct comm *group, const struct work *work)
 {
+	if (work->numerics && numerics_stage(work) != NUMERICS_IDLE)
+		return !is_agreeing(work);
 	return gate_is_open(work) && !comm_switched_decides(group) && (!group->tuner || group->tuner->admits(group, work));
+}
+
+static enum esp_status tuner_before(struct comm *group, struct work *work)
+{
+	return group->tuner ? group->tuner->before(group, work) : ESP_OK;
 }
 
 static void go(struct comm *group, struct work *work, enum drive_by help)
 {
-	enum esp_status status = group->tuner ? group->tuner->before(group, work) : ESP_OK;
+	enum esp_status status = tuner_before(group, work);
 
 	if (status == ESP_OK)
 		work_launch(work, help);
@@ -124,14 +139,36 @@ static void go(struct comm *group, struct work *work, enum drive_by help)
 }
 
 /*
+ * A call in fixed point stays at the head of the queue while its exponents are agreed upon, so that its second stage
+ * comes before all later calls on every rank.
+ */
+static void go_in_stages(struct comm *group, struct work *work, enum drive_by help)
+{
+	if (numerics_stage(work) == NUMERICS_AGREED) {
+		(void)queue_pop(group, &group->lane_queue);
+		numerics_go_on(work, help);
+		return;
+	}
+	enum esp_status status = tuner_before(group, work);
+	if (status == ESP_OK)
+		status = numerics_begin(work, help);
+	if (status != ESP_OK)
+		work_end(queue_pop(group, &group->lane_queue), status);
+}
+
+/*
  * The caller of a call that had to stand in the queue may be asleep by now, and the predicted waiter may be busy
  * elsewhere: such a call goes to the lane thread.
  */
 static void go_from_queue(struct comm *group)
 {
-	struct work *work = queue_pop(group, &group->lane_queue);
+	struct work *work = group->lane_queue.first;
+	enum drive_by help = work->help == BY_CALLER_SOON ? BY_LANE_THREAD : work->help;
 
-	go(group, work, work->help == BY_CALLER_SOON ? BY_LANE_THREAD : work->help);
+	if (work->numerics)
+		go_in_stages(group, work, help);
+	else
+		go(group, queue_pop(group, &group->lane_queue), help);
 	progress_changed(&group->context->progress);
 }
 
@@ -139,7 +176,8 @@ static void lanes_turn(struct comm *group)
 {
 	while (group->lane_queue.first && may_go(group, group->lane_queue.first))
 		go_from_queue(group);
-	while (group->lane_queue.first && failed_status(group) != ESP_OK)
+	/* One whose exponents are under way ends when its lanes have given it back. */
+	while (group->lane_queue.first && failed_status(group) != ESP_OK && !is_agreeing(group->lane_queue.first))
 		work_end(queue_pop(group, &group->lane_queue), failed_status(group));
 }
 
@@ -212,6 +250,12 @@ static void shm_small_turn(struct comm *group)
 	}
 }
 
+/* Are there only calls behind one whose exponents are under way? The thread that ends that stage looks after them. */
+static bool is_held_back(const struct comm *group)
+{
+	return group->lane_queue.first && is_agreeing(group->lane_queue.first) && !group->small.queue.first;
+}
+
 /*
  * Do the queues have calls that no thread looks after? A thread that waits at the small path goes on with it, but does
  * not see gates open.
@@ -219,6 +263,8 @@ static void shm_small_turn(struct comm *group)
 static bool is_left_alone(const struct comm *group)
 {
 	if (atomic_load(&group->queued) == 0)
+		return false;
+	if (is_held_back(group))
 		return false;
 	return group->lane_queue.first || !group->small.has_begun || atomic_load(&group->small.waiters) == 0;
 }
@@ -245,7 +291,7 @@ void comm_queue(struct comm *group, struct work *work, enum drive_by help)
 {
 	work->help = help;
 	/* Mostly no call is queued before it. */
-	if (work->shm_small_rounds == 0 && atomic_load(&group->queued) == 0 && may_go(group, work)) {
+	if (work->shm_small_rounds == 0 && !work->numerics && atomic_load(&group->queued) == 0 && may_go(group, work)) {
 		go(group, work, help);
 		return;
 	}
@@ -257,9 +303,15 @@ void comm_queue(struct comm *group, struct work *work, enum drive_by help)
 	if (help != BY_LANE_THREAD && !group->lane_queue.first && group->small.queue.first == work &&
 	    group->small.has_begun)
 		await_waiter(group, help);
-	else
+	else if (!is_held_back(group))
 		look_after_queues(group);
 	rank_watch(group->context);
+}
+
+void comm_go_on(struct comm *group)
+{
+	if (comm_turn(group))
+		look_after_queues(group);
 }
 
 bool comm_turn(struct comm *group)

@@ -114,6 +114,8 @@ void comm_queue(struct comm *group, struct work *work, enum drive_by help);
  * for.
  */
 bool comm_turn(struct comm *group);
+/* comm_turn(), and lane 0's thread looks after the calls that are left. The group is visited. */
+void comm_go_on(struct comm *group);
 /* For work on the small path: comm_turn(), unless it has ended. */
 void comm_small_turn(struct work *work);
 /* Goes on with the small path until the work is done or it is time. */

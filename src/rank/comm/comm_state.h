@@ -19,6 +19,7 @@
 #include "wire/control_msg.h"
 
 struct comm;
+struct numerics;
 struct span;
 struct switched;
 struct switched_call;
@@ -176,6 +177,7 @@ struct work {
 	uint32_t part_count;
 	unsigned shm_small_rounds;  /* 0: on lanes                                      */
 	struct switched_call *switched; /* it may go through a switch (switched.h); NULL: not */
+	struct numerics *numerics;  /* of an allreduce in fixed point: its stages, which it owns; NULL: it is none */
 	bool persistent;
 	bool is_counted;            /* by retune.h, until it ends; guarded by the rank's lock */
 	struct work_time time;

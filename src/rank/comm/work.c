@@ -13,6 +13,7 @@
 #include "rank/comm/call_record.h"
 #include "rank/comm/callbacks.h"
 #include "rank/comm/comm.h"
+#include "rank/comm/numerics.h"
 #include "rank/comm/span.h"
 #include "rank/comm/switched.h"
 #include "rank/observe/recorder.h"
@@ -55,6 +56,7 @@ void work_free(struct work *work)
 	leave_list(work);
 	if (work->event_fd >= 0)
 		close(work->event_fd);
+	numerics_free(work->numerics);
 	work_clear_parts(work);
 	comm_switched_forget(work);
 	free((void *)(uintptr_t)work->call.in_parts);
@@ -273,6 +275,8 @@ enum esp_status work_make(struct comm *group, const struct call *call, const str
 			status = comm_switched_prepare(work, failure);
 		pthread_mutex_unlock(&group->lock);
 	}
+	if (status == ESP_OK && call_is_fixed(call) && call->count > 0)
+		status = numerics_make(work, failure);
 	if (status != ESP_OK) {
 		work_put(work);
 		return status;
@@ -287,6 +291,7 @@ static bool is_alike(const struct call *call, const struct call *other)
 	return call->collective == other->collective && call->type == other->type && call->op == other->op &&
 	       call->factor == other->factor && !signbit(call->factor) == !signbit(other->factor) &&
 	       call->root == other->root && call->count == other->count && call->planner == other->planner &&
+	       call->numerics == other->numerics &&
 	       call->in_place == other->in_place && call->makes_group == other->makes_group;
 }
 
@@ -522,6 +527,11 @@ void work_part_done(struct work_part *part, enum esp_status status)
 	status = (enum esp_status)atomic_load(&work->worst);
 	if (work->ops && work->ops->parts_done && work->ops->parts_done(work, status))
 		return;
+	work_parts_ended(work, status);
+}
+
+void work_parts_ended(struct work *work, enum esp_status status)
+{
 	/* The cause is found out first: comm_fail() ends it then. */
 	if (comm_is_suspicion(status) && comm_awaits_verdict(work->group, work))
 		return;
@@ -610,6 +620,8 @@ const char *work_plan(const struct work *work)
 {
 	if (work->shm_small_rounds > 0)
 		return work->shm_small_rounds == 2 ? "flat" : "exchange";
+	if (work->numerics)
+		work = numerics_planned(work);
 	if (comm_switched_is_through(work))
 		return "switch";
 	return work->span_count && work->spans[0].planned ? plan_planner_name(work->spans[0].planned->planner) : "";

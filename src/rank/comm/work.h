@@ -83,6 +83,8 @@ const char *work_deadline_text(const struct rank *context, int64_t deadline_ns, 
 void work_set_out(struct work *work);
 /* A part has ended on its lane. */
 void work_part_done(struct work_part *part, enum esp_status status);
+/* All of its parts have, and nothing is left to be done for it: it ends, once the cause of a failure is known. */
+void work_parts_ended(struct work *work, enum esp_status status);
 /* Everything has ended. */
 void work_end(struct work *work, enum esp_status status);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "tools/bench/bench_fixed.h"
 
 #define PERIOD 509u     /* elements until the data repeats: a prime */
 #define ELEMENT_MAX 8u  /* bytes */
@@ -191,9 +192,11 @@ static uint64_t fold(enum esp_op op, uint64_t a, uint64_t b)
 	}
 }
 
-/* value, which is not negative, rounded to nearest even, as f16 or bf16. */
+/* Rounded to nearest even, as f16 or bf16. */
 static uint64_t encode_half(float value, int fraction_bits, int exponent_bits)
 {
+	if (value < 0)
+		return UINT64_C(1) << 15 | encode_half(-value, fraction_bits, exponent_bits);
 	int bias = (1 << (exponent_bits - 1)) - 1, exponent;
 
 	if (value == 0)
@@ -255,7 +258,9 @@ static void pattern_of_rank(const struct bench_shape *shape, uint64_t seed, uint
 {
 	out->element = (uint32_t)esp_type_bytes(shape->type);
 	for (uint32_t i = 0; i < PERIOD; i++) {
-		if (bench_reduces(shape->collective))
+		if (bench_is_fixed(shape))
+			pattern_set(out, i, encode(shape->type, bench_fixed_term(shape->type, random_bits(seed, rank, i))));
+		else if (bench_reduces(shape->collective))
 			pattern_set(out, i, encode(shape->type, (double)term(shape, seed, rank, i)));
 		else
 			pattern_set(out, i, random_bits(seed, rank, i));
@@ -307,6 +312,33 @@ static uint64_t count_wrong(const struct pattern *pattern, uint64_t first, uint6
 				wrong += memcmp(data + i * element, wanted + i * element, element) != 0;
 		}
 		data += run * element;
+	}
+	return wrong;
+}
+
+/* The exact results, up to the element where they repeat. */
+static void exact_of_all(const struct bench_shape *shape, uint64_t seed, double out[PERIOD])
+{
+	for (uint32_t i = 0; i < PERIOD; i++) {
+		out[i] = 0;
+		for (uint32_t rank = 0; rank < shape->ranks; rank++)
+			out[i] += bench_fixed_term(shape->type, random_bits(seed, rank, i));
+		out[i] /= shape->op == ESP_AVG ? shape->ranks : 1;
+	}
+}
+
+static uint64_t count_beyond_bound(const struct bench_shape *shape, uint64_t seed, const uint8_t *data)
+{
+	double exact[PERIOD], tolerance[PERIOD];
+	size_t element = esp_type_bytes(shape->type);
+	uint64_t wrong = 0;
+
+	exact_of_all(shape, seed, exact);
+	for (uint32_t i = 0; i < PERIOD; i++)
+		tolerance[i] = bench_fixed_tolerance(shape, exact[i]);
+	for (uint64_t i = 0; i < shape->count; i++) {
+		double error = fabs(bench_fixed_read(shape->type, data + i * element) - exact[i % PERIOD]);
+		wrong += !(error <= tolerance[i % PERIOD]); /* a NaN is wrong */
 	}
 	return wrong;
 }
@@ -363,6 +395,8 @@ uint64_t bench_wrong(const struct bench_shape *shape, uint64_t seed, struct benc
 	struct pattern pattern;
 
 	assert(shape->rank < shape->ranks);
+	if (bench_is_fixed(shape))
+		return count_beyond_bound(shape, seed, out);
 	for (uint32_t block = 0; block < out_blocks(shape); block++) {
 		uint64_t first = 0;
 		expect(shape, seed, block, &pattern, &first);

@@ -5,6 +5,7 @@
  * Every rank can compute the input of every other one, so each checks its whole result, element by element and bit by
  * bit. Data that is only moved is random bits. Data that is reduced is small whole numbers, whose results are exact
  * in every type and every order of addition; averages are divided once, in the precision that the library promises.
+ * Results in fixed point are compared with a bound (bench_fixed.h).
  * Along a buffer the data repeats after a prime number of elements, so that a block in a wrong place does not look
  * right.
  */
@@ -29,6 +30,7 @@ struct bench_shape {
 	enum esp_collective collective;
 	enum esp_type type;
 	enum esp_op op; /* used only if the collective reduces */
+	enum esp_numerics numerics; /* used only by calls that can be in fixed point */
 	uint32_t rank, ranks;
 	uint32_t root;  /* used only if the collective has a root */
 	uint64_t count; /* elements of a block, as in struct esp_call */

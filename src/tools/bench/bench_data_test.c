@@ -1,7 +1,9 @@
 #include "tools/bench/bench_data.h"
 
 #include "base/check.h"
+#include "math/fixed.h"
 #include "math/math.h"
+#include "tools/bench/bench_fixed.h"
 
 /* Every collective, computed here on the buffers of all ranks, on the data of bench_fill(). */
 
@@ -265,6 +267,56 @@ static void test_wrong_block(void)
 	CHECK(wrong_of(&scene, 0) > 150);
 }
 
+/* The sum in fixed point of all ranks' data, as the library makes it. */
+static void perform_fixed(const struct scene *scene)
+{
+	const struct bench_shape *shape = &scene->shape;
+	struct fixed fixed = {shape->numerics == ESP_NUMERICS_FIXED16 ? FIXED_16 : FIXED_32, shape->type, shape->ranks};
+	uint8_t exponents[COUNT_MAX / FIXED_BLOCK + 1] = {0}, own[sizeof(exponents)];
+	static uint32_t sum[COUNT_MAX], words[COUNT_MAX];
+
+	memset(sum, 0, sizeof(sum));
+	for (uint32_t rank = 0; rank < shape->ranks; rank++) {
+		fixed_exponents(shape->type, places[rank].in, shape->count, own);
+		for (size_t i = 0; i < fixed_blocks(shape->count); i++)
+			exponents[i] = own[i] > exponents[i] ? own[i] : exponents[i];
+	}
+	for (uint32_t rank = 0; rank < shape->ranks; rank++) {
+		fixed_quantize(&fixed, places[rank].in, shape->count, exponents, words);
+		for (size_t i = 0; i < fixed_bytes(&fixed, shape->count) / 4; i++)
+			sum[i] += words[i];
+	}
+	for (uint32_t rank = 0; rank < shape->ranks; rank++)
+		fixed_dequantize(&fixed, sum, shape->count, exponents, shape->op == ESP_AVG ? shape->ranks : 1,
+		                 places[rank].out);
+}
+
+/* Results in fixed point lie within the bound; one that does not is found. */
+static void test_fixed(void)
+{
+	static const enum esp_type types[] = {ESP_F32, ESP_F16, ESP_BF16};
+
+	for (int way = 0; way < 12; way++) {
+		for (uint32_t ranks = 2; ranks <= 32; ranks *= 2) {
+			struct scene scene = {.shape = {.type = types[way % 3], .ranks = ranks, .count = 1100},
+			                      .mode = way % 2 ? BENCH_IN_PLACE : BENCH_OUT_OF_PLACE,
+			                      .seed = (uint64_t)way};
+			size_t element = esp_type_bytes(scene.shape.type);
+
+			scene.shape.op = way / 3 % 2 ? ESP_AVG : ESP_SUM;
+			scene.shape.numerics = way / 6 ? ESP_NUMERICS_FIXED16 : ESP_NUMERICS_FIXED;
+			CHECK(bench_is_fixed(&scene.shape));
+			fill(&scene);
+			perform_fixed(&scene);
+			CHECK_MSG(wrong(&scene) == 0, "%u ranks, way %d: some are wrong", ranks, way);
+			memset((uint8_t *)places[1].out + 700 * element, 0x7f, element);
+			CHECK(wrong_of(&scene, 1) == 1);
+			scene.seed++;
+			CHECK(wrong_of(&scene, 0) > 900);
+		}
+	}
+}
+
 static void test_sizes(void)
 {
 	struct bench_shape shape = {.collective = ESP_ALLREDUCE, .type = ESP_F64, .ranks = 3, .count = 5};
@@ -292,6 +344,7 @@ int main(void)
 	test_many_ranks();
 	test_missing_rank();
 	test_wrong_block();
+	test_fixed();
 	for (uint32_t rank = 0; rank < RANKS_MAX; rank++)
 		for (int i = 0; i < 2; i++)
 			free(areas[rank][i]);

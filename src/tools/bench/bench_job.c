@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/number.h"
@@ -59,12 +60,24 @@ static enum esp_status check_ranks(const struct bench_job *job, struct esp_error
 
 /* ---- memory ---- */
 
+enum esp_numerics bench_job_numerics(const struct bench_job *job)
+{
+	const char *setting = esp_setting(job->context, "numerics");
+
+	if (job->options->numerics != ESP_NUMERICS_DEFAULT)
+		return job->options->numerics;
+	return strcmp(setting, "fixed") == 0     ? ESP_NUMERICS_FIXED
+	       : strcmp(setting, "fixed16") == 0 ? ESP_NUMERICS_FIXED16
+	                                         : ESP_NUMERICS_FLOAT;
+}
+
 struct bench_shape bench_job_shape(const struct bench_job *job, enum esp_collective collective, uint64_t bytes)
 {
 	return (struct bench_shape){
 		.collective = collective,
 		.type = job->options->type,
 		.op = job->options->op,
+		.numerics = bench_job_numerics(job),
 		.rank = job->rank,
 		.ranks = job->ranks,
 		.root = (uint32_t)job->options->root,

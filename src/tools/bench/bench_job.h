@@ -41,6 +41,9 @@ ESP_CHECKED enum esp_status bench_job_ranks(struct bench_job *job, struct bench_
 /* The library's last error, or if it has none a text for this status. */
 void bench_last_error(enum esp_status status, struct esp_error *err);
 
+/* How allreduces of the benchmark add: ESP_NUMERICS_FLOAT, or in fixed point. */
+enum esp_numerics bench_job_numerics(const struct bench_job *job);
+
 /* The shape of a call of about `bytes` bytes. */
 struct bench_shape bench_job_shape(const struct bench_job *job, enum esp_collective collective, uint64_t bytes);
 

@@ -26,6 +26,7 @@ static struct measured_call measured_call_of(const struct bench_job *job, const 
 		measured.call.op = shape->op;
 		measured.call.factor = shape->op == ESP_SCALED ? BENCH_SCALE : 0;
 	}
+	measured.call.numerics = shape->numerics;
 	measured.call.root = bench_has_root(shape->collective) ? shape->root : 0;
 	measured.call.count = shape->count;
 	measured.call.in = shape->collective == ESP_BROADCAST ? NULL : place.in;

@@ -11,12 +11,15 @@
 #include "base/word.h"
 #include "report/complain.h"
 #include "report/options.h"
+#include "tools/bench/bench_fixed.h"
 #include "tools/plan/plan_options.h"
 
 #define GO_ON (-1)
 
 const char *const bench_memories[] = {"alloc", "malloc", "shared", NULL};
 static const char *const transports[] = {"auto", "shm", "tcp", NULL};
+/* In the order of enum esp_numerics, without the first. */
+static const char *const numerics_names[] = {"float", "fixed", "fixed16", NULL};
 /* In the order of enum esp_op. */
 static const char *const op_names[] = {"sum", "avg",  "prod", "min", "max",  "band",   "bor",
                                        "bxor", "land", "lor",  "lxor", "scaled", NULL};
@@ -34,10 +37,10 @@ struct words {
 	const char *size, *plan, *set;
 	uint64_t from, to, factor, step, check;
 	double seconds;
-	int type, op, memory, transport;
+	int type, op, memory, transport, numerics;
 	bool async, persistent;
 	bool size_given, from_given, to_given, factor_given, step_given, type_given, memory_given, op_given, root_given,
-		transport_given;
+		transport_given, numerics_given;
 };
 
 const char *bench_calls_name(enum bench_calls calls)
@@ -236,6 +239,20 @@ static const char *meaningless_to_barrier(const struct words *words)
 	                             : NULL;
 }
 
+static bool is_allreduce(enum esp_collective collective)
+{
+	return collective == ESP_ALLREDUCE;
+}
+
+/* Can allreduces with these options be in fixed point? */
+static bool has_fixed(const struct bench_options *options)
+{
+	struct bench_shape shape = {.collective = ESP_ALLREDUCE, .type = options->type, .op = options->op, .ranks = 2,
+	                            .numerics = ESP_NUMERICS_FIXED};
+
+	return bench_is_fixed(&shape);
+}
+
 static int check_sense(const struct bench_options *options, const struct words *words)
 {
 	const char *name = esp_collective_name(options->collectives[0]);
@@ -243,6 +260,12 @@ static int check_sense(const struct bench_options *options, const struct words *
 
 	if (words->op_given && !reduces)
 		return complain_usage("bench: --op is for allreduce, reduce-scatter and reduce, and means nothing to %s", name);
+	if (words->numerics_given && !any(options, is_allreduce))
+		return complain_usage("bench: --numerics is for allreduce, and means nothing to %s", name);
+	if (options->numerics > ESP_NUMERICS_FLOAT && !has_fixed(options))
+		return complain_usage("bench: --numerics %s is for sums and averages of f32, f16 and bf16, not for %s of %s",
+		                      numerics_names[options->numerics - 1], esp_op_name(options->op),
+		                      esp_type_name(options->type));
 	if (words->root_given && !any(options, bench_has_root))
 		return complain_usage("bench: --root is for broadcast, reduce, gather and scatter, and means nothing to %s",
 		                      name);
@@ -267,6 +290,7 @@ static int make_sense(struct bench_options *options, const struct words *words, 
 
 	options->type = (enum esp_type)(words->type % ESP_TYPE_COUNT);
 	options->op = (enum esp_op)words->op;
+	options->numerics = words->numerics_given ? (enum esp_numerics)(words->numerics + 1) : ESP_NUMERICS_DEFAULT;
 	options->check = words->check;
 	options->memory = (enum bench_memory)words->memory;
 	options->calls = words->persistent ? BENCH_PERSISTENT : words->async ? BENCH_ASYNC : BENCH_BLOCKING;
@@ -304,6 +328,9 @@ static int parse(struct bench_options *options, struct words *words, int argc, c
 		 .given = &words->type_given},
 		{"op", 'o', OPTION_CHOICE, &words->op, "OP", "of reductions (default sum)", .choices = op_names,
 		 .given = &words->op_given},
+		{"numerics", 0, OPTION_CHOICE, &words->numerics, "HOW",
+		 "how allreduces add floats (default: the setting numerics)", .choices = numerics_names,
+		 .given = &words->numerics_given},
 		{"root", 'r', OPTION_U64, &options->root, "RANK", "root of broadcast, reduce, gather and scatter (default 0)",
 		 0, UINT32_MAX, NULL, &words->root_given},
 		{"iters", 0, OPTION_U64, &options->iters, "N", "samples of each size, at least (default 20)", 1, 1000000, NULL},

@@ -40,6 +40,7 @@ struct bench_options {
 	const char *settings[BENCH_SETTINGS_MAX + 1]; /* "lanes=2" ..., then NULL */
 	enum esp_type type;
 	enum esp_op op;
+	enum esp_numerics numerics; /* of allreduces; ESP_NUMERICS_DEFAULT: as the setting of the job says */
 	uint64_t root;
 	uint64_t iters, warmup;
 	double seconds;

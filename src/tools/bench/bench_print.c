@@ -125,6 +125,8 @@ static void table_begin(const struct bench_print *print)
 	fprintf(out, " warmup iters: %" PRIu64 " iters: %" PRIu64 " validation: %d\n", config->warmup, config->iters,
 	        config->check);
 	fprintf(out, "# transport: %s memory: %s calls: %s\n", config->transport, config->memory, config->calls);
+	if (config->numerics)
+		fprintf(out, "# numerics: %s, results are compared with its bound of the error\n", config->numerics);
 	if (describe_changes(config, note)[0])
 		fprintf(out, "# %s\n", note);
 	fputs("# time: the median of all samples; a sample is the time of a batch of calls on rank 0 per call\n#\n"
@@ -207,6 +209,8 @@ static void json_config(struct json *json, const struct bench_config *config)
 	json_put_string(json, "calls", config->calls);
 	json_put_string(json, "memory", config->memory);
 	json_put_string(json, "transport", config->transport);
+	if (config->numerics)
+		json_put_string(json, "numerics", config->numerics);
 	if (describe_changes(config, note)[0])
 		json_put_string(json, "note", note);
 	json_key(json, "devices");

@@ -35,6 +35,7 @@ struct bench_config {
 	const char *calls;     /* "blocking", "async", "persistent" */
 	const char *memory;    /* "alloc", "malloc" */
 	const char *transport; /* the setting */
+	const char *numerics;  /* of allreduces: "fixed", "fixed16"; NULL: floats, which is not worth a line */
 	uint32_t ranks;
 	const struct bench_rank *rank; /* ranks of them */
 };
