@@ -106,8 +106,8 @@ def outcome(text):
     return int(calls), int(through), digest
 
 
-def run(ranks, address, calls=24, most=150000, seed=1):
-    more = {"ESP_SWITCH": address} if address else {}
+def run(ranks, address, calls=24, most=150000, seed=1, **more):
+    more = {**more, "ESP_SWITCH": address} if address else more
     status, out, err = espalier("run", "-n", ranks, "--", PROGRAM, calls, most, seed, **more)
     assert status == OK, (status, out, err)
     return outcome(out)
@@ -125,6 +125,17 @@ def check_sums():
         assert status["complete"] > 0 and status["malformed"] == 0 and status["strangers"] == 0, status
         assert status["slots_in_use_peak"] <= 4096 and status["hits"] >= status["complete"], status
         print("sums: ok")
+
+
+def check_floats():
+    """Floats in fixed point have the same bits with a switch, without, and with one that loses packets."""
+    with switch() as one, switch("--loss", 0.01, "--corrupt", 0.01) as lossy:
+        for ranks, numerics in ((2, "fixed"), (4, "fixed"), (4, "fixed16"), (7, "fixed16")):
+            plain = run(ranks, None, ESP_NUMERICS=numerics)
+            for address in (one.address, lossy.address):
+                calls, through, digest = run(ranks, address, ESP_NUMERICS=numerics)
+                assert digest == plain[2] and plain[1] == 0 and through > calls // 4, (ranks, numerics, calls, through, digest, plain)
+    print("floats: ok")
 
 
 def check_faults():
@@ -293,7 +304,7 @@ def check_usage():
 
 
 def main():
-    for check in (check_usage, check_cookie, check_sums, check_faults, check_deaths, check_drain, check_nobody, check_strangers):
+    for check in (check_usage, check_cookie, check_sums, check_floats, check_faults, check_deaths, check_drain, check_nobody, check_strangers):
         check()
 
 

@@ -3,11 +3,12 @@
  *
  * switch_program CALLS COUNT SEED [FILE]: CALLS allreduces of up to COUNT elements each, of i32 and u32, blocking and
  * not, in place and not, in one buffer and in several; with FILE, more of them until there is such a file. Every sum is
- * compared with one that is added up here. Prints how many went through a switch, and a digest of all results of the
+ * compared with one that is added up here. With ESP_NUMERICS in the environment, half of the calls sum floats. Prints how many went through a switch, and a digest of all results of the
  * first CALLS calls.
  */
 #include <espalier/espalier.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,9 +46,11 @@ static struct shape shape_of(uint64_t seed, uint64_t call, uint64_t most)
 {
 	uint64_t random = mix(seed * 1000003 + call);
 
+	bool is_float = getenv("ESP_NUMERICS") && (random >> 45 & 1);
+
 	return (struct shape){
-		.seed = random, .count = 1 + random % most, .type = random >> 40 & 1 ? ESP_I32 : ESP_U32,
-		.is_large = (random >> 41) % 5 == 0,
+		.seed = random, .count = 1 + random % most,
+		.type = is_float ? ESP_F32 : random >> 40 & 1 ? ESP_I32 : ESP_U32, .is_large = (random >> 41) % 5 == 0,
 	};
 }
 
@@ -55,6 +58,11 @@ static uint32_t value_of(const struct shape *shape, uint32_t rank, uint64_t i)
 {
 	uint32_t value = (uint32_t)mix(shape->seed ^ ((uint64_t)rank << 48) ^ i);
 
+	if (shape->type == ESP_F32) {
+		float real = (float)(int32_t)value * 0x1.0p-31f;
+		memcpy(&value, &real, sizeof(value));
+		return value;
+	}
 	if (shape->is_large)
 		return value;
 	return shape->type == ESP_U32 ? value % 1000000 : (uint32_t)((int32_t)(value % 2000000) - 1000000);
@@ -109,8 +117,36 @@ static void prepare(struct op *op, const struct shape *shape, uint32_t rank)
 	op->call.in_buffer_count = op->call.out_buffer_count = BUFFERS;
 }
 
+static double real_of(uint32_t word)
+{
+	float real;
+
+	memcpy(&real, &word, sizeof(real));
+	return (double)real;
+}
+
+/* In fixed point: within what it rounds by, and its bits are in the digest. */
+static void check_floats(const struct op *op, uint32_t size)
+{
+	double bound = size * (strcmp(getenv("ESP_NUMERICS"), "fixed16") == 0 ? 0.005 : 1e-6);
+
+	for (uint64_t i = 0; i < op->shape.count; i++) {
+		double sum = 0;
+		for (uint32_t rank = 0; rank < size; rank++)
+			sum += real_of(value_of(&op->shape, rank, i));
+		if (!(fabs(real_of(op->out[i]) - sum) <= bound)) {
+			fprintf(stderr, "wrong sum: element %" PRIu64 " is %g, not %g\n", i, real_of(op->out[i]), sum);
+			exit(1);
+		}
+	}
+}
+
 static void check(const struct op *op, uint32_t size)
 {
+	if (op->shape.type == ESP_F32) {
+		check_floats(op, size);
+		return;
+	}
 	for (uint64_t i = 0; i < op->shape.count; i++) {
 		uint32_t sum = 0;
 		for (uint32_t rank = 0; rank < size; rank++)

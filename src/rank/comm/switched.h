@@ -33,6 +33,21 @@ void comm_switched_linger(struct rank *rank, uint64_t until_ns);
 /* Under the communicator's lock, when parts are planned: may this call go through the switch? Then it is prepared. */
 ESP_CHECKED enum esp_status comm_switched_prepare(struct work *work, struct failure *failure);
 void comm_switched_forget(struct work *work);
+/* ---- calls that have agreed by themselves (numerics.h) ---- */
+
+/* Does a sum of so many bytes go through the switch, if no member refuses? From facts that all members have alike. */
+bool comm_switched_may_sum(const struct comm *comm, uint64_t bytes);
+/* Does this member refuse it now? */
+bool comm_switched_refuses(const struct comm *comm, uint64_t bytes, uint32_t pieces);
+/* For work whose spans lie in memory, and whose ops take its end as if it had one part. */
+ESP_CHECKED enum esp_status comm_switched_make_sum(struct work *work, enum atp_kind kind, struct failure *failure);
+/* No member has refused: in the order of calls, in place of launching its parts. */
+void comm_switched_sum(struct work *work);
+/* Its parts are launched. */
+void comm_switched_pass_by(struct work *work);
+
+/* ---- all others ---- */
+
 /* Its turn has come: asks the members. */
 void comm_switched_launch(struct work *work, enum drive_by help);
 /* Do the members of this communicator just decide about a call? Then no other one may be launched. */

@@ -20,15 +20,19 @@ bool comm_switched_is_through(const struct work *work)
 
 /* ---- a call ---- */
 
+bool comm_switched_may_sum(const struct comm *comm, uint64_t bytes)
+{
+	return comm->switched && !comm->is_aside && bytes >= LEAST_BYTES;
+}
+
 /* From facts that all members have alike. */
 static bool may_go_through(const struct work *work)
 {
 	const struct call *call = &work->call;
 
-	return work->group->switched && !work->group->is_aside && work->kind == WORK_CALL && !call->keyed &&
-	       !call->makes_group && !call->planner && work->shm_small_rounds == 0 && !work->ops &&
-	       call->collective == PLAN_ALLREDUCE && call->op == ESP_SUM && call->in_bytes >= LEAST_BYTES &&
-	       (call->type == ESP_I32 || call->type == ESP_U32);
+	return work->kind == WORK_CALL && !call->keyed && !call->makes_group && !call->planner &&
+	       work->shm_small_rounds == 0 && !work->ops && call->collective == PLAN_ALLREDUCE && call->op == ESP_SUM &&
+	       (call->type == ESP_I32 || call->type == ESP_U32) && comm_switched_may_sum(work->group, call->in_bytes);
 }
 
 static bool parts_done(struct work *work, enum esp_status status);
@@ -79,27 +83,33 @@ static void make_question(struct work *work, struct switched_call *switched)
 	}
 }
 
-enum esp_status comm_switched_prepare(struct work *work, struct failure *failure)
+enum esp_status comm_switched_make_sum(struct work *work, enum atp_kind kind, struct failure *failure)
 {
-	struct switched_call *switched;
+	struct switched_call *switched = calloc(1, sizeof(*switched));
 
-	if (!may_go_through(work))
-		return ESP_OK;
-	work->switched = switched = calloc(1, sizeof(*switched));
-	if (!switched)
+	work->switched = switched; /* which frees it */
+	if (switched)
+		switched->pieces = calloc(work->span_count, sizeof(*switched->pieces));
+	if (!switched || !switched->pieces)
 		return rank_failure_set(failure, ESP_ENOMEM, -1, "no memory for a call");
-	switched->pieces = calloc(work->span_count, sizeof(*switched->pieces));
-	if (!switched->pieces)
-		return rank_failure_set(failure, ESP_ENOMEM, -1, "no memory for a call");
-	enum esp_status status = plan_question(work, switched, failure);
-	if (status != ESP_OK)
-		return status;
-	make_question(work, switched);
+	switched->stage = SWITCHED_PLANNED;
 	switched->summing.work = work;
 	switched->sum = (struct switch_sum){
-		.pieces = switched->pieces, .piece_count = work->span_count, .done = summed,
-		.kind = work->call.type == ESP_I32 ? ATP_SIGNED : ATP_UNSIGNED,
-	};
+		.pieces = switched->pieces, .piece_count = work->span_count, .done = summed, .kind = kind};
+	return ESP_OK;
+}
+
+enum esp_status comm_switched_prepare(struct work *work, struct failure *failure)
+{
+	if (!may_go_through(work))
+		return ESP_OK;
+	enum esp_status status =
+		comm_switched_make_sum(work, work->call.type == ESP_I32 ? ATP_SIGNED : ATP_UNSIGNED, failure);
+	if (status == ESP_OK)
+		status = plan_question(work, work->switched, failure);
+	if (status != ESP_OK)
+		return status;
+	make_question(work, work->switched);
 	work->ops = &switched_ops;
 	return ESP_OK;
 }
@@ -155,12 +165,11 @@ static uint64_t greatest(const struct work *work)
 	return most;
 }
 
-static bool refuses(const struct work *work)
+bool comm_switched_refuses(const struct comm *comm, uint64_t bytes, uint32_t pieces)
 {
-	struct switch_flow *flow = work->group->switched->flow;
+	struct switch_flow *flow = comm->switched->flow;
 
-	return !flow || !switch_flow_helps(flow) ||
-	       !switch_flow_has_numbers(flow, work->call.in_bytes / 4, work->span_count);
+	return !flow || !switch_flow_helps(flow) || !switch_flow_has_numbers(flow, bytes / 4, pieces);
 }
 
 void comm_switched_launch(struct work *work, enum drive_by help)
@@ -171,7 +180,7 @@ void comm_switched_launch(struct work *work, enum drive_by help)
 	for (uint32_t i = 0; i < work->span_count; i++)
 		comm_span_gather(&work->spans[i], &work->call);
 	switched->stage = SWITCHED_ASKS;
-	switched->mine[ASK_REFUSES] = refuses(work);
+	switched->mine[ASK_REFUSES] = comm_switched_refuses(work->group, work->call.in_bytes, work->span_count);
 	switched->mine[ASK_MAGNITUDE] = switched->mine[ASK_REFUSES] ? 0 : greatest(work);
 	atomic_store_explicit(&work->group->switched->decides, true, memory_order_release);
 	pthread_mutex_lock(&context->lock);
@@ -197,7 +206,7 @@ static bool agreed(const struct work *work)
 	return all[ASK_REFUSES] == 0 && all[ASK_MAGNITUDE] <= limit / work->group->size;
 }
 
-static void go_through(struct work *work)
+void comm_switched_sum(struct work *work)
 {
 	struct switched_call *switched = work->switched;
 
@@ -210,6 +219,11 @@ static void go_through(struct work *work)
 	atomic_store(&work->parts_left, 1);
 	if (!switch_flow_start(work->group->switched->flow, &switched->sum))
 		work_part_done(&switched->summing, comm_status(work->group, ESP_EABORTED));
+}
+
+void comm_switched_pass_by(struct work *work)
+{
+	work->switched->stage = SWITCHED_PLANNED;
 }
 
 static void go_planned(struct work *work)
@@ -250,7 +264,7 @@ static bool parts_done(struct work *work, enum esp_status status)
 	comm_visit(comm);
 	pthread_mutex_unlock(&comm->context->lock);
 	if (status == ESP_OK && agreed(work))
-		go_through(work);
+		comm_switched_sum(work);
 	else if (status == ESP_OK)
 		go_planned(work);
 	else
