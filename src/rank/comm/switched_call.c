@@ -5,11 +5,13 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "network/topo/topology.h"
 #include "rank/comm/callbacks.h"
 #include "rank/comm/comm.h"
 #include "rank/comm/span.h"
 #include "rank/comm/switched_state.h"
 #include "rank/comm/work.h"
+#include "tune/through.h"
 
 #define LEAST_BYTES (16u << 10) /* of a call: below, asking costs more than the network */
 
@@ -165,11 +167,38 @@ static uint64_t greatest(const struct work *work)
 	return most;
 }
 
+/*
+ * The least rate of the members' links, in bits per second, by the topology that all of them have; 0: there is none.
+ */
+static double member_bps(const struct comm *comm)
+{
+	const struct layout *layout = &comm->net.layout;
+	double least = 0;
+
+	for (uint32_t i = 0; layout->topology && i < comm->size; i++) {
+		const struct topology_vertex *host = &layout->topology->vertices[layout->place[i]];
+		double rate = 8 * host->nics * layout->topology->links[host->first_link].rate;
+		least = least == 0 || rate < least ? rate : least;
+	}
+	return least;
+}
+
+/*
+ * A switch that is named is used unless it is known not to pay: its operator has said how fast its link is, a topology
+ * says how fast the members' are, and a ring would be faster.
+ */
+static bool pays(const struct comm *comm)
+{
+	double link = (double)switch_flow_rate_bps(comm->switched->flow), member = link > 0 ? member_bps(comm) : 0;
+
+	return member <= 0 || link > member * tune_through_needs(comm->size);
+}
+
 bool comm_switched_refuses(const struct comm *comm, uint64_t bytes, uint32_t pieces)
 {
 	struct switch_flow *flow = comm->switched->flow;
 
-	return !flow || !switch_flow_helps(flow) || !switch_flow_has_numbers(flow, bytes / 4, pieces);
+	return !flow || !switch_flow_helps(flow) || !pays(comm) || !switch_flow_has_numbers(flow, bytes / 4, pieces);
 }
 
 void comm_switched_launch(struct work *work, enum drive_by help)
