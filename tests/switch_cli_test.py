@@ -291,6 +291,29 @@ def check_cookie():
     print("cookie: ok")
 
 
+def check_choice():
+    """A switch whose link is known to be too slow for its job is passed by: its operator and a topology say so."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "site.topology"
+        path.write_text(f"topology 1\nswitch rack0\nhost {socket.gethostname()} under rack0 rate 10gbit\n", encoding="utf-8")
+        for rate, helps in (("20gbit", False), ("40gbit", True)):  # four ranks: more than 16 / 6 times
+            with switch("--rate", rate) as one:
+                through = run(4, one.address, ESP_TOPOLOGY=str(path))[1]
+                assert (through > 0) == helps, (rate, through)
+                assert run(4, one.address)[1] > 0  # nothing is known of the ranks' links
+    print("choice: ok")
+
+
+def check_bench():
+    """Compares ways on this machine, without a lab."""
+    status, out, err = espalier("bench", "switch", "--workers", 2, "--size", "512K", "--iters", 2, "--rounds", 1, "--json")
+    assert status == OK, (status, out, err)
+    ways = {way["way"]: way for way in json.loads(out)["ways"]}
+    assert all(way["wrong"] == 0 and way["seconds"] > 0 for way in ways.values()), ways
+    assert all(ways[name]["through_switch"] == name.startswith("switch") for name in ways), ways
+    print("bench: ok")
+
+
 def check_usage():
     for words in (("--listen", "nowhere"), ("--loss", 2), ("--age", "soon"), ("--rate", "fast"), ("--aggregators", 0)):
         status, _, err = espalier("switch", *words)
@@ -304,7 +327,7 @@ def check_usage():
 
 
 def main():
-    for check in (check_usage, check_cookie, check_sums, check_floats, check_faults, check_deaths, check_drain, check_nobody, check_strangers):
+    for check in (check_usage, check_cookie, check_sums, check_floats, check_faults, check_deaths, check_drain, check_nobody, check_strangers, check_choice, check_bench):
         check()
 
 

@@ -147,7 +147,7 @@ static enum esp_status print_all(const struct given *given, const struct entry *
 		printf("%u workers of %.0f Mbit/s, the switch's link %g times as fast: allreduce of %.1f MiB\n\n",
 		       (unsigned)given->workers, (double)given->rate / 1e6, given->links, (double)given->size / (1 << 20));
 	} else {
-		printf("%u workers and the switch on this machine: allreduce of %.1f MiB; without a lab there are no bounds\n\n",
+		printf("%u workers and the switch on this machine: allreduce of %.1f MiB; bounds need a lab\n\n",
 		       (unsigned)given->workers, (double)given->size / (1 << 20));
 	}
 	rows_begin(&rows, columns, given->json ? &json : NULL);

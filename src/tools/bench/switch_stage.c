@@ -89,7 +89,8 @@ static enum esp_status start_switch(struct switch_stage *stage, struct error *er
 
 	begin(stage, &words);
 	if (stage->lab[0])
-		add_all(&words, (const char *const[]){"lab", "exec", "--name", stage->lab, stage->host, "--", stage->self, NULL});
+		add_all(&words, (const char *const[]){"lab", "exec", "--name", stage->lab, stage->host, "--", stage->self,
+		                                      NULL});
 	add_all(&words, (const char *const[]){"switch", "--listen", stage->address, NULL});
 	snprintf(rate, sizeof(rate), "%.0fbit", (double)stage->config.rate * stage->config.links);
 	if (stage->config.rate)
