@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/vec.h"
+
 #define FIRST_READ ((size_t)1 << 16)
 
 static const char *file_name(const char *name)
@@ -37,12 +39,9 @@ static enum esp_status grow(struct infile *file, size_t *capacity, const char *n
 		return ESP_OK;
 	if (*capacity >= INFILE_MAX)
 		return error_set(err, ESP_ELIMIT, "%s goes on beyond %zu bytes", file_name(name), INFILE_MAX);
-	size_t more = *capacity ? *capacity * 2 : FIRST_READ;
-	char *text = realloc(file->text, more);
-	if (!text)
-		return error_set(err, ESP_ENOMEM, "no memory for %zu bytes of %s", more, file_name(name));
-	file->text = text;
-	*capacity = more;
+	size_t needed = *capacity ? file->length + 1 : FIRST_READ;
+	if (!vec_reserve(&file->text, capacity, needed, sizeof(*file->text)))
+		return error_set(err, ESP_ENOMEM, "no memory for %zu bytes of %s", needed, file_name(name));
 	return ESP_OK;
 }
 

@@ -159,14 +159,8 @@ void loop_post(struct loop *loop, struct loop_task *task)
 	assert(task->run);
 	pthread_mutex_lock(&loop->lock);
 	bool is_new = !atomic_exchange(&task->is_posted, true);
-	if (is_new) {
-		task->next = NULL;
-		if (loop->first)
-			loop->last->next = task;
-		else
-			loop->first = task;
-		loop->last = task;
-	}
+	if (is_new)
+		list_append(&loop->tasks, &task->link);
 	pthread_mutex_unlock(&loop->lock);
 	if (is_new && is_own_thread(loop))
 		loop_again(loop);
@@ -177,9 +171,8 @@ void loop_post(struct loop *loop, struct loop_task *task)
 static struct loop_task *take_task(struct loop *loop)
 {
 	pthread_mutex_lock(&loop->lock);
-	struct loop_task *task = loop->first;
+	struct loop_task *task = list_item(list_take(&loop->tasks), struct loop_task, link);
 	assert(task);
-	loop->first = task->next;
 	atomic_store(&task->is_posted, false);
 	pthread_mutex_unlock(&loop->lock);
 	return task;
@@ -189,7 +182,7 @@ static struct loop_task *take_task(struct loop *loop)
 static void run_tasks(struct loop *loop)
 {
 	pthread_mutex_lock(&loop->lock);
-	struct loop_task *last = loop->first ? loop->last : NULL, *task;
+	struct loop_task *last = list_item(loop->tasks.last, struct loop_task, link), *task;
 	pthread_mutex_unlock(&loop->lock);
 
 	if (!last)

@@ -16,6 +16,7 @@
 #include <sys/epoll.h>
 
 #include "base/error.h"
+#include "base/list.h"
 
 struct loop;
 
@@ -34,7 +35,7 @@ struct loop_timer {
 
 struct loop_task {
 	void (*run)(struct loop_task *task); /* the task may be posted again, or be freed */
-	struct loop_task *next;
+	struct list_node link;
 	atomic_bool is_posted;
 };
 
@@ -67,7 +68,7 @@ struct loop {
 	atomic_bool runs, stops;
 
 	pthread_mutex_t lock; /* of the tasks */
-	struct loop_task *first, *last;
+	struct list tasks;
 };
 
 /* clock is borrowed. ESP_ELIMIT: no descriptors. fini is due only if it succeeds. */

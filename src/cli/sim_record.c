@@ -14,6 +14,7 @@
 
 #include "base/infile.h"
 #include "base/number.h"
+#include "base/vec.h"
 #include "cli/run.h"
 #include "cli/sim.h"
 #include "report/json.h"
@@ -79,14 +80,8 @@ static enum esp_status add_call(struct steps_rank *rank, const struct steps_call
 {
 	if (rank->count == STEPS_CALLS_MAX)
 		return error_set(err, ESP_ELIMIT, "rank %" PRIu32 " made more than %u calls", rank->rank, STEPS_CALLS_MAX);
-	if (rank->count == rank->capacity) {
-		uint32_t more = rank->capacity ? 2 * rank->capacity : 256;
-		struct steps_call *calls = realloc(rank->calls, more * sizeof(*calls));
-		if (!calls)
-			return error_set(err, ESP_ENOMEM, "no memory for %" PRIu32 " calls", more);
-		rank->calls = calls;
-		rank->capacity = more;
-	}
+	if (!vec_reserve(&rank->calls, &rank->capacity, (size_t)rank->count + 1, sizeof(*rank->calls)))
+		return error_set(err, ESP_ENOMEM, "no memory for %" PRIu32 " calls", rank->count + 1);
 	rank->calls[rank->count++] = *call;
 	return ESP_OK;
 }

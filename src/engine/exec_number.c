@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "engine/exec_state.h"
 
 /* Sets of verbs. */
@@ -18,21 +19,13 @@
 
 static bool lap_grow(struct lap *lap)
 {
-	uint32_t capacity = lap->capacity ? lap->capacity * 2 : 64;
-	struct lap_message *messages = realloc(lap->messages, capacity * sizeof(*messages));
+	size_t messages = lap->capacity, order = lap->capacity, spare = lap->capacity, needed = (size_t)lap->count + 1;
 
-	if (!messages)
+	if (!vec_reserve(&lap->messages, &messages, needed, sizeof(*lap->messages)) ||
+	    !vec_reserve(&lap->order, &order, needed, sizeof(*lap->order)) ||
+	    !vec_reserve(&lap->spare, &spare, needed, sizeof(*lap->spare)))
 		return false;
-	lap->messages = messages;
-	uint64_t *order = realloc(lap->order, capacity * sizeof(*order));
-	if (!order)
-		return false;
-	lap->order = order;
-	uint64_t *spare = realloc(lap->spare, capacity * sizeof(*spare));
-	if (!spare)
-		return false;
-	lap->spare = spare;
-	lap->capacity = capacity;
+	lap->capacity = spare; /* and that of the others: they are grown alike */
 	return true;
 }
 
@@ -41,15 +34,8 @@ static bool lap_keep(struct lap *lap, const struct plan_row *row)
 {
 	uint32_t needed = lap->step_count + row->count + 1;
 
-	if (needed > lap->step_capacity) {
-		uint32_t capacity = lap->step_capacity * 2 > needed ? lap->step_capacity * 2 : needed + 64;
-		struct plan_step *steps = realloc(lap->steps, capacity * sizeof(*steps));
-
-		if (!steps)
-			return false;
-		lap->steps = steps;
-		lap->step_capacity = capacity;
-	}
+	if (!vec_reserve(&lap->steps, &lap->step_capacity, needed, sizeof(*lap->steps)))
+		return false;
 	struct plan_step *head = &lap->steps[lap->step_count];
 	*head = (struct plan_step){.verb = PLAN_ROW, .place = (uint8_t)row->tmp_count, .count = row->count};
 	if (row->count > 0)

@@ -172,13 +172,15 @@ struct lap {
 	 * plan keeps them
 	 */
 	struct plan_step *steps;
-	uint32_t step_count, step_capacity;
+	uint32_t step_count;
 	uint32_t step_next; /* the row of the chunk that is activated next */
+	size_t step_capacity;
 	struct lap_message *messages;
 	uint64_t *order; /* by turn: turn << 32 | place in messages */
 	uint64_t *spare; /* as much again, to sort it */
+	size_t capacity; /* of the three */
+	uint32_t count;
 	uint32_t most;   /* the latest turn */
-	uint32_t count, capacity;
 	uint32_t next;   /* whose number is asked for next */
 };
 

@@ -51,8 +51,8 @@ void lane_close(struct lane *lane)
 {
 	if (!lane)
 		return;
-	while (lane->streams)
-		lane_stream_free(lane->streams);
+	while (lane->streams.first)
+		lane_stream_free(lane_first_stream(lane));
 	for (uint32_t i = 0; i < 65536 / PAGE_STREAMS; i++)
 		free(lane->pages[i]);
 	while (lane->turn_free) {
@@ -125,7 +125,7 @@ bool lane_waits(const struct lane *lane, uint16_t channel, struct exec_wait *out
 
 bool lane_waits_any(const struct lane *lane, struct exec_wait *out)
 {
-	for (const struct stream *stream = lane->streams; stream; stream = stream->next) {
+	for (const struct stream *stream = lane_first_stream(lane); stream; stream = lane_next_stream(stream)) {
 		struct exec_wait wait;
 
 		if (exec_waits(stream->exec, &wait) && wait.peer != PLAN_NONE) {
@@ -152,7 +152,7 @@ void lane_fail(struct lane *lane, uint32_t peer, enum esp_status status)
 	if (lane->failure.status != ESP_OK)
 		return;
 	lane->failure = (struct exec_failure){.status = status, .node = peer};
-	for (struct stream *stream = lane->streams; stream; stream = stream->next)
+	for (struct stream *stream = lane_first_stream(lane); stream; stream = lane_next_stream(stream))
 		lane_stream_fail(stream, peer, status);
 }
 
@@ -170,7 +170,7 @@ struct exec_stats lane_stats(const struct lane *lane)
 {
 	struct exec_stats sum = lane->closed;
 
-	for (const struct stream *stream = lane->streams; stream; stream = stream->next) {
+	for (const struct stream *stream = lane_first_stream(lane); stream; stream = lane_next_stream(stream)) {
 		struct exec_stats one = exec_stats(stream->exec);
 
 		lane_stats_add(&sum, &one);

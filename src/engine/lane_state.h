@@ -11,6 +11,7 @@
 #ifndef ENGINE_LANE_STATE_H
 #define ENGINE_LANE_STATE_H
 
+#include "base/list.h"
 #include "engine/exec_state.h"
 #include "engine/lane.h"
 
@@ -57,7 +58,7 @@ struct stream {
 	struct exec_failure why; /* in ranks                                                    */
 	bool is_in[STREAM_LISTS];
 	struct stream *next_in[STREAM_LISTS];
-	struct stream *next, *before; /* of all                                                 */
+	struct list_node link; /* among all of its lane                                        */
 };
 
 /* A stream waits for its turn to send to a peer. */
@@ -91,12 +92,21 @@ struct lane {
 	uint32_t unfinished;
 	uint16_t started; /* the channel of the last call */
 	struct stream **pages[65536 / PAGE_STREAMS]; /* streams by channel; NULL where there are none */
-	struct stream *streams;                      /* all of them */
+	struct list streams;                         /* all of them */
 	struct stream *first_in[STREAM_LISTS], *last_in[STREAM_LISTS];
 	struct turn *turn_free;
 	uint8_t *staging; /* of all executors: made by the first that needs it */
 	struct exec_stats closed; /* of streams that were closed */
 };
+
+static inline struct stream *lane_first_stream(const struct lane *lane)
+{
+	return list_item(lane->streams.first, struct stream, link);
+}
+static inline struct stream *lane_next_stream(const struct stream *stream)
+{
+	return list_item(stream->link.next, struct stream, link);
+}
 
 /* lane_stream.c */
 static inline struct stream *stream_find(const struct lane *lane, uint16_t channel)

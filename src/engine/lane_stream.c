@@ -122,7 +122,7 @@ struct stream *lane_list_take(struct lane *lane, enum stream_list list)
 	return stream;
 }
 
-static void list_remove(struct stream *stream, enum stream_list list)
+static void lane_list_remove(struct stream *stream, enum stream_list list)
 {
 	struct lane *lane = stream->lane;
 	struct stream *before = NULL;
@@ -252,10 +252,7 @@ enum esp_status lane_stream_open(struct lane *lane, const struct lane_stream_con
 		stream_free(stream);
 		return status;
 	}
-	stream->next = lane->streams;
-	if (lane->streams)
-		lane->streams->before = stream;
-	lane->streams = stream;
+	list_prepend(&lane->streams, &stream->link);
 	*cell = stream;
 	return ESP_OK;
 }
@@ -280,14 +277,9 @@ void lane_stream_free(struct stream *stream)
 	lane_stats_add(&lane->closed, &stats);
 	lane->unfinished -= stream->unfinished;
 	for (enum stream_list list = 0; list < STREAM_LISTS; list++)
-		list_remove(stream, list);
+		lane_list_remove(stream, list);
 	lane_turns_drop(stream);
-	if (stream->next)
-		stream->next->before = stream->before;
-	if (stream->before)
-		stream->before->next = stream->next;
-	else
-		lane->streams = stream->next;
+	list_remove(&lane->streams, &stream->link);
 	lane->pages[stream->channel / PAGE_STREAMS][stream->channel % PAGE_STREAMS] = NULL;
 	stream_free(stream);
 }

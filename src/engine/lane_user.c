@@ -307,7 +307,7 @@ static void user_lost(void *user, uint32_t number, enum esp_status why)
 
 	lane->lost_count += !lane->peers[number].lost;
 	lane->peers[number].lost = true;
-	for (struct stream *stream = lane->streams; stream; stream = stream->next) {
+	for (struct stream *stream = lane_first_stream(lane); stream; stream = lane_next_stream(stream)) {
 		if (lane_members_place(&stream->members, number) != PLAN_NONE)
 			lane_stream_fail(stream, number, why);
 	}

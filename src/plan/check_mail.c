@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "plan/check_run.h"
 
 void plan_mail_clear(struct check_run *run)
@@ -49,12 +50,10 @@ static bool pairs_grow(struct check_run *run)
 
 static bool messages_grow(struct check_run *run)
 {
-	uint32_t capacity = run->message_capacity ? run->message_capacity * 2 : 1024;
-	struct check_message *messages = realloc(run->messages, capacity * sizeof(*messages));
+	size_t capacity = run->message_capacity;
 
-	if (!messages)
+	if (!vec_reserve(&run->messages, &capacity, (size_t)run->message_count + 1, sizeof(*run->messages)))
 		return false;
-	run->messages = messages;
 	/* A search looks at each message once, from the node itself and from the news. */
 	void *search = realloc(run->search, (capacity + 2) * sizeof(*run->search));
 	if (!search)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "plan/text.h"
 
 /* "chunk 3, node 0, step 4 (update out): the sum is updated twice" */
@@ -77,19 +78,6 @@ void plan_check_run_fini(struct check_run *run)
 
 /* ---- loading the rows of a chunk ---- */
 
-/* Makes *array hold at least needed entries. */
-static bool grow(void **array, uint64_t *capacity, uint64_t needed, size_t entry_bytes)
-{
-	if (needed <= *capacity)
-		return true;
-	void *bigger = realloc(*array, needed * 2 * entry_bytes);
-	if (!bigger)
-		return false;
-	*array = bigger;
-	*capacity = needed * 2;
-	return true;
-}
-
 static bool place_exists(const struct check_run *run, uint32_t place)
 {
 	return place < PLAN_TMP + run->row.tmp_count && place < PLAN_PLACE_COUNT;
@@ -139,8 +127,8 @@ static enum esp_status load_row(struct check_run *run, uint32_t node)
 	if (status != ESP_OK)
 		return status;
 	uint32_t place_count = row->count ? PLAN_TMP + row->tmp_count : 0;
-	if (!grow((void **)&run->steps, &run->steps_capacity, run->steps_used + row->count, sizeof(*run->steps)) ||
-	    !grow((void **)&run->places, &run->places_capacity, run->places_used + place_count, sizeof(*run->places)))
+	if (!vec_reserve(&run->steps, &run->steps_capacity, run->steps_used + row->count, sizeof(*run->steps)) ||
+	    !vec_reserve(&run->places, &run->places_capacity, run->places_used + place_count, sizeof(*run->places)))
 		return out_of_memory(run);
 	run->nodes[node] = (struct check_node){
 		.first_step = run->steps_used,

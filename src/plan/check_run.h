@@ -56,11 +56,12 @@ struct check_run {
 	struct sets sets;
 
 	struct plan_step *steps;
-	uint64_t steps_used, steps_capacity;
+	size_t steps_used, steps_capacity;
 	struct check_place *places;
-	uint64_t places_used, places_capacity;
+	size_t places_used, places_capacity;
 	struct check_message *messages;
-	uint32_t message_count, message_capacity;
+	uint32_t message_count;
+	size_t message_capacity;
 	struct check_pair *pairs; /* open addressing */
 	uint32_t pair_capacity, pair_count, epoch;
 	struct check_node *nodes;

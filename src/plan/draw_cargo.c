@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
+
 enum esp_status plan_cargo_init(struct draw_cargo *cargo, const struct plan *plan)
 {
 	*cargo = (struct draw_cargo){.plan = plan};
@@ -91,15 +93,8 @@ static const struct plan_step *run_to_send(struct draw_cargo *cargo, uint32_t se
 
 static enum esp_status keep(struct draw_cargo *cargo, struct cargo_message message)
 {
-	if (cargo->count == cargo->capacity) {
-		uint32_t capacity = cargo->capacity ? cargo->capacity * 2 : 64;
-		struct cargo_message *messages = realloc(cargo->messages, capacity * sizeof(*messages));
-
-		if (!messages)
-			return ESP_ENOMEM;
-		cargo->messages = messages;
-		cargo->capacity = capacity;
-	}
+	if (!vec_reserve(&cargo->messages, &cargo->capacity, (size_t)cargo->count + 1, sizeof(*cargo->messages)))
+		return ESP_ENOMEM;
 	cargo->messages[cargo->count++] = message;
 	return ESP_OK;
 }

@@ -26,7 +26,8 @@ struct draw_cargo {
 	const struct plan *plan;
 	struct cargo_node *nodes;
 	struct cargo_message *messages; /* of this chunk, in the order in which they were sent */
-	uint32_t count, capacity;
+	uint32_t count;
+	size_t capacity;
 };
 
 ESP_CHECKED enum esp_status plan_cargo_init(struct draw_cargo *cargo, const struct plan *plan);

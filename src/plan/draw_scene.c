@@ -3,22 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
+
 static_assert(DRAW_WORKERS_MAX <= 64, "contributors are bits of a word");
 
 /* ---- what the checker tells ---- */
-
-static enum esp_status make_room(struct draw_scene *scene)
-{
-	if (scene->message_count < scene->message_capacity)
-		return ESP_OK;
-	uint32_t capacity = scene->message_capacity ? scene->message_capacity * 2 : 256;
-	struct draw_message *messages = realloc(scene->messages, capacity * sizeof(*messages));
-	if (!messages)
-		return ESP_ENOMEM;
-	scene->messages = messages;
-	scene->message_capacity = capacity;
-	return ESP_OK;
-}
 
 /* The checker walks chunk after chunk. */
 static enum esp_status follow(struct draw_scene *scene, uint64_t chunk)
@@ -38,7 +27,9 @@ static void on_message(void *context, uint64_t chunk, uint32_t from, uint32_t to
 
 	if (scene->failed)
 		return;
-	scene->failed = make_room(scene) != ESP_OK || follow(scene, chunk) != ESP_OK ||
+	scene->failed = !vec_reserve(&scene->messages, &scene->message_capacity, (size_t)scene->message_count + 1,
+	                             sizeof(*scene->messages)) ||
+	                follow(scene, chunk) != ESP_OK ||
 	                plan_cargo_send(&scene->cargo, from, to, &carried) != ESP_OK;
 	if (scene->failed)
 		return;

@@ -23,7 +23,8 @@ struct draw_scene {
 	uint32_t chunk_count;
 	struct plan_report report;     /* of these chunks */
 	struct draw_message *messages; /* by round, chunk, sender, receiver */
-	uint32_t message_count, message_capacity;
+	uint32_t message_count;
+	size_t message_capacity;
 	uint64_t *held;          /* by round, chunk and node: a bit per contributor that has arrived there */
 	struct draw_cargo cargo; /* while messages come in */
 	uint64_t cargo_chunk;    /* the chunk that it follows, UINT64_MAX before the first */

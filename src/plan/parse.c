@@ -8,20 +8,13 @@
 
 #include <stdlib.h>
 
+#include "base/vec.h"
 #include "plan/text.h"
 
-bool plan_parse_grow(struct parser *parser, void **items, uint64_t count, uint64_t *capacity, size_t size)
+bool plan_parse_grow(struct parser *parser, void *items, size_t needed, size_t *capacity, size_t size)
 {
-	if (count < *capacity)
-		return true;
-	uint64_t more = *capacity + *capacity / 2 + 64;
-	void *moved = realloc(*items, more * size);
-
-	if (!moved)
-		return plan_scan_stop(&parser->scan, ESP_ENOMEM, "no memory for a plan of this size");
-	*items = moved;
-	*capacity = more;
-	return true;
+	return vec_reserve(items, capacity, needed, size) ||
+	       plan_scan_stop(&parser->scan, ESP_ENOMEM, "no memory for a plan of this size");
 }
 
 bool plan_parse_node(struct parser *parser, uint32_t *out)
@@ -129,7 +122,7 @@ static bool take_chunk(struct parser *parser)
 	    !side_fits(parser, &parser->input, piece.from, "in", piece.in_at, piece.bytes) ||
 	    !side_fits(parser, &parser->output, piece.to, "out", piece.out_at, piece.bytes) ||
 	    !plan_parse_skip_rows(parser, count * parser->plan->nodes) ||
-	    !plan_parse_grow(parser, (void **)&parser->pieces, count, &parser->piece_capacity, sizeof(piece)))
+	    !plan_parse_grow(parser, &parser->pieces, count + 1, &parser->piece_capacity, sizeof(piece)))
 		return false;
 	parser->pieces[parser->piece_count++] = piece;
 	return true;
@@ -151,9 +144,9 @@ static bool take_end(struct parser *parser)
 	/* The tables of nodes count like those of rows. And no list is NULL, not even an empty one. */
 	return plan_parse_rows_fit(parser, parser->piece_count ? parser->piece_count : 1) &&
 	       plan_parse_skip_rows(parser, parser->piece_count * parser->plan->nodes) &&
-	       plan_parse_grow(parser, (void **)&parser->plan->row_at, parser->row_count, &parser->row_capacity,
+	       plan_parse_grow(parser, &parser->plan->row_at, parser->row_count + 1, &parser->row_capacity,
 	                       sizeof(*parser->plan->row_at)) &&
-	       plan_parse_grow(parser, (void **)&parser->pieces, parser->piece_count, &parser->piece_capacity,
+	       plan_parse_grow(parser, &parser->pieces, parser->piece_count + 1, &parser->piece_capacity,
 	                       sizeof(*parser->pieces));
 }
 

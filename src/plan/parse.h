@@ -20,7 +20,7 @@ struct parse_run {
 struct parse_list {
 	struct parse_run *runs;
 	uint64_t count;
-	uint64_t capacity;
+	size_t capacity;
 	uint64_t least; /* the run of the smallest value */
 };
 
@@ -30,20 +30,22 @@ struct parser {
 	struct plan *plan;  /* owned; holds steps and row_at                */
 	struct parse_list input, output;
 	struct plan_piece *pieces;
-	uint64_t piece_count, piece_capacity;
-	uint64_t step_capacity;
-	uint64_t row_count, row_capacity; /* entries of row_at that are set; the next row's node follows from it */
+	uint64_t piece_count;
+	size_t piece_capacity, step_capacity;
+	uint64_t row_count; /* entries of row_at that are set; the next row's node follows from it */
+	size_t row_capacity;
 	uint64_t *known; /* rows that stand in steps, by their hash; 0: free */
 	uint64_t known_count, known_capacity;
 	struct plan_sent *sent; /* the sends of the row at hand, in this order; with laps only */
 	uint64_t *sent_order;   /* to sort it: node << 32 | place in sent */
-	uint64_t sent_count, sent_capacity, order_capacity, turn_capacity;
+	uint64_t sent_count;
+	size_t sent_capacity, order_capacity, turn_capacity;
 	uint64_t turned; /* so many of them have their turns */
 	uint64_t root_line, lap_line;
 };
 
-/* Makes room for one more item of `size` bytes; *items may move. */
-bool plan_parse_grow(struct parser *parser, void **items, uint64_t count, uint64_t *capacity, size_t size);
+/* vec_reserve() for a part of the plan; false: no memory, and the scan has stopped with the reason. */
+bool plan_parse_grow(struct parser *parser, void *items, size_t needed, size_t *capacity, size_t size);
 
 /* A node that the plan has. */
 bool plan_parse_node(struct parser *parser, uint32_t *out);

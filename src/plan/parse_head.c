@@ -31,7 +31,7 @@ static bool take_run(struct parser *parser, const char *what, struct parse_list 
 		                      "%llu times %llu: the list holds one value for each of %llu nodes, %llu more",
 		                      (unsigned long long)count, (unsigned long long)value, (unsigned long long)total,
 		                      (unsigned long long)(total - before));
-	if (!plan_parse_grow(parser, (void **)&list->runs, list->count, &list->capacity, sizeof(*list->runs)))
+	if (!plan_parse_grow(parser, &list->runs, list->count + 1, &list->capacity, sizeof(*list->runs)))
 		return false;
 	if (list->count == 0 || value < list->runs[list->least].value)
 		list->least = list->count;

@@ -9,7 +9,7 @@
 bool plan_parse_skip_rows(struct parser *parser, uint64_t end)
 {
 	while (parser->row_count < end) {
-		if (!plan_parse_grow(parser, (void **)&parser->plan->row_at, parser->row_count, &parser->row_capacity,
+		if (!plan_parse_grow(parser, &parser->plan->row_at, parser->row_count + 1, &parser->row_capacity,
 		                     sizeof(*parser->plan->row_at)))
 			return false;
 		parser->plan->row_at[parser->row_count++] = 0;
@@ -22,7 +22,7 @@ static bool push(struct parser *parser, uint32_t verb, uint8_t place, uint32_t a
 	struct plan *plan = parser->plan;
 
 	if (plan->step_count == parser->step_capacity &&
-	    !plan_parse_grow(parser, (void **)&plan->steps, plan->step_count, &parser->step_capacity, sizeof(*plan->steps)))
+	    !plan_parse_grow(parser, &plan->steps, plan->step_count + 1, &parser->step_capacity, sizeof(*plan->steps)))
 		return false;
 	plan->steps[plan->step_count++] = (struct plan_step){.verb = (uint8_t)verb, .place = place, .node = argument};
 	return true;

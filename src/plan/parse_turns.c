@@ -21,11 +21,8 @@ static bool keep(struct parser *parser, uint64_t at, struct plan_sent sent)
 {
 	struct plan *plan = parser->plan;
 
-	while (at >= parser->turn_capacity) {
-		if (!plan_parse_grow(parser, (void **)&plan->turns, parser->turn_capacity, &parser->turn_capacity,
-		                     sizeof(*plan->turns)))
-			return false;
-	}
+	if (!plan_parse_grow(parser, &plan->turns, at + 1, &parser->turn_capacity, sizeof(*plan->turns)))
+		return false;
 	plan->turns[at] = sent;
 	return true;
 }
@@ -44,7 +41,7 @@ bool plan_parse_turns_sent(struct parser *parser, uint32_t to)
 {
 	if (!has_laps(parser))
 		return true;
-	if (!plan_parse_grow(parser, (void **)&parser->sent, parser->sent_count, &parser->sent_capacity,
+	if (!plan_parse_grow(parser, &parser->sent, parser->sent_count + 1, &parser->sent_capacity,
 	                     sizeof(*parser->sent)))
 		return false;
 	parser->sent[parser->sent_count++] = (struct plan_sent){.to = to};
@@ -83,11 +80,9 @@ static bool sort_sent(struct parser *parser)
 {
 	bool sorted = true;
 
-	while (parser->order_capacity < parser->sent_count) {
-		if (!plan_parse_grow(parser, (void **)&parser->sent_order, parser->order_capacity, &parser->order_capacity,
-		                     sizeof(*parser->sent_order)))
-			return false;
-	}
+	if (!plan_parse_grow(parser, &parser->sent_order, parser->sent_count, &parser->order_capacity,
+	                     sizeof(*parser->sent_order)))
+		return false;
 	for (uint64_t i = 0; i < parser->sent_count; i++) {
 		parser->sent_order[i] = (uint64_t)parser->sent[i].to << 32 | i;
 		sorted = sorted && (i == 0 || parser->sent_order[i - 1] < parser->sent_order[i]);

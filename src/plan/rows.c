@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "plan/planner.h"
 
 struct plan_rows {
@@ -18,15 +19,8 @@ static bool append(struct plan_rows *rows, const struct plan_row *row)
 {
 	size_t needed = rows->count + row->count + 1;
 
-	if (needed > rows->capacity) {
-		size_t capacity = needed > rows->capacity * 2 ? needed + 64 : rows->capacity * 2;
-		struct plan_step *steps = realloc(rows->steps, capacity * sizeof(*steps));
-
-		if (!steps)
-			return false;
-		rows->steps = steps;
-		rows->capacity = capacity;
-	}
+	if (!vec_reserve(&rows->steps, &rows->capacity, needed, sizeof(*rows->steps)))
+		return false;
 	struct plan_step *head = &rows->steps[rows->count];
 	*head = (struct plan_step){.verb = PLAN_ROW, .place = (uint8_t)row->tmp_count, .count = row->count};
 	if (row->count > 0)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "plan/step.h"
 
 void plan_sets_init(struct sets *sets, uint32_t members)
@@ -26,16 +27,9 @@ void plan_sets_clear(struct sets *sets)
 /* Out of memory: set 0 is returned, and failed says that it means nothing. */
 static uint32_t push(struct sets *sets, struct set set)
 {
-	if (sets->count == sets->capacity) {
-		uint32_t capacity = sets->capacity ? sets->capacity * 2 : 256;
-		struct set *list = realloc(sets->list, capacity * sizeof(*list));
-
-		if (!list) {
-			sets->failed = true;
-			return 0;
-		}
-		sets->list = list;
-		sets->capacity = capacity;
+	if (!vec_reserve(&sets->list, &sets->capacity, (size_t)sets->count + 1, sizeof(*sets->list))) {
+		sets->failed = true;
+		return 0;
 	}
 	sets->list[sets->count] = set;
 	return sets->count++;
@@ -43,19 +37,12 @@ static uint32_t push(struct sets *sets, struct set set)
 
 static bool reserve_words(struct sets *sets)
 {
-	uint64_t needed = sets->words_used + sets->word_count;
+	size_t needed = sets->words_used + sets->word_count;
 
-	if (needed <= sets->words_capacity)
+	if (vec_reserve(&sets->words, &sets->words_capacity, needed, sizeof(*sets->words)))
 		return true;
-	uint64_t capacity = needed * 2;
-	uint64_t *words = realloc(sets->words, capacity * sizeof(*words));
-	if (!words) {
-		sets->failed = true;
-		return false;
-	}
-	sets->words = words;
-	sets->words_capacity = capacity;
-	return true;
+	sets->failed = true;
+	return false;
 }
 
 static uint64_t mix(uint64_t x)

@@ -8,6 +8,7 @@
 #define PLAN_SETS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct set {
@@ -22,9 +23,10 @@ struct sets {
 	uint32_t members;    /* how many there could be */
 	uint32_t word_count; /* per set                 */
 	struct set *list;
-	uint32_t count, capacity;
+	uint32_t count;
+	size_t capacity;
 	uint64_t *words;
-	uint64_t words_used, words_capacity;
+	size_t words_used, words_capacity;
 	bool failed; /* out of memory: what was returned since means nothing */
 };
 

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "base/vec.h"
+
 void plan_row_fini(struct plan_row *row)
 {
 	free(row->steps);
@@ -15,25 +17,12 @@ void plan_row_clear(struct plan_row *row)
 	row->failed = false;
 }
 
-static bool row_grow(struct plan_row *row)
-{
-	uint32_t capacity = row->capacity ? row->capacity * 2 : 64;
-	struct plan_step *steps = realloc(row->steps, capacity * sizeof(*steps));
-
-	if (!steps) {
-		row->failed = true;
-		return false;
-	}
-	row->steps = steps;
-	row->capacity = capacity;
-	return true;
-}
-
 void plan_row_step(struct plan_row *row, struct plan_step step)
 {
-	if (row->count == row->capacity && !row_grow(row))
-		return;
-	row->steps[row->count++] = step;
+	if (vec_reserve(&row->steps, &row->capacity, (size_t)row->count + 1, sizeof(*row->steps)))
+		row->steps[row->count++] = step;
+	else
+		row->failed = true;
 }
 
 static void row_push(struct plan_row *row, enum plan_verb verb, uint8_t place, uint32_t argument)

@@ -23,6 +23,7 @@
 
 #include <assert.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define PLAN_NONE UINT32_MAX /* no node */
@@ -68,7 +69,7 @@ static_assert(sizeof(struct plan_step) == 8, "a step is eight bytes");
 struct plan_row {
 	struct plan_step *steps;
 	uint32_t count;
-	uint32_t capacity;
+	size_t capacity;
 	uint32_t tmp_count; /* scratch slots in use */
 	bool failed;        /* out of memory, or of scratch slots */
 };

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
+#include "base/vec.h"
 
 #define GAP 2 /* blanks between columns */
 
@@ -24,19 +25,6 @@ void table_fini(struct table *table)
 	memset(table, 0, sizeof *table);
 }
 
-static bool reserve_cell(struct table *table)
-{
-	if (table->count < table->capacity)
-		return true;
-	size_t capacity = table->capacity ? 2 * table->capacity : 64;
-	char **cells = reallocarray(table->cells, capacity, sizeof *cells);
-	if (!cells)
-		return false;
-	table->cells = cells;
-	table->capacity = capacity;
-	return true;
-}
-
 void table_cell(struct table *table, const char *format, ...)
 {
 	char *text = NULL;
@@ -45,7 +33,7 @@ void table_cell(struct table *table, const char *format, ...)
 	if (vasprintf(&text, format, args) < 0)
 		text = NULL;
 	va_end(args);
-	if (!text || !reserve_cell(table)) {
+	if (!text || !vec_reserve(&table->cells, &table->capacity, table->count + 1, sizeof(*table->cells))) {
 		free(text);
 		table->failed = true;
 		return;

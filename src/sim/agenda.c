@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
+
 #define CHILDREN 4u /* of a moment in the heap: fewer levels, and siblings lie together */
 #define SLAB_ENTRIES 256u
 
@@ -78,16 +80,9 @@ static double time_of(agenda_key key)
 
 static void push(struct agenda *agenda, struct agenda_moment moment)
 {
-	if (agenda->count == agenda->capacity) {
-		size_t capacity = agenda->capacity ? agenda->capacity * 2 : 64;
-		struct agenda_moment *moments = realloc(agenda->moments, capacity * sizeof(*moments));
-
-		if (!moments) {
-			agenda->failed = true;
-			return;
-		}
-		agenda->moments = moments;
-		agenda->capacity = capacity;
+	if (!vec_reserve(&agenda->moments, &agenda->capacity, agenda->count + 1, sizeof(*agenda->moments))) {
+		agenda->failed = true;
+		return;
 	}
 	size_t place = agenda->count++;
 	while (place > 0) {

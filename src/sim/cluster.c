@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "sim/cluster_state.h"
 
 #define CREDITS_MOST 64u
@@ -188,24 +189,13 @@ void sim_cluster_set_order(struct cluster *cluster, uint32_t vertex, enum cluste
 
 /* ---- streams and calls ---- */
 
-static bool stream_room(struct cluster *cluster)
-{
-	if (cluster->stream_count < cluster->stream_room)
-		return true;
-	uint32_t room = cluster->stream_room ? cluster->stream_room * 2 : 4;
-	struct stream *streams = realloc(cluster->streams, room * sizeof(*streams));
-	if (!streams)
-		return false;
-	cluster->streams = streams;
-	cluster->stream_room = room;
-	return true;
-}
-
 uint32_t sim_cluster_stream(struct cluster *cluster, const uint32_t *members, uint32_t count, struct error *err)
 {
 	uint32_t number = cluster->stream_count;
-	struct seat *seats = stream_room(cluster) ? calloc(count, sizeof(*seats)) : NULL;
+	struct seat *seats = NULL;
 
+	if (vec_reserve(&cluster->streams, &cluster->stream_room, (size_t)number + 1, sizeof(*cluster->streams)))
+		seats = calloc(count, sizeof(*seats));
 	if (!seats) {
 		error_set(err, ESP_ENOMEM, "no memory for a stream of %u nodes", count);
 		return UINT32_MAX;

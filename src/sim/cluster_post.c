@@ -3,6 +3,7 @@
  */
 #include <stdlib.h>
 
+#include "base/vec.h"
 #include "sim/cluster_state.h"
 
 /* ---- memory ---- */
@@ -177,16 +178,9 @@ static void post_ack(struct cluster *cluster, struct seat *from, struct seat *to
 
 static bool note_peer(struct cluster *cluster, uint32_t count, uint32_t peer)
 {
-	if (count == cluster->peer_room) {
-		uint32_t room = count ? count * 2 : 64;
-		uint32_t *peers = realloc(cluster->peers, room * sizeof(*peers));
-
-		if (!peers) {
-			cluster->config.agenda->failed = true;
-			return false;
-		}
-		cluster->peers = peers;
-		cluster->peer_room = room;
+	if (!vec_reserve(&cluster->peers, &cluster->peer_room, (size_t)count + 1, sizeof(*cluster->peers))) {
+		cluster->config.agenda->failed = true;
+		return false;
 	}
 	cluster->peers[count] = peer;
 	return true;

@@ -85,11 +85,12 @@ struct cluster {
 	bool has_failed;
 
 	struct stream *streams;
-	uint32_t stream_count, stream_room;
+	uint32_t stream_count;
+	size_t stream_room;
 	struct seat *stirred_first, *stirred_last;
 	bool is_settling;
 	uint32_t *peers; /* while a member is asked for its messages */
-	uint32_t peer_room;
+	size_t peer_room;
 
 	uint8_t *order;           /* of each vertex; enum cluster_order */
 	struct outbox **nics;     /* of each vertex: its NICs' outboxes; NULL: none yet */

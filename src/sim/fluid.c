@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/vec.h"
 #include "sim/network_state.h"
 
 #define TOGETHER 1e-12 /* seconds */
@@ -51,15 +52,8 @@ static void heap_set(struct network *network, struct transfer *transfer)
 
 static bool heap_add(struct network *network, struct transfer *transfer)
 {
-	if (network->heap_count == network->heap_room) {
-		uint32_t room = network->heap_room ? network->heap_room * 2 : 64;
-		struct transfer **heap = realloc(network->heap, room * sizeof(struct transfer *));
-
-		if (!heap)
-			return false;
-		network->heap = heap;
-		network->heap_room = room;
-	}
+	if (!vec_reserve(&network->heap, &network->heap_room, (size_t)network->heap_count + 1, sizeof(struct transfer *)))
+		return false;
 	sift_up(network, transfer, network->heap_count++);
 	return true;
 }

@@ -63,7 +63,8 @@ struct network {
 	/* FLUID */
 	struct share share;
 	struct transfer **heap; /* by ends */
-	uint32_t heap_count, heap_room;
+	uint32_t heap_count;
+	size_t heap_room;
 	double next_tick; /* when we are called next; INFINITY: not at all */
 	uint32_t unseen; /* flows that came or went since rates were computed */
 	bool solve_due;  /* at the end of this moment */

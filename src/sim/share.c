@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/vec.h"
+
 #define SLACK 1e-9     /* counts as equal, relative: far above rounding, far below visible differences */
 #define SAME 1e-12     /* rates that differ by less are left as they are */
 #define ROUNDS_MOST 32u /* then everything that is connected is taken in */
@@ -34,19 +36,12 @@ void sim_share_fini(struct share *share)
 }
 
 /* Room for one more item in an array. */
-static bool grow(struct share *share, void **array, uint32_t count, uint32_t *room, size_t bytes)
+static bool has_room(struct share *share, void *array, uint32_t count, size_t *room, size_t bytes)
 {
-	if (count < *room)
+	if (vec_reserve(array, room, (size_t)count + 1, bytes))
 		return true;
-	uint32_t wanted = *room ? *room * 2 : 4;
-	void *larger = realloc(*array, wanted * bytes);
-	if (!larger) {
-		share->failed = true;
-		return false;
-	}
-	*array = larger;
-	*room = wanted;
-	return true;
+	share->failed = true;
+	return false;
 }
 
 static void note_change(struct share *share, uint32_t link)
@@ -65,7 +60,7 @@ void sim_share_add(struct share *share, struct share_flow *flow)
 	for (uint32_t i = 0; i < flow->hops; i++) {
 		struct share_link *link = &share->links[flow->link[i]];
 
-		if (!grow(share, (void **)&link->flows, link->count, &link->room, sizeof(*link->flows)))
+		if (!has_room(share, &link->flows, link->count, &link->room, sizeof(*link->flows)))
 			return;
 		flow->at[i] = link->count;
 		link->flows[link->count++] = (struct share_entry){flow, i};
@@ -111,7 +106,7 @@ static bool is_in(const struct share *share, const struct share_flow *flow)
 static void take_in(struct share *share, struct share_flow *flow)
 {
 	if (is_in(share, flow) ||
-	    !grow(share, (void **)&share->flows, share->flow_count, &share->flow_room, sizeof(struct share_flow *)))
+	    !has_room(share, &share->flows, share->flow_count, &share->flow_room, sizeof(struct share_flow *)))
 		return;
 	flow->set = share->set;
 	flow->before = flow->rate;
@@ -150,7 +145,7 @@ static void begin(struct share *share)
 
 static void heap_push(struct share *share, struct share_slot slot)
 {
-	if (!grow(share, (void **)&share->heap, share->heap_count, &share->heap_room, sizeof(slot)))
+	if (!has_room(share, &share->heap, share->heap_count, &share->heap_room, sizeof(slot)))
 		return;
 	uint32_t at = share->heap_count++;
 	for (; at > 0 && slot.least < share->heap[(at - 1) / 2].least; at = (at - 1) / 2)

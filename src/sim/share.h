@@ -14,6 +14,7 @@
 #define SIM_SHARE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "network/topo/topology.h"
@@ -40,7 +41,8 @@ struct share_entry {
 struct share_link {
 	double capacity;
 	struct share_entry *flows;
-	uint32_t count, room;
+	uint32_t count;
+	size_t room;
 	bool changed;      /* since the last solve                   */
 	uint32_t set;      /* the solve that has touched it          */
 	uint32_t inside;   /* flows that are solved for               */
@@ -60,9 +62,11 @@ struct share {
 	uint32_t *changed, changed_count; /* links that changed since the last solve */
 	uint32_t *touched, touched_count; /* links that matter in this solve         */
 	struct share_flow **flows;        /* flows that are solved for               */
-	uint32_t flow_count, flow_room;
+	uint32_t flow_count;
+	size_t flow_room;
 	struct share_slot *heap; /* of links by what each flow could have */
-	uint32_t heap_count, heap_room;
+	uint32_t heap_count;
+	size_t heap_room;
 	uint64_t flows_seen;
 	bool failed; /* out of memory */
 };

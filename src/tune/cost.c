@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "plan/check.h"
 
 /*
@@ -18,7 +19,8 @@
 struct walk {
 	const struct tune_network *network;
 	uint32_t resources;
-	uint32_t rounds, capacity;
+	uint32_t rounds;
+	size_t capacity;
 	double **seconds;  /* by round and resource    */
 	double *delay;     /* by round: the longest    */
 	uint64_t *messages; /* by node, out and in     */
@@ -80,19 +82,12 @@ static double byte_distance(const struct walk *walk, uint32_t from, uint32_t to)
 
 static bool walk_grow(struct walk *walk, uint32_t rounds)
 {
-	if (rounds > walk->capacity) {
-		uint32_t capacity = rounds * 2;
-		double **seconds = realloc(walk->seconds, capacity * sizeof(*seconds));
+	size_t seconds = walk->capacity, delay = walk->capacity;
 
-		if (!seconds)
-			return false;
-		walk->seconds = seconds;
-		double *delay = realloc(walk->delay, capacity * sizeof(*delay));
-		if (!delay)
-			return false;
-		walk->delay = delay;
-		walk->capacity = capacity;
-	}
+	if (!vec_reserve(&walk->seconds, &seconds, rounds, sizeof(*walk->seconds)) ||
+	    !vec_reserve(&walk->delay, &delay, rounds, sizeof(*walk->delay)))
+		return false;
+	walk->capacity = delay; /* and that of the other: they are grown alike */
 	for (; walk->rounds < rounds; walk->rounds++) {
 		double *row = calloc(walk->resources, sizeof(*row));
 

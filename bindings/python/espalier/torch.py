@@ -441,18 +441,23 @@ def _check_state(state: object) -> None:
         raise TypeError(f"the hook wants an espalier.torch.State, as in register_comm_hook(espalier.torch.State(), ...), not {type(state).__name__}")
 
 
+def _raised(ended: torch.futures.Future[torch.Tensor]) -> torch.futures.Future[torch.Tensor]:
+    """For DDP, which reads a future's value in C++: a failure that Python has set is a value there, not an error; one that a callback raises is an error."""
+    return ended.then(lambda future: future.value())
+
+
 def allreduce_hook(state: State, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
     """A communication hook: averages each bucket over all ranks, in place."""
     _check_state(state)
     tensor = bucket.buffer()
     state.share(tensor)
-    return state.allreduce(tensor)
+    return _raised(state.allreduce(tensor))
 
 
 def bf16_hook(state: State, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
     """As allreduce_hook(), with bfloat16 on the wire: half the bytes, eight bits of precision."""
     _check_state(state)
-    return state.allreduce_as(bucket.buffer(), torch.bfloat16)
+    return _raised(state.allreduce_as(bucket.buffer(), torch.bfloat16))
 
 
 class _Buckets:

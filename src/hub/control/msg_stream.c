@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "wire/bytes.h"
 
 #define LEAST_ROOM 4096u
@@ -60,7 +61,7 @@ static void hide(const struct msg_stream *stream, bool by_listener, uint64_t num
 
 static enum esp_status make_room(struct msg_stream *stream, size_t bytes)
 {
-	size_t unsent = stream->out_bytes - stream->out_at, wanted = unsent + bytes, room = LEAST_ROOM;
+	size_t unsent = stream->out_bytes - stream->out_at, wanted = unsent + bytes;
 
 	if (wanted > MSG_STREAM_UNSENT_MOST)
 		return ESP_ELIMIT;
@@ -70,16 +71,9 @@ static enum esp_status make_room(struct msg_stream *stream, size_t bytes)
 		memmove(stream->out, stream->out + stream->out_at, unsent);
 	stream->out_at = 0;
 	stream->out_bytes = unsent;
-	while (room < wanted)
-		room *= 2;
-	if (room <= stream->out_room)
-		return ESP_OK;
-	uint8_t *out = realloc(stream->out, room);
-	if (!out)
-		return ESP_ENOMEM;
-	stream->out = out;
-	stream->out_room = room;
-	return ESP_OK;
+	if (wanted < LEAST_ROOM)
+		wanted = LEAST_ROOM;
+	return vec_reserve(&stream->out, &stream->out_room, wanted, 1) ? ESP_OK : ESP_ENOMEM;
 }
 
 enum esp_status msg_stream_put(struct msg_stream *stream, const struct hub_msg *msg)

@@ -3,19 +3,13 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define FIRST_CAPACITY 64u
+#include "base/vec.h"
 
 void probe_samples_add(struct samples *samples, double value)
 {
-	if (samples->count == samples->capacity) {
-		uint32_t capacity = samples->capacity ? 2 * samples->capacity : FIRST_CAPACITY;
-		double *grown = capacity <= SAMPLES_MOST ? realloc(samples->at, capacity * sizeof(*grown)) : NULL;
-		if (!grown)
-			return;
-		samples->at = grown;
-		samples->capacity = capacity;
-	}
-	samples->at[samples->count++] = value;
+	if (samples->count < SAMPLES_MOST &&
+	    vec_reserve(&samples->at, &samples->capacity, (size_t)samples->count + 1, sizeof(*samples->at)))
+		samples->at[samples->count++] = value;
 }
 
 void probe_samples_fini(struct samples *samples)

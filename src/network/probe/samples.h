@@ -6,6 +6,7 @@
 #ifndef NETWORK_PROBE_SAMPLES_H
 #define NETWORK_PROBE_SAMPLES_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -14,7 +15,8 @@
 
 struct samples {
 	double *at; /* owned */
-	uint32_t count, capacity;
+	uint32_t count;
+	size_t capacity;
 };
 
 /* Drops the value if there is no memory or no room. */

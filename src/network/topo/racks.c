@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "base/quote.h"
+#include "base/vec.h"
 #include "network/topo/racks_parts.h"
 
 void racks_fini(struct racks *racks)
@@ -217,13 +218,8 @@ enum esp_status racks_names_add(struct racks_names *names, const char *name, siz
 {
 	if (names->count == RACKS_HOSTS_MAX)
 		return error_set(err, ESP_ELIMIT, "more than %u hosts", RACKS_HOSTS_MAX);
-	if ((names->count & (names->count - 1)) == 0) { /* the array is full at every power of two */
-		char **list = realloc(names->list, (names->count ? 2 * (size_t)names->count : 1) * sizeof(*list));
-
-		if (!list)
-			return error_set(err, ESP_ENOMEM, "no memory for the names of hosts");
-		names->list = list;
-	}
+	if (!vec_reserve(&names->list, &names->capacity, (size_t)names->count + 1, sizeof(*names->list)))
+		return error_set(err, ESP_ENOMEM, "no memory for the names of hosts");
 	names->list[names->count] = strndup(name, length);
 	if (!names->list[names->count])
 		return error_set(err, ESP_ENOMEM, "no memory for the names of hosts");

@@ -72,6 +72,7 @@ ESP_CHECKED enum esp_status racks_read(const char *text, size_t length, const ch
 struct racks_names {
 	char **list;
 	uint32_t count;
+	size_t capacity;
 };
 
 void racks_names_fini(struct racks_names *names); /* accepts a zeroed struct */

@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "base/quote.h"
+#include "base/vec.h"
 #include "network/topo/nodelist.h"
 #include "network/topo/racks_parts.h"
 
@@ -25,7 +26,8 @@ struct leaf {
 
 struct slurm {
 	struct leaf *all;
-	uint32_t count, capacity;
+	uint32_t count;
+	size_t capacity;
 	uint32_t line;
 	struct error *err;
 };
@@ -43,16 +45,9 @@ static enum esp_status add_leaf(struct slurm *slurm)
 		(void)error_set(slurm->err, ESP_EPARSE, "line %u: more than %u switches", slurm->line, SWITCHES_MAX);
 		return ESP_EPARSE;
 	}
-	if (slurm->count == slurm->capacity) {
-		uint32_t capacity = slurm->capacity > 0 ? 2 * slurm->capacity : 16;
-		struct leaf *all = realloc(slurm->all, capacity * sizeof(*all));
-
-		if (!all) {
-			(void)error_set(slurm->err, ESP_ENOMEM, "no memory for the switches of a topology.conf");
-			return ESP_ENOMEM;
-		}
-		slurm->all = all;
-		slurm->capacity = capacity;
+	if (!vec_reserve(&slurm->all, &slurm->capacity, (size_t)slurm->count + 1, sizeof(*slurm->all))) {
+		(void)error_set(slurm->err, ESP_ENOMEM, "no memory for the switches of a topology.conf");
+		return ESP_ENOMEM;
 	}
 	slurm->all[slurm->count++] = (struct leaf){.line = slurm->line, .parent = NONE};
 	return ESP_OK;

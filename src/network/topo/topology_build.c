@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
+
 enum esp_status topology_build_begin(struct topology_builder *builder, struct error *err)
 {
 	*builder = (struct topology_builder){.topology = calloc(1, sizeof(struct topology))};
@@ -13,20 +15,6 @@ void topology_build_abandon(struct topology_builder *builder)
 {
 	topology_close(builder->topology);
 	builder->topology = NULL;
-}
-
-/* Makes room for one more item of an array. */
-static bool grow(void **array, uint32_t count, uint32_t *capacity, size_t bytes)
-{
-	if (count < *capacity)
-		return true;
-	uint32_t wanted = *capacity ? *capacity * 2 : 16;
-	void *larger = realloc(*array, wanted * bytes);
-	if (!larger)
-		return false;
-	*array = larger;
-	*capacity = wanted;
-	return true;
 }
 
 static enum esp_status out_of_memory(struct error *err)
@@ -101,7 +89,7 @@ static bool add_link(struct topology_builder *builder, struct topology_link link
 {
 	struct topology *topology = builder->topology;
 
-	if (!grow((void **)&topology->links, topology->link_count, &builder->link_capacity, sizeof(link)))
+	if (!vec_reserve(&topology->links, &builder->link_capacity, (size_t)topology->link_count + 1, sizeof(link)))
 		return false;
 	topology->links[topology->link_count++] = link;
 	return true;
@@ -138,17 +126,19 @@ enum esp_status topology_build_add(struct topology_builder *builder, const struc
                                    struct error *err)
 {
 	struct topology *topology = builder->topology;
+	struct topology_vertex *made;
 	uint32_t number = topology->vertex_count;
 	enum esp_status status = check_vertex(topology, vertex, err);
 
 	if (status != ESP_OK)
 		return status;
-	if (!grow((void **)&topology->vertices, number, &builder->vertex_capacity, sizeof(*topology->vertices)) ||
-	    !grow((void **)&topology->hosts, topology->host_count, &builder->host_capacity, sizeof(*topology->hosts)) ||
+	if (!vec_reserve(&topology->vertices, &builder->vertex_capacity, (size_t)number + 1, sizeof(*made)) ||
+	    !vec_reserve(&topology->hosts, &builder->host_capacity, (size_t)topology->host_count + 1,
+	                 sizeof(*topology->hosts)) ||
 	    !index_room(topology))
 		return out_of_memory(err);
 	bool is_root = vertex->parent == TOPOLOGY_NONE;
-	struct topology_vertex *made = &topology->vertices[number];
+	made = &topology->vertices[number];
 	*made = (struct topology_vertex){
 		.parent = vertex->parent,
 		.depth = is_root ? 0 : topology->vertices[vertex->parent].depth + 1,
@@ -172,7 +162,7 @@ enum esp_status topology_build_change(struct topology_builder *builder, struct t
 {
 	struct topology *topology = builder->topology;
 
-	if (!grow((void **)&topology->changes, topology->change_count, &builder->change_capacity, sizeof(change)))
+	if (!vec_reserve(&topology->changes, &builder->change_capacity, (size_t)topology->change_count + 1, sizeof(change)))
 		return out_of_memory(err);
 	topology->changes[topology->change_count++] = change;
 	return ESP_OK;
@@ -183,8 +173,8 @@ enum esp_status topology_build_background(struct topology_builder *builder, stru
 {
 	struct topology *topology = builder->topology;
 
-	if (!grow((void **)&topology->backgrounds, topology->background_count, &builder->background_capacity,
-	          sizeof(background)))
+	if (!vec_reserve(&topology->backgrounds, &builder->background_capacity, (size_t)topology->background_count + 1,
+	                 sizeof(background)))
 		return out_of_memory(err);
 	topology->backgrounds[topology->background_count++] = background;
 	return ESP_OK;

@@ -9,7 +9,7 @@
 
 struct topology_builder {
 	struct topology *topology; /* owned until topology_build_end() */
-	uint32_t vertex_capacity, link_capacity, host_capacity, change_capacity, background_capacity;
+	size_t vertex_capacity, link_capacity, host_capacity, change_capacity, background_capacity;
 };
 
 /* A vertex to add. Rates are in bytes per second. */

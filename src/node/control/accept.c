@@ -24,7 +24,7 @@ static void remove_oldest_guest(struct control *control)
 {
 	struct connection *oldest = NULL;
 
-	for (struct connection *connection = control->connections; connection; connection = connection->next) {
+	for (struct connection *connection = control_first(control); connection; connection = connection_next(connection)) {
 		if (connection->is_guest && (!oldest || connection->deadline_ns < oldest->deadline_ns))
 			oldest = connection;
 	}

@@ -24,13 +24,8 @@ bool control_cmdq_post(struct cmdq *cmdq, const struct control_cmd *cmd)
 	if (!copy)
 		return false;
 	*copy = *cmd;
-	copy->next = NULL;
 	pthread_mutex_lock(&cmdq->lock);
-	if (cmdq->first)
-		cmdq->last->next = copy;
-	else
-		cmdq->first = copy;
-	cmdq->last = copy;
+	list_append(&cmdq->cmds, &copy->link);
 	pthread_mutex_unlock(&cmdq->lock);
 	return true;
 }
@@ -38,9 +33,7 @@ bool control_cmdq_post(struct cmdq *cmdq, const struct control_cmd *cmd)
 struct control_cmd *control_cmdq_take(struct cmdq *cmdq)
 {
 	pthread_mutex_lock(&cmdq->lock);
-	struct control_cmd *cmd = cmdq->first;
-	if (cmd)
-		cmdq->first = cmd->next;
+	struct list_node *node = list_take(&cmdq->cmds);
 	pthread_mutex_unlock(&cmdq->lock);
-	return cmd;
+	return list_item(node, struct control_cmd, link);
 }

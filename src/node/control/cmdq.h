@@ -6,13 +6,14 @@
 
 #include <pthread.h>
 
+#include "base/list.h"
 #include "wire/control_msg.h"
 
 /* A function for the control thread. */
 typedef void control_fn(void *context, void *argument);
 
 struct control_cmd {
-	struct control_cmd *next;
+	struct list_node link;
 	enum {
 		CMD_DIAL_LANE,
 		CMD_DIAL_AGAIN,
@@ -34,7 +35,7 @@ struct control_cmd {
 
 struct cmdq {
 	pthread_mutex_t lock;
-	struct control_cmd *first, *last;
+	struct list cmds;
 };
 
 void control_cmdq_init(struct cmdq *cmdq);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/vec.h"
 #include "node/auth/handshake_check.h"
 #include "node/control/local_socket.h"
 #include "node/net/address.h"
@@ -492,16 +493,10 @@ void connection_queue(struct connection *connection, const struct control_msg *m
 		connection->buffer.out_bytes -= connection->buffer.out_at;
 		connection->buffer.out_at = 0;
 	}
-	if (connection->buffer.out_bytes + CONTROL_BYTES > connection->buffer.out_capacity) {
-		size_t capacity = connection->buffer.out_capacity ? 2 * connection->buffer.out_capacity : 4 * CONTROL_BYTES;
-		uint8_t *out = capacity > OUT_MOST ? NULL : realloc(connection->buffer.out, capacity);
-
-		if (!out) {
-			connection_overflows(connection);
-			return;
-		}
-		connection->buffer.out = out;
-		connection->buffer.out_capacity = capacity;
+	size_t needed = connection->buffer.out_bytes + CONTROL_BYTES;
+	if (needed > OUT_MOST || !vec_reserve(&connection->buffer.out, &connection->buffer.out_capacity, needed, 1)) {
+		connection_overflows(connection);
+		return;
 	}
 	control_encode(msg, connection->buffer.out + connection->buffer.out_bytes);
 	connection->buffer.out_bytes += CONTROL_BYTES;

@@ -9,6 +9,7 @@
 #ifndef NODE_CONTROL_CONNECTION_H
 #define NODE_CONTROL_CONNECTION_H
 
+#include "base/list.h"
 #include "base/loop.h"
 #include "node/auth/handshake.h"
 #include "node/net/backoff.h"
@@ -88,7 +89,7 @@ struct connection_buffer {
 };
 
 struct connection {
-	struct connection *next, *before;
+	struct list_node link; /* among its owner's */
 	struct control *owner;
 	struct loop_fd watched; /* of its owner's loop */
 	int fd;

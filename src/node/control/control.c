@@ -49,20 +49,12 @@ void control_unwatch(struct control *control, struct connection *connection)
 
 void control_insert(struct control *control, struct connection *connection)
 {
-	connection->next = control->connections;
-	if (connection->next)
-		connection->next->before = connection;
-	control->connections = connection;
+	list_prepend(&control->connections, &connection->link);
 }
 
 void control_remove(struct control *control, struct connection *connection)
 {
-	if (connection->before)
-		connection->before->next = connection->next;
-	else
-		control->connections = connection->next;
-	if (connection->next)
-		connection->next->before = connection->before;
+	list_remove(&control->connections, &connection->link);
 	control_unwatch(control, connection);
 	control->accept.guests -= connection->is_guest;
 	joiner_queue_gone(control, connection);
@@ -174,7 +166,7 @@ static void flush_all(struct control *control)
 	if (!control->has_queued)
 		return;
 	control->has_queued = false;
-	for (struct connection *connection = control->connections; connection; connection = connection->next) {
+	for (struct connection *connection = control_first(control); connection; connection = connection_next(connection)) {
 		if (connection->state == CONNECTION_OPEN && control->control[connection->peer] == connection &&
 		    control_peer_connection_speak(control, connection))
 			control_watch(control, connection);
@@ -186,8 +178,8 @@ static void forget(struct control *control, uint32_t peer)
 {
 	struct connection *following;
 
-	for (struct connection *connection = control->connections; connection; connection = following) {
-		following = connection->next;
+	for (struct connection *connection = control_first(control); connection; connection = following) {
+		following = connection_next(connection);
 		if (connection->peer == peer && !connection->is_guest && connection->purpose != HELLO_JOINER)
 			control_remove(control, connection);
 	}
@@ -352,8 +344,8 @@ static uint64_t run_timers(struct control *control, uint64_t now)
 	uint64_t next = UINT64_MAX;
 	struct connection *following;
 
-	for (struct connection *connection = control->connections; connection; connection = following) {
-		following = connection->next;
+	for (struct connection *connection = control_first(control); connection; connection = following) {
+		following = connection_next(connection);
 		if (connection_is_unanswered(connection, now)) {
 			connection->dial.is_reported = true;
 			control->config.events->peers->unanswered(control->config.context, connection->peer, connection->dial.way,
@@ -473,7 +465,8 @@ static void flush_before_close(struct control *control)
 	run_cmds(control);
 	while (waits && clock_now_ns() < until) {
 		waits = false;
-		for (struct connection *connection = control->connections; connection; connection = connection->next) {
+		for (struct connection *connection = control_first(control); connection;
+		     connection = connection_next(connection)) {
 			connection_flush(connection);
 			waits |= connection->state == CONNECTION_OPEN && connection_wants_to_write(connection);
 		}
@@ -495,12 +488,10 @@ static void *control_main(void *argument)
 
 static void free_all(struct control *control)
 {
-	while (control->connections) {
-		struct connection *next = control->connections->next;
+	struct list_node *node;
 
-		connection_free(control->connections);
-		control->connections = next;
-	}
+	while ((node = list_take(&control->connections)))
+		connection_free(list_item(node, struct connection, link));
 	control_cmdq_fini(&control->cmdq);
 	int fds[] = {control->config.local_fd, control->config.join_fd, control->config.join_free_fd};
 	for (unsigned i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
@@ -604,7 +595,7 @@ static void end(void *argument)
 	struct control *control = argument;
 
 	flush_before_close(control);
-	for (struct connection *connection = control->connections; connection; connection = connection->next)
+	for (struct connection *connection = control_first(control); connection; connection = connection_next(connection))
 		control_unwatch(control, connection);
 	for (uint32_t i = 0; i < control->accept.own_count; i++)
 		loop_remove(control->loop, &control->accept.own[i].watched);

@@ -58,7 +58,7 @@ struct control {
 	struct loop_task cmds;   /* wakes the loop for commands */
 	uint64_t next_tick_ns;
 	struct connection_ways ways;
-	struct connection *connections;
+	struct list connections; /* the newest first */
 	uint64_t opened_ns;
 	bool has_settled;           /* control_settle(): all have joined */
 	struct fd_exchange fd_exchange; /* among this host's ranks */
@@ -90,6 +90,15 @@ void control_unwatch(struct control *control, struct connection *connection);
 /* Watches one of the node's own descriptors; NULL: no memory. */
 struct control_own *control_watch_own(struct control *control, int fd, enum control_own_kind kind);
 void control_insert(struct control *control, struct connection *connection);
+/* All connections, the newest first; NULL: there are no more. */
+static inline struct connection *control_first(const struct control *control)
+{
+	return list_item(control->connections.first, struct connection, link);
+}
+static inline struct connection *connection_next(const struct connection *connection)
+{
+	return list_item(connection->link.next, struct connection, link);
+}
 /* Closes and frees the connection. */
 void control_remove(struct control *control, struct connection *connection);
 /* Moves a connection as far as it goes. It may be freed afterwards. */

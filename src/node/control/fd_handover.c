@@ -97,8 +97,8 @@ void control_fd_handover_serve(struct control *control)
 	if (control->is_serving || !control_fd_exchange_is_full(&control->fd_exchange) || control->config.local_self > 0)
 		return;
 	control->is_serving = true;
-	for (struct connection *connection = control->connections; connection; connection = following) {
-		following = connection->next;
+	for (struct connection *connection = control_first(control); connection; connection = following) {
+		following = connection_next(connection);
 		if (connection->state == CONNECTION_HANDING)
 			control_turn_connection(control, connection);
 	}

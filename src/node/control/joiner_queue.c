@@ -164,7 +164,7 @@ uint32_t control_sure_joiners(const struct control *control)
 
 void control_ask_joiners(struct control *control)
 {
-	for (struct connection *connection = control->connections; connection; connection = connection->next) {
+	for (struct connection *connection = control_first(control); connection; connection = connection_next(connection)) {
 		if (connection->state != CONNECTION_JOINER || connection->joiner.is_invited || connection->joiner.is_unfit ||
 		    connection->joiner.is_promised)
 			continue;
@@ -176,11 +176,12 @@ void control_ask_joiners(struct control *control)
 /* The oldest connection: new ones are inserted at the head of the list. */
 static struct connection *first_in_line(const struct control *control)
 {
-	struct connection *connection = control->connections;
+	return list_item(control->connections.last, struct connection, link);
+}
 
-	while (connection && connection->next)
-		connection = connection->next;
-	return connection;
+static struct connection *next_in_line(const struct connection *connection)
+{
+	return list_item(connection->link.before, struct connection, link);
 }
 
 uint32_t control_promise(struct control *control, uint32_t channel, uint32_t most)
@@ -188,7 +189,7 @@ uint32_t control_promise(struct control *control, uint32_t channel, uint32_t mos
 	uint32_t count = 0;
 
 	for (struct connection *connection = first_in_line(control); connection && (most == 0 || count < most);
-	     connection = connection->before) {
+	     connection = next_in_line(connection)) {
 		bool is_taken = connection->joiner.is_invited ||
 		                (connection->joiner.is_promised && connection->joiner.promised_to != channel);
 
@@ -203,7 +204,7 @@ uint32_t control_promise(struct control *control, uint32_t channel, uint32_t mos
 
 void control_release(struct control *control, uint32_t channel)
 {
-	for (struct connection *connection = control->connections; connection; connection = connection->next) {
+	for (struct connection *connection = control_first(control); connection; connection = connection_next(connection)) {
 		if (connection->joiner.is_promised && !connection->joiner.is_invited &&
 		    connection->joiner.promised_to == channel)
 			connection->joiner.is_promised = false;
@@ -227,7 +228,7 @@ uint32_t control_invite(struct control *control, const struct control_msg *first
 	uint32_t invited = 0;
 
 	for (struct connection *connection = first_in_line(control); connection && invited < count;
-	     connection = connection->before) {
+	     connection = next_in_line(connection)) {
 		if (connection->state != CONNECTION_JOINER || connection->joiner.is_invited ||
 		    !connection->joiner.is_promised || connection->joiner.promised_to != msg.channel)
 			continue;
@@ -248,7 +249,7 @@ uint32_t control_invite(struct control *control, const struct control_msg *first
 
 void control_uninvite(struct control *control, const struct control_msg *why)
 {
-	for (struct connection *connection = control->connections; connection; connection = connection->next) {
+	for (struct connection *connection = control_first(control); connection; connection = connection_next(connection)) {
 		if (connection->state != CONNECTION_JOINER || !connection->joiner.is_invited || connection->joiner.has_joined ||
 		    connection->joiner.is_refused || connection->joiner.promised_to != why->channel)
 			continue;

@@ -17,7 +17,7 @@ static bool is_control_to(const struct connection *connection, uint32_t peer)
 /* A control connection to the same peer that was made later than this one, or NULL. */
 static struct connection *find_newer(const struct control *control, uint32_t peer, uint32_t than)
 {
-	for (struct connection *connection = control->connections; connection; connection = connection->next) {
+	for (struct connection *connection = control_first(control); connection; connection = connection_next(connection)) {
 		if (is_control_to(connection, peer) && connection->lane > than)
 			return connection;
 	}
@@ -29,8 +29,8 @@ static void retire_older(struct control *control, const struct connection *newer
 {
 	struct connection *following;
 
-	for (struct connection *connection = control->connections; connection; connection = following) {
-		following = connection->next;
+	for (struct connection *connection = control_first(control); connection; connection = following) {
+		following = connection_next(connection);
 		if (is_control_to(connection, newer->peer) && connection->lane < newer->lane)
 			control_remove(control, connection);
 	}
@@ -40,7 +40,7 @@ bool control_peer_connection_is_spare(const struct control *control, const struc
 {
 	if (connection->purpose != HELLO_CONTROL || connection->lane == 0)
 		return false;
-	for (const struct connection *other = control->connections; other; other = other->next) {
+	for (const struct connection *other = control_first(control); other; other = connection_next(other)) {
 		if (other != connection && is_control_to(other, connection->peer) && other->lane >= connection->lane)
 			return true;
 	}
@@ -51,7 +51,7 @@ void control_peer_connection_choose_other(struct control *control, uint32_t peer
 {
 	struct connection *best = NULL;
 
-	for (struct connection *connection = control->connections; connection; connection = connection->next) {
+	for (struct connection *connection = control_first(control); connection; connection = connection_next(connection)) {
 		bool is_open = connection->state == CONNECTION_OPEN, best_is_open = best && best->state == CONNECTION_OPEN;
 
 		if (!is_control_to(connection, peer) || connection->state == CONNECTION_BROKEN)
@@ -79,7 +79,7 @@ void control_peer_connection_ended(struct control *control, struct connection *c
 	if (has_newer)
 		return;
 	/* If both ends dialled there is another connection: its messages come first, as one may be CONTROL_LEFT. */
-	for (struct connection *other = control->connections; other; other = other->next) {
+	for (struct connection *other = control_first(control); other; other = connection_next(other)) {
 		if (other->peer == peer && other->is_announced && other->purpose == HELLO_CONTROL)
 			control_peer_connection_receive(control, other);
 	}
@@ -178,7 +178,8 @@ uint64_t control_last_sign(const struct control *control, uint32_t peer, uint64_
 {
 	uint64_t latest = 0;
 
-	for (const struct connection *connection = control->connections; connection; connection = connection->next) {
+	for (const struct connection *connection = control_first(control); connection;
+	     connection = connection_next(connection)) {
 		if (is_control_to(connection, peer) && connection->state == CONNECTION_OPEN) {
 			uint64_t sign = connection_last_sign(connection, now);
 

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/ready.h"
+#include "base/vec.h"
 
 #define READ_BYTES 65536u
 
@@ -47,17 +48,13 @@ static enum esp_status read_all(int fd, uint64_t until_ns, char **out, size_t *o
 	char *in = NULL;
 
 	for (;;) {
-		if (room - bytes < READ_BYTES) {
-			char *more = room < HTTP_GET_MOST ? realloc(in, room * 2 + READ_BYTES + 1) : NULL;
+		size_t needed = bytes + READ_BYTES + 1;
 
-			if (!more) {
-				free(in);
-				return error_set(err, ESP_ELIMIT, "the answer is too long");
-			}
-			in = more;
-			room = room * 2 + READ_BYTES;
+		if (needed > room && (room >= HTTP_GET_MOST || !vec_reserve(&in, &room, needed, sizeof(*in)))) {
+			free(in);
+			return error_set(err, ESP_ELIMIT, "the answer is too long");
 		}
-		ssize_t got = recv(fd, in + bytes, room - bytes, MSG_DONTWAIT);
+		ssize_t got = recv(fd, in + bytes, room - bytes - 1, MSG_DONTWAIT);
 		if (got == 0)
 			break;
 		if (got > 0) {

@@ -200,7 +200,7 @@ static uint64_t next_check(struct progress *progress)
 /* Commands were left for a predicted caller that did not come. */
 static void note_miss(struct progress *progress)
 {
-	if (progress->expected_ns != 0 && progress->first_cmd)
+	if (progress->expected_ns != 0 && progress->cmds.first)
 		wait_hint_miss(&progress->set->hint);
 	progress->expected_ns = 0;
 }

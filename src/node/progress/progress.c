@@ -139,6 +139,11 @@ void progress_stop(struct progress_set *set)
 		stop_one(&set->lanes[i]);
 }
 
+static struct progress_cmd *cmd_of(struct list_node *link)
+{
+	return list_item(link, struct progress_cmd, link);
+}
+
 static void cmd_free(struct progress_cmd *cmd)
 {
 	if (cmd->kind == PROGRESS_ADOPT && cmd->endpoint.fd >= 0)
@@ -154,12 +159,8 @@ static void close_one(struct progress *progress)
 			progress->ports[i].ops->close(progress->ports[i].transport);
 	}
 	lane_close(progress->lane);
-	while (progress->first_cmd) {
-		struct progress_cmd *next = progress->first_cmd->next;
-
-		cmd_free(progress->first_cmd);
-		progress->first_cmd = next;
-	}
+	for (struct list_node *link; (link = list_take(&progress->cmds));)
+		cmd_free(cmd_of(link));
 	pthread_cond_destroy(&progress->duty);
 }
 
@@ -212,12 +213,7 @@ void progress_post(struct progress *progress, struct progress_cmd *cmd, enum dri
 {
 	pthread_mutex_lock(&progress->set->lock);
 	bool has_more = needs_driving(progress);
-	cmd->next = NULL;
-	if (progress->first_cmd)
-		progress->last_cmd->next = cmd;
-	else
-		progress->first_cmd = cmd;
-	progress->last_cmd = cmd;
+	list_append(&progress->cmds, &cmd->link);
 	atomic_store(&progress->has_cmds, true); /* before is_asleep is read: see drive.c */
 	if (progress->is_held) {
 		if (atomic_load(&progress->is_asleep))
@@ -335,26 +331,25 @@ static void cmd_take(struct progress *progress, struct progress_cmd *cmd)
 	}
 }
 
-struct progress_cmd *progress_cmds_fetch(struct progress *progress)
+struct list progress_cmds_fetch(struct progress *progress)
 {
-	struct progress_cmd *first = progress->first_cmd;
+	struct list cmds = progress->cmds;
 
-	progress->first_cmd = NULL;
+	progress->cmds = (struct list){0};
 	/* Relaxed: readers have the lock, or read again. */
 	atomic_store_explicit(&progress->has_cmds, false, memory_order_relaxed);
-	return first;
+	return cmds;
 }
 
-void progress_cmds_take(struct progress *progress, struct progress_cmd *cmd)
+void progress_cmds_take(struct progress *progress, struct list cmds)
 {
-	while (cmd) {
-		struct progress_cmd *next = cmd->next;
+	for (struct list_node *link; (link = list_take(&cmds));) {
+		struct progress_cmd *cmd = cmd_of(link);
 		bool is_embedded = cmd->is_embedded; /* its memory may be gone once it is taken */
 
 		cmd_take(progress, cmd);
 		if (!is_embedded)
 			cmd_free(cmd);
-		cmd = next;
 	}
 }
 
@@ -363,9 +358,9 @@ void progress_cmds_fetch_and_take(struct progress *progress)
 	if (!atomic_load_explicit(&progress->has_cmds, memory_order_acquire))
 		return;
 	pthread_mutex_lock(&progress->set->lock);
-	struct progress_cmd *first = progress_cmds_fetch(progress);
+	struct list cmds = progress_cmds_fetch(progress);
 	pthread_mutex_unlock(&progress->set->lock);
-	progress_cmds_take(progress, first);
+	progress_cmds_take(progress, cmds);
 }
 
 /* ---- outcome of calls ---- */
@@ -502,9 +497,9 @@ bool progress_wait(struct progress_set *set, bool (*done)(void *), void *argumen
 
 		if (progress) {
 			progress->is_held = true;
-			struct progress_cmd *first = progress_cmds_fetch(progress);
+			struct list cmds = progress_cmds_fetch(progress);
 			pthread_mutex_unlock(&set->lock);
-			progress_cmds_take(progress, first);
+			progress_cmds_take(progress, cmds);
 			progress_drive(progress, done, argument, until_ns, true);
 			pthread_mutex_lock(&set->lock);
 			progress_give_up(progress);

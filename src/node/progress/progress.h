@@ -19,6 +19,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/list.h"
 #include "engine/lane.h"
 #include "node/progress/wait_hint.h"
 #include "node/progress/wait_policy.h"
@@ -38,7 +39,7 @@ enum drive_by {
 };
 
 struct progress_cmd {
-	struct progress_cmd *next;
+	struct list_node link;
 	uint8_t kind;      /* enum progress_cmd_kind */
 	bool replaces;
 	bool is_embedded;  /* in its poster's memory, which is valid until the command was taken: not to be freed */
@@ -119,7 +120,7 @@ struct progress {
 	atomic_bool quits;
 	atomic_uint wanting; /* threads that wait for the token */
 	atomic_bool has_cmds;
-	struct progress_cmd *first_cmd, *last_cmd;
+	struct list cmds;
 	uint32_t unfinished;  /* progress_lane_owes() when the token was given up */
 	uint64_t expected_ns; /* since when a caller is predicted that drives all that is left for the lane; 0: none */
 	uint64_t watched_ns;  /* when one was predicted last */

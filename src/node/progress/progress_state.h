@@ -11,10 +11,10 @@
 /* ---- progress.c; set->lock is held ---- */
 
 /* Removes all commands; the caller takes them without the lock. */
-struct progress_cmd *progress_cmds_fetch(struct progress *progress);
+struct list progress_cmds_fetch(struct progress *progress);
 static inline bool needs_driving(const struct progress *progress)
 {
-	return progress->first_cmd || progress->unfinished > 0;
+	return progress->cmds.first || progress->unfinished > 0;
 }
 static inline bool is_free(const struct progress *progress)
 {
@@ -24,7 +24,7 @@ void progress_give_up(struct progress *progress);
 
 /* ---- progress.c; the token is held ---- */
 
-void progress_cmds_take(struct progress *progress, struct progress_cmd *first);
+void progress_cmds_take(struct progress *progress, struct list cmds);
 void progress_cmds_fetch_and_take(struct progress *progress);
 /* Reports streams that have failed, then calls that have ended. */
 void progress_settle(struct progress *progress);

@@ -8,6 +8,7 @@
 #define RANK_COMM_COMM_STATE_H
 
 #include "base/clock.h"
+#include "base/list.h"
 #include "node/observe/record.h"
 #include "rank/comm/call.h"
 #include "rank/comm/plan_cache.h"
@@ -51,31 +52,27 @@ struct keyed {
 #define P2P_MOST 65536u /* without a receive yet, in one group */
 
 struct p2p_msg {
-	struct p2p_msg *next, *before;
+	struct list_node link;
 	struct tag_queue_node by_sender, by_tag;
 	struct call_note note; /* root: the sender's place; key: the tag; count: bytes; sequence: its number */
 };
 
 /* Work that waits in line: part of the work. */
 struct p2p_line {
-	struct work *next, *before;
+	struct list_node link;
 	bool is_in;
 };
 
-struct p2p_queue {
-	struct work *first, *last;
-};
-
 struct p2p {
-	struct p2p_msg *first;         /* announced to us, in no order */
+	struct list msgs;              /* announced to us, in no order */
 	struct tag_queue by_sender;    /* the same, by tag and sender */
 	struct tag_queue by_tag;       /* the same, by tag and UINT32_MAX */
 	struct tag_queue receives;     /* that wait, by tag and sender (UINT32_MAX: any) */
 	uint64_t ages;                 /* of receives */
 	struct tag_queue sends;        /* that have not ended, by number */
 	uint64_t numbers;              /* of messages sent from here */
-	struct p2p_queue ready;        /* receives with a message, whose next piece is to be asked for */
-	struct p2p_queue asked;        /* sends whose next piece was asked for, in order */
+	struct list ready;             /* receives with a message, whose next piece is to be asked for */
+	struct list asked;             /* sends whose next piece was asked for, in order */
 	uint32_t receiving;            /* pieces that were asked for and have not come */
 };
 

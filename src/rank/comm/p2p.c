@@ -79,7 +79,7 @@ void p2p_explain(struct work *work, enum esp_status status)
 
 static struct work *work_at(struct tag_queue_node *node)
 {
-	return node ? (struct work *)(void *)((uint8_t *)node - offsetof(struct work, msg.place)) : NULL;
+	return node ? list_item(&node->link, struct work, msg.place.link) : NULL;
 }
 
 static struct tag_queue_key key_of(uint64_t tag, uint32_t peer)
@@ -87,32 +87,24 @@ static struct tag_queue_key key_of(uint64_t tag, uint32_t peer)
 	return (struct tag_queue_key){tag, peer};
 }
 
-static void queue_append(struct p2p_queue *queue, struct work *work)
+static void line_append(struct list *queue, struct work *work)
 {
-	work->msg.line = (struct p2p_line){.before = queue->last, .is_in = true};
-	if (queue->last)
-		queue->last->msg.line.next = work;
-	else
-		queue->first = work;
-	queue->last = work;
+	work->msg.line.is_in = true;
+	list_append(queue, &work->msg.line.link);
+}
+
+static struct work *line_first(const struct list *queue)
+{
+	return list_item(queue->first, struct work, msg.line.link);
 }
 
 /* Nothing, if it is in none. */
-static void queue_remove(struct p2p_queue *queue, struct work *work)
+static void line_remove(struct list *queue, struct work *work)
 {
-	struct p2p_line *line = &work->msg.line;
-
-	if (!line->is_in)
+	if (!work->msg.line.is_in)
 		return;
-	if (line->before)
-		line->before->msg.line.next = line->next;
-	else
-		queue->first = line->next;
-	if (line->next)
-		line->next->msg.line.before = line->before;
-	else
-		queue->last = line->before;
-	*line = (struct p2p_line){0};
+	list_remove(queue, &work->msg.line.link);
+	work->msg.line.is_in = false;
 }
 
 void p2p_forget(struct p2p *p2p, struct work *work)
@@ -120,7 +112,7 @@ void p2p_forget(struct p2p *p2p, struct work *work)
 	bool is_send = work->kind == WORK_SEND;
 
 	comm_tag_queue_take(is_send ? &p2p->sends : &p2p->receives, &work->msg.place);
-	queue_remove(is_send ? &p2p->asked : &p2p->ready, work);
+	line_remove(is_send ? &p2p->asked : &p2p->ready, work);
 }
 
 static struct work *find_send(struct p2p *p2p, uint64_t number)
@@ -146,8 +138,8 @@ static struct p2p_msg *find_msg(struct p2p *p2p, const struct work *receive)
 
 	if (!node)
 		return NULL;
-	return (struct p2p_msg *)(void *)((uint8_t *)node - (is_any ? offsetof(struct p2p_msg, by_tag)
-	                                                            : offsetof(struct p2p_msg, by_sender)));
+	return is_any ? list_item(&node->link, struct p2p_msg, by_tag.link)
+	              : list_item(&node->link, struct p2p_msg, by_sender.link);
 }
 
 /* False: there are too many messages without a receive. */
@@ -157,10 +149,8 @@ static bool add_msg(struct p2p *p2p, const struct call_note *note)
 
 	if (!msg)
 		return false;
-	*msg = (struct p2p_msg){.note = *note, .next = p2p->first};
-	if (p2p->first)
-		p2p->first->before = msg;
-	p2p->first = msg;
+	*msg = (struct p2p_msg){.note = *note};
+	list_prepend(&p2p->msgs, &msg->link);
 	comm_tag_queue_put(&p2p->by_sender, &msg->by_sender, key_of(note->key, note->root));
 	comm_tag_queue_put(&p2p->by_tag, &msg->by_tag, key_of(note->key, UINT32_MAX));
 	return true;
@@ -170,12 +160,7 @@ static void drop_msg(struct p2p *p2p, struct p2p_msg *msg)
 {
 	comm_tag_queue_take(&p2p->by_sender, &msg->by_sender);
 	comm_tag_queue_take(&p2p->by_tag, &msg->by_tag);
-	if (msg->before)
-		msg->before->next = msg->next;
-	else
-		p2p->first = msg->next;
-	if (msg->next)
-		msg->next->before = msg->before;
+	list_remove(&p2p->msgs, &msg->link);
 	free(msg);
 }
 
@@ -257,7 +242,7 @@ static void launch(struct work *work, uint32_t receiver, struct outcome *out)
 static void make_ready(struct p2p *p2p, struct work *receive)
 {
 	receive->end.is_waiting = true;
-	queue_append(&p2p->ready, receive);
+	line_append(&p2p->ready, receive);
 }
 
 /* Asks for pieces, as long as there may be more. Each is started here before it is asked for. */
@@ -266,9 +251,9 @@ static void ask_for_pieces(struct comm *group, struct outcome *out)
 	struct p2p *p2p = &group->p2p;
 
 	while (p2p->ready.first && p2p->receiving < pieces_most(group) && !out->ended) {
-		struct work *work = p2p->ready.first;
+		struct work *work = line_first(&p2p->ready);
 
-		queue_remove(&p2p->ready, work);
+		line_remove(&p2p->ready, work);
 		p2p->receiving++;
 		struct call_note note = work->note;
 		uint32_t from = note.root;
@@ -285,10 +270,10 @@ static void send_pieces(struct comm *group, struct outcome *out)
 {
 	struct p2p *p2p = &group->p2p;
 
-	while (p2p->asked.first && p2p->asked.first->end.is_waiting && !out->ended) {
-		struct work *work = p2p->asked.first;
+	while (p2p->asked.first && line_first(&p2p->asked)->end.is_waiting && !out->ended) {
+		struct work *work = line_first(&p2p->asked);
 
-		queue_remove(&p2p->asked, work);
+		line_remove(&p2p->asked, work);
 		launch(work, work->msg.peer, out);
 	}
 }
@@ -391,7 +376,7 @@ void p2p_fetch(struct comm *group, const struct control_msg *msg)
 			p2p_forget(&group->p2p, work);
 			outcome = (struct outcome){.ended = about_to_end(work), .status = ESP_OK};
 		} else if (!work->msg.line.is_in) {
-			queue_append(&group->p2p.asked, work);
+			line_append(&group->p2p.asked, work);
 			send_pieces(group, &outcome);
 		}
 	}
@@ -509,8 +494,8 @@ static bool take_back(struct p2p *p2p, const struct call_note *note)
 	struct tag_queue_node *node = comm_tag_queue_find(&p2p->by_sender, key);
 
 	/* Behind it in its list are those of its key, and a few others. */
-	for (; node; node = node->next) {
-		struct p2p_msg *msg = (struct p2p_msg *)(void *)((uint8_t *)node - offsetof(struct p2p_msg, by_sender));
+	for (struct list_node *link = node ? &node->link : NULL; link; link = link->next) {
+		struct p2p_msg *msg = list_item(link, struct p2p_msg, by_sender.link);
 
 		if (msg->note.key == note->key && msg->note.root == note->root &&
 		    msg->note.sequence == note->sequence) {
@@ -555,8 +540,8 @@ bool p2p_give_up(struct work *work, char why[CONTROL_TEXT])
 
 void p2p_fini(struct p2p *p2p)
 {
-	while (p2p->first)
-		drop_msg(p2p, p2p->first);
+	while (p2p->msgs.first)
+		drop_msg(p2p, list_item(p2p->msgs.first, struct p2p_msg, link));
 	comm_tag_queue_fini(&p2p->by_sender);
 	comm_tag_queue_fini(&p2p->by_tag);
 	comm_tag_queue_fini(&p2p->receives);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "transport/shm/annex.h"
 
 static bool is_vector(const struct call *call)
@@ -117,22 +118,16 @@ void comm_span_land(struct span *span)
 struct maker {
 	const struct call *call;
 	struct span *list;
-	uint32_t count, capacity;
+	uint32_t count;
+	size_t capacity;
 	uint64_t at;      /* bytes that are in spans                         */
 	uint64_t pending; /* bytes behind them that are to be staged             */
 };
 
 static struct span *add(struct maker *maker)
 {
-	if (maker->count == maker->capacity) {
-		uint32_t capacity = maker->capacity ? 2 * maker->capacity : 4;
-		struct span *list = realloc(maker->list, capacity * sizeof(*list));
-
-		if (!list)
-			return NULL;
-		maker->list = list;
-		maker->capacity = capacity;
-	}
+	if (!vec_reserve(&maker->list, &maker->capacity, (size_t)maker->count + 1, sizeof(*maker->list)))
+		return NULL;
 	struct span *span = &maker->list[maker->count++];
 	*span = (struct span){0};
 	return span;

@@ -20,7 +20,7 @@ static uint32_t bits_of(const struct tag_queue *queue)
 }
 _Static_assert(TAG_QUEUE_FEW == 1u << 3, "bits of a queue without a table");
 
-static struct tag_queue_list *list_of(struct tag_queue *queue, struct tag_queue_key key)
+static struct list *list_of(struct tag_queue *queue, struct tag_queue_key key)
 {
 	return (queue->table ? queue->table : queue->few) + list_number(key, bits_of(queue));
 }
@@ -30,32 +30,23 @@ static bool is_same(struct tag_queue_key a, struct tag_queue_key b)
 	return a.tag == b.tag && a.peer == b.peer;
 }
 
-static void append(struct tag_queue_list *list, struct tag_queue_node *node)
+static struct tag_queue_node *node_of(struct list_node *link)
 {
-	node->next = NULL;
-	node->before = list->last;
-	if (list->last)
-		list->last->next = node;
-	else
-		list->first = node;
-	list->last = node;
+	return list_item(link, struct tag_queue_node, link);
 }
 
 /* Nodes of one key are in one list, and stay in their order. */
 static void grow(struct tag_queue *queue)
 {
 	uint32_t bits = bits_of(queue);
-	struct tag_queue_list *old = queue->table ? queue->table : queue->few;
-	struct tag_queue_list *table = calloc((size_t)1 << (bits + 2), sizeof(*table));
+	struct list *old = queue->table ? queue->table : queue->few;
+	struct list *table = calloc((size_t)1 << (bits + 2), sizeof(*table));
 
 	if (!table)
 		return;
 	for (uint32_t i = 0; i < 1u << bits; i++) {
-		for (struct tag_queue_node *node = old[i].first, *next; node; node = next) {
-			next = node->next;
-			append(&table[list_number(node->key, bits + 2)], node);
-		}
-		old[i] = (struct tag_queue_list){0};
+		for (struct list_node *link; (link = list_take(&old[i]));)
+			list_append(&table[list_number(node_of(link)->key, bits + 2)], link);
 	}
 	free(queue->table);
 	queue->table = table;
@@ -75,7 +66,7 @@ void comm_tag_queue_put(struct tag_queue *queue, struct tag_queue_node *node, st
 		grow(queue);
 	node->key = key;
 	node->is_in = true;
-	append(list_of(queue, key), node);
+	list_append(list_of(queue, key), &node->link);
 	queue->count++;
 }
 
@@ -83,27 +74,19 @@ void comm_tag_queue_take(struct tag_queue *queue, struct tag_queue_node *node)
 {
 	if (!node->is_in)
 		return;
-	struct tag_queue_list *list = list_of(queue, node->key);
-	if (node->before)
-		node->before->next = node->next;
-	else
-		list->first = node->next;
-	if (node->next)
-		node->next->before = node->before;
-	else
-		list->last = node->before;
+	list_remove(list_of(queue, node->key), &node->link);
 	*node = (struct tag_queue_node){0};
 	queue->count--;
 }
 
 struct tag_queue_node *comm_tag_queue_find(struct tag_queue *queue, struct tag_queue_key key)
 {
-	struct tag_queue_node *node = list_of(queue, key)->first;
+	struct list_node *link = list_of(queue, key)->first;
 
 	queue->steps++;
-	while (node && !is_same(node->key, key)) {
-		node = node->next;
+	while (link && !is_same(node_of(link)->key, key)) {
+		link = link->next;
 		queue->steps++;
 	}
-	return node;
+	return node_of(link);
 }

@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/list.h"
+
 #define TAG_QUEUE_FEW 8u /* lists of a queue without a table; a power of two */
 
 struct tag_queue_key {
@@ -19,18 +21,14 @@ struct tag_queue_key {
 };
 
 struct tag_queue_node {
-	struct tag_queue_node *next, *before; /* in its list             */
+	struct list_node link;           /* in its list             */
 	struct tag_queue_key key;
 	bool is_in;                      /* false in a zeroed one   */
 };
 
-struct tag_queue_list {
-	struct tag_queue_node *first, *last;
-};
-
 struct tag_queue {
-	struct tag_queue_list *table;         /* NULL: few               */
-	struct tag_queue_list few[TAG_QUEUE_FEW];
+	struct list *table;              /* NULL: few               */
+	struct list few[TAG_QUEUE_FEW];
 	uint32_t bits;                   /* the table has 2^bits lists */
 	uint32_t count;
 	uint64_t steps;                  /* nodes that were looked at, to be counted in tests */

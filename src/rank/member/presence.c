@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/vec.h"
 
 #define BEATS 8u /* in an interval */
 
@@ -144,17 +145,11 @@ static bool is_known(const struct presence *presence, struct accusation accusati
 /* False: no memory for it, or more accusations than are needed. */
 static bool keep(struct presence *presence, struct accusation accusation)
 {
-	if (presence->accusation_count == presence->accusation_room) {
-		uint32_t room = presence->accusation_room ? 2 * presence->accusation_room : 16;
-		struct accusation *all = room > PRESENCE_ACCUSATIONS
-		                             ? NULL
-		                             : realloc(presence->accusations, room * sizeof(*presence->accusations));
+	size_t needed = (size_t)presence->accusation_count + 1;
 
-		if (!all)
-			return false;
-		presence->accusations = all;
-		presence->accusation_room = room;
-	}
+	if (needed > PRESENCE_ACCUSATIONS ||
+	    !vec_reserve(&presence->accusations, &presence->accusation_room, needed, sizeof(accusation)))
+		return false;
 	presence->accusations[presence->accusation_count++] = accusation;
 	return true;
 }

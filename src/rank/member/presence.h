@@ -30,6 +30,7 @@
 #define RANK_MEMBER_PRESENCE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -94,7 +95,8 @@ struct presence {
 	void *context;
 	struct member *all; /* by rank */
 	struct accusation *accusations;
-	uint32_t accusation_count, accusation_room;
+	uint32_t accusation_count;
+	size_t accusation_room;
 	uint64_t turned_ns; /* when the clock was last looked at */
 	uint64_t due_ns;    /* when it was to be looked at next   */
 	bool has_begun;

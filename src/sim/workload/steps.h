@@ -32,7 +32,8 @@ struct steps_call {
 struct steps_rank {
 	uint32_t rank;
 	struct steps_call *calls; /* in any order; workload_steps_find() sorts them */
-	uint32_t count, capacity;
+	uint32_t count;
+	size_t capacity;
 };
 
 struct steps_options {

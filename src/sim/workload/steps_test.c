@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/rng.h"
+#include "base/vec.h"
 
 #define RANKS 3u
 #define LENGTH_MAX 40u
@@ -20,11 +21,7 @@ struct training {
 
 static void add(struct steps_rank *rank, struct steps_call call)
 {
-	if (rank->count == rank->capacity) {
-		rank->capacity = rank->capacity ? 2 * rank->capacity : 64;
-		rank->calls = realloc(rank->calls, rank->capacity * sizeof(*rank->calls));
-		CHECK(rank->calls != NULL);
-	}
+	CHECK(vec_reserve(&rank->calls, &rank->capacity, (size_t)rank->count + 1, sizeof(*rank->calls)));
 	rank->calls[rank->count++] = call;
 }
 

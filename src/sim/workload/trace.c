@@ -8,6 +8,7 @@
 
 #include "base/number.h"
 #include "base/quote.h"
+#include "base/vec.h"
 
 #define HEADER "time_s,parameter,bytes,source,destination"
 #define TIME_MAX 1e9 /* seconds */
@@ -184,14 +185,8 @@ enum esp_status workload_trace_add(struct trace *trace, const struct trace_event
 {
 	if (trace->count == TRACE_EVENTS_MAX)
 		return error_set(err, ESP_ELIMIT, "more than %u events", TRACE_EVENTS_MAX);
-	if (trace->count == trace->capacity) {
-		uint32_t more = trace->capacity ? 2 * trace->capacity : 64;
-		struct trace_event *events = realloc(trace->events, more * sizeof(*events));
-		if (!events)
-			return error_set(err, ESP_ENOMEM, "no memory for %" PRIu32 " events", more);
-		trace->events = events;
-		trace->capacity = more;
-	}
+	if (!vec_reserve(&trace->events, &trace->capacity, (size_t)trace->count + 1, sizeof(*trace->events)))
+		return error_set(err, ESP_ENOMEM, "no memory for %" PRIu32 " events", trace->count + 1);
 	struct trace_event *copy = &trace->events[trace->count];
 	*copy = *event;
 	copy->parameter = strdup(event->parameter);

@@ -31,7 +31,8 @@ struct trace_event {
 
 struct trace {
 	struct trace_event *events; /* in the order of the file */
-	uint32_t count, capacity;
+	uint32_t count;
+	size_t capacity;
 };
 
 /* file names the text in messages: "FILE:LINE: REASON". ESP_EPARSE, ESP_ENOMEM. workload_trace_fini() is allowed in any

@@ -6,48 +6,40 @@
 
 #include "base/number.h"
 #include "base/quote.h"
+#include "base/vec.h"
 
 /* ---- parts ---- */
 
-/* Makes room for one more element behind count; the capacity is a power of two. */
-static void *grown(void *list, uint32_t count, size_t element)
-{
-	if (count & (count - 1))
-		return list;
-	return realloc(list, (count ? 2 * (size_t)count : 1) * element);
-}
-
 struct traces_worker *workload_traces_add_worker(struct traces *traces, uint32_t rank, uint32_t iteration)
 {
-	struct traces_worker *workers =
-		traces->worker_count < TRACES_FILES_MAX ? grown(traces->workers, traces->worker_count, sizeof(*workers)) : NULL;
-	if (!workers)
+	size_t needed = (size_t)traces->worker_count + 1;
+	if (needed > TRACES_FILES_MAX ||
+	    !vec_reserve(&traces->workers, &traces->worker_room, needed, sizeof(*traces->workers)))
 		return NULL;
-	traces->workers = workers;
-	workers[traces->worker_count] = (struct traces_worker){.rank = rank, .iteration = iteration};
-	return &workers[traces->worker_count++];
+	struct traces_worker *worker = &traces->workers[traces->worker_count++];
+	*worker = (struct traces_worker){.rank = rank, .iteration = iteration};
+	return worker;
 }
 
 struct traces_server *workload_traces_add_server(struct traces *traces, const char *name)
 {
-	struct traces_server *servers =
-		traces->server_count < TRACES_FILES_MAX ? grown(traces->servers, traces->server_count, sizeof(*servers)) : NULL;
-	if (!servers)
+	size_t needed = (size_t)traces->server_count + 1;
+	if (needed > TRACES_FILES_MAX ||
+	    !vec_reserve(&traces->servers, &traces->server_room, needed, sizeof(*traces->servers)))
 		return NULL;
-	traces->servers = servers;
-	servers[traces->server_count] = (struct traces_server){0};
-	snprintf(servers[traces->server_count].name, TRACES_SERVER_NAME, "%s", name);
-	return &servers[traces->server_count++];
+	struct traces_server *server = &traces->servers[traces->server_count++];
+	*server = (struct traces_server){0};
+	snprintf(server->name, TRACES_SERVER_NAME, "%s", name);
+	return server;
 }
 
 bool workload_traces_add_layer(struct traces *traces, const char *name, double share)
 {
-	struct traces_layer *layers = grown(traces->layers, traces->layer_count, sizeof(*layers));
-	if (!layers)
+	if (!vec_reserve(&traces->layers, &traces->layer_room, (size_t)traces->layer_count + 1, sizeof(*traces->layers)))
 		return false;
-	traces->layers = layers;
-	layers[traces->layer_count] = (struct traces_layer){strdup(name), share};
-	return layers[traces->layer_count++].name != NULL;
+	struct traces_layer *layer = &traces->layers[traces->layer_count++];
+	*layer = (struct traces_layer){strdup(name), share};
+	return layer->name != NULL;
 }
 
 void workload_traces_fini(struct traces *traces)

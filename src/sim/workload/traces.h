@@ -43,13 +43,16 @@ struct traces_layer {
 struct traces {
 	struct traces_worker *workers; /* by iteration and rank; at least one */
 	uint32_t worker_count;
+	size_t worker_room;
 	struct traces_server *servers; /* numbers by value, then other names */
 	uint32_t server_count;
+	size_t server_room;
 	char *name;              /* of the model; "": unknown */
 	double forward_s;        /* of an iteration on one worker */
 	double first_gradient_s; /* from the end of the forward pass to the first event; 0 unless model.json has it */
 	struct traces_layer *layers; /* in the order of the forward pass; none: unknown */
 	uint32_t layer_count;
+	size_t layer_room;
 	int order_line; /* line of model.json with the names of the layers */
 };
 

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define JSON_VERSION 2 /* of nccl-tests' format, which has the same keys */
@@ -58,15 +59,18 @@ static const char *describe_changes(const struct bench_config *config, char text
 
 /* ---- the table ---- */
 
-/* Prints as many of two decimals as fit into the width. */
+/*
+ * Prints as many of two decimals as fit into the width. A value below 0.1 has as many as fit, or an exponent if not
+ * one digit would be left: a slow network's 13 MB/s are 0.0131 GB/s.
+ */
 static void put_number(FILE *out, int width, double value)
 {
 	char text[32];
-	int decimals = 2;
+	int decimals = value > 0 && value < 0.1 ? width - 2 : 2;
 
 	while (snprintf(text, sizeof(text), "%.*f", decimals, value) > width && decimals > 0)
 		decimals--;
-	if (strlen(text) > (size_t)width)
+	if (strlen(text) > (size_t)width || (value > 0 && strtod(text, NULL) <= 0))
 		snprintf(text, sizeof(text), "%.*e", width >= 7 ? 1 : 0, value);
 	fprintf(out, "  %*s", width, text);
 }

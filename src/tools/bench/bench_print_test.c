@@ -102,8 +102,8 @@ static void test_table(void)
 	            "# Collective test starting: allreduce\n"
 	            "#\n" COLUMNS
 	            "# plan: exchange\n"
-	            "           4             1     float     sum      -1     8.00    0.00    0.00       0"
-	            "     7.50    0.00    0.00       0\n"
+	            "           4             1     float     sum      -1     8.00  0.0005  0.0005       0"
+	            "     7.50  0.0005  0.0005       0\n"
 	            "# plan: flat\n"
 	            "     1048576        262144     float     sum      -1   354.90    2.95    2.95       0"
 	            "   345.70    3.03    3.03       0\n"
@@ -159,8 +159,9 @@ static void test_widths(void)
 	static const struct {
 		double time_us;
 		const char *text;
-	} cases[] = {{0.004, "   0.00"},     {9999.994, "9999.99"},  {9999.996, "10000.0"},  {99999.94, "99999.9"},
-	             {99999.96, " 100000"}, {9999999.4, "9999999"}, {9999999.6, "1.0e+07"}, {1.26e9, "1.3e+09"}};
+	} cases[] = {{0.004, "0.00400"},     {0.25, "   0.25"},     {9999.994, "9999.99"},  {9999.996, "10000.0"},
+	             {99999.94, "99999.9"},  {99999.96, " 100000"}, {9999999.4, "9999999"}, {9999999.6, "1.0e+07"},
+	             {1.26e9, "1.3e+09"},    {1e-9, "1.0e-09"}};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct bench_row one = row(ESP_BARRIER, 0, cases[i].time_us, 1);

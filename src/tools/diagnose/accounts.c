@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/status.h"
+#include "base/vec.h"
 #include "node/net/listen.h"
 #include "report/complain.h"
 #include "report/table.h"
@@ -20,15 +21,9 @@ void diagnose_accounts_fini(struct accounts *accounts)
 
 enum esp_status diagnose_accounts_add(struct accounts *accounts, struct account *account)
 {
-	if (accounts->count == accounts->capacity) {
-		size_t capacity = accounts->capacity ? 2 * accounts->capacity : 16;
-		struct account *list = realloc(accounts->list, capacity * sizeof(*list));
-		if (!list) {
-			account_fini(account);
-			return ESP_ENOMEM;
-		}
-		accounts->list = list;
-		accounts->capacity = capacity;
+	if (!vec_reserve(&accounts->list, &accounts->capacity, accounts->count + 1, sizeof(*accounts->list))) {
+		account_fini(account);
+		return ESP_ENOMEM;
 	}
 	accounts->list[accounts->count++] = *account;
 	return ESP_OK;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/vec.h"
 #include "rank/observe/status_server.h"
 #include "report/complain.h"
 #include "tools/diagnose/account_read.h"
@@ -123,15 +124,10 @@ static void inquiry_begin(struct inquiry *inquiry)
 
 static void read_answer(struct inquiry *inquiry)
 {
-	if (inquiry->in_capacity - inquiry->in_bytes < READ_BYTES) {
-		size_t capacity = 2 * inquiry->in_capacity + READ_BYTES;
-		char *in = capacity <= 2 * ACCOUNT_BYTES_MOST ? realloc(inquiry->in, capacity) : NULL;
-		if (!in) {
-			inquiry_end(inquiry);
-			return;
-		}
-		inquiry->in = in;
-		inquiry->in_capacity = capacity;
+	size_t needed = inquiry->in_bytes + READ_BYTES;
+	if (needed > 2 * ACCOUNT_BYTES_MOST || !vec_reserve(&inquiry->in, &inquiry->in_capacity, needed, 1)) {
+		inquiry_end(inquiry);
+		return;
 	}
 	ssize_t got = recv(inquiry->fd, inquiry->in + inquiry->in_bytes, inquiry->in_capacity - inquiry->in_bytes,
 	                   MSG_DONTWAIT);

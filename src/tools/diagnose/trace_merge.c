@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/vec.h"
 #include "report/complain.h"
 #include "report/trace_event.h"
 
@@ -59,28 +60,16 @@ static enum esp_status map_file(struct trace_file *file, const char *path, struc
 
 static struct trace_file *new_file(struct trace_merge *merge)
 {
-	if (merge->file_count == merge->file_capacity) {
-		uint32_t capacity = 2 * merge->file_capacity + 16;
-		struct trace_file *files = realloc(merge->files, capacity * sizeof(*files));
-		if (!files)
-			return NULL;
-		merge->files = files;
-		merge->file_capacity = capacity;
-	}
+	if (!vec_reserve(&merge->files, &merge->file_capacity, (size_t)merge->file_count + 1, sizeof(*merge->files)))
+		return NULL;
 	merge->files[merge->file_count] = (struct trace_file){0};
 	return &merge->files[merge->file_count++];
 }
 
 static bool add_visit(struct trace_merge *merge, struct trace_visit visit)
 {
-	if (merge->visit_count == merge->visit_capacity) {
-		size_t capacity = 2 * merge->visit_capacity + 1024;
-		struct trace_visit *visits = realloc(merge->visits, capacity * sizeof(*visits));
-		if (!visits)
-			return false;
-		merge->visits = visits;
-		merge->visit_capacity = capacity;
-	}
+	if (!vec_reserve(&merge->visits, &merge->visit_capacity, merge->visit_count + 1, sizeof(*merge->visits)))
+		return false;
 	merge->visits[merge->visit_count++] = visit;
 	return true;
 }

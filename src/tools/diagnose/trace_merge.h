@@ -29,7 +29,8 @@ struct trace_visit {
 
 struct trace_merge {
 	struct trace_file *files; /* owned */
-	uint32_t file_count, file_capacity;
+	uint32_t file_count;
+	size_t file_capacity;
 	struct trace_visit *visits;
 	size_t visit_count, visit_capacity;
 	uint64_t *host_ids;       /* by number */

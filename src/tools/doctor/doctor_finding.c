@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "report/complain.h"
 #include "report/json.h"
 
@@ -18,17 +19,10 @@ void doctor_findings_fini(struct doctor_findings *findings)
 
 void doctor_add(struct doctor_findings *findings, const struct doctor_finding *finding)
 {
-	if (findings->count == findings->capacity) {
-		uint32_t capacity = findings->capacity ? 2 * findings->capacity : 64;
-		struct doctor_finding *list = realloc(findings->list, capacity * sizeof(*list));
-		if (!list) {
-			findings->no_memory = true;
-			return;
-		}
-		findings->list = list;
-		findings->capacity = capacity;
-	}
-	findings->list[findings->count++] = *finding;
+	if (vec_reserve(&findings->list, &findings->capacity, (size_t)findings->count + 1, sizeof(*findings->list)))
+		findings->list[findings->count++] = *finding;
+	else
+		findings->no_memory = true;
 }
 
 void doctor_say(struct doctor_findings *findings, enum doctor_verdict verdict, const char *check, const char *format,

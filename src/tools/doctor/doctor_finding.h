@@ -31,7 +31,8 @@ struct doctor_finding {
 };
 
 struct doctor_findings {
-	uint32_t count, capacity;
+	uint32_t count;
+	size_t capacity;
 	struct doctor_finding *list;
 	bool no_memory; /* the list is incomplete */
 };

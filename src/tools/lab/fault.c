@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/units.h"
+#include "base/vec.h"
 
 void lab_fault_init(struct fault *fault, uint64_t seed, uint32_t link, enum lab_way way)
 {
@@ -72,20 +73,9 @@ static bool is_before(const struct waiting *a, const struct waiting *b)
 	return a->leave_ns != b->leave_ns ? a->leave_ns < b->leave_ns : a->order < b->order;
 }
 
-static bool grow(struct queue *queue)
-{
-	size_t room = queue->room ? queue->room * 2 : 64;
-	struct waiting *heap = realloc(queue->heap, room * sizeof(*heap));
-	if (!heap)
-		return false;
-	queue->heap = heap;
-	queue->room = room;
-	return true;
-}
-
 bool lab_queue_push(struct queue *queue, uint64_t leave_ns, void *frame, size_t most)
 {
-	if (queue->count >= most || (queue->count == queue->room && !grow(queue)))
+	if (queue->count >= most || !vec_reserve(&queue->heap, &queue->room, queue->count + 1, sizeof(*queue->heap)))
 		return false;
 	struct waiting entry = {leave_ns, queue->order++, frame};
 	size_t at = queue->count++;

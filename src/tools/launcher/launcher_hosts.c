@@ -9,6 +9,7 @@
 #include "base/number.h"
 #include "base/quote.h"
 #include "base/utf8.h"
+#include "base/vec.h"
 
 /* A part of a text. */
 struct span {
@@ -78,12 +79,8 @@ static enum esp_status add_host(struct run_hosts *hosts, struct span name, uint6
 {
 	if (slots > RUN_RANKS_MAX - hosts->ranks)
 		return error_set(err, ESP_ELIMIT, "the hosts have more than %u places for ranks", RUN_RANKS_MAX);
-	if ((hosts->count & (hosts->count - 1)) == 0) { /* the array is full at every power of two */
-		struct run_host *list = realloc(hosts->list, (hosts->count ? 2 * (size_t)hosts->count : 1) * sizeof(*list));
-		if (!list)
-			return error_set(err, ESP_ENOMEM, "no memory for the list of hosts");
-		hosts->list = list;
-	}
+	if (!vec_reserve(&hosts->list, &hosts->capacity, (size_t)hosts->count + 1, sizeof(*hosts->list)))
+		return error_set(err, ESP_ENOMEM, "no memory for the list of hosts");
 	struct run_host *host = &hosts->list[hosts->count];
 	*host = (struct run_host){.name = strndup(name.at, name.length), .slots = (uint32_t)slots};
 	if (!host->name)

@@ -25,6 +25,7 @@ struct run_host {
 
 struct run_hosts {
 	struct run_host *list;
+	size_t capacity;
 	uint32_t count; /* 0: a local job */
 	uint32_t ranks; /* sum of slots */
 };

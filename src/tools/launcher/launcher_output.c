@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/vec.h"
+
 #define READ_BYTES 16384u
 #define FULL_BYTES 65536u
 #define WRITE_BYTES 4096u /* a pipe that poll() reports as writable takes this much without blocking: PIPE_BUF */
@@ -65,15 +67,10 @@ static void sink_put(struct run_sink *sink, const char *text, size_t length)
 		sink->used -= sink->sent;
 		sink->sent = 0;
 	}
-	if (length > sink->capacity - sink->used) {
-		size_t capacity = 2 * (sink->used + length); /* bounded: see launcher_output_is_full() */
-		char *more = realloc(sink->text, capacity);
-		if (!more) {
-			sink->error = ENOMEM;
-			return;
-		}
-		sink->text = more;
-		sink->capacity = capacity;
+	/* bounded: see launcher_output_is_full() */
+	if (!vec_reserve(&sink->text, &sink->capacity, sink->used + length, sizeof(*sink->text))) {
+		sink->error = ENOMEM;
+		return;
 	}
 	memcpy(sink->text + sink->used, text, length);
 	sink->used += length;

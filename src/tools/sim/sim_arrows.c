@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
+
 #define NONE UINT32_MAX
 #define TRACE_MOST_S 9e6 /* more picoseconds do not fit into 64 bits */
 
@@ -33,7 +35,7 @@ static uint32_t bucket_of(const struct sim_arrows *arrows, uint32_t stream, uint
 	uint64_t hash = (call * UINT64_C(0x9e3779b97f4a7c15) + stream) * UINT64_C(0xbf58476d1ce4e5b9) +
 	                chunk * UINT64_C(0x94d049bb133111eb);
 
-	return (uint32_t)(hash >> 32) & (arrows->head_count - 1);
+	return (uint32_t)(hash >> 32 & (arrows->head_count - 1));
 }
 
 static void link_in(struct sim_arrows *arrows, uint32_t index)
@@ -47,19 +49,10 @@ static void link_in(struct sim_arrows *arrows, uint32_t index)
 
 static bool grow(struct sim_arrows *arrows)
 {
-	uint32_t room = arrows->room ? arrows->room * 2 : 256;
-	struct sim_departure *departures = realloc(arrows->departures, room * sizeof(*departures));
-
-	if (!departures)
+	if (!vec_reserve(&arrows->departures, &arrows->room, (size_t)arrows->count + 1, sizeof(*arrows->departures)) ||
+	    !vec_reserve(&arrows->heads, &arrows->head_count, arrows->room, sizeof(*arrows->heads)))
 		return false;
-	arrows->departures = departures;
-	arrows->room = room;
-	uint32_t *heads = realloc(arrows->heads, room * sizeof(*heads));
-	if (!heads)
-		return false;
-	arrows->heads = heads;
-	arrows->head_count = room;
-	memset(heads, 0xff, room * sizeof(*heads)); /* NONE */
+	memset(arrows->heads, 0xff, arrows->head_count * sizeof(*arrows->heads)); /* NONE */
 	for (uint32_t i = 0; i < arrows->count; i++)
 		link_in(arrows, i);
 	return true;

@@ -20,7 +20,8 @@ struct sim_departure;
 struct sim_arrows {
 	struct sim_departure *departures;
 	uint32_t *heads; /* hash buckets, by stream, call and chunk */
-	uint32_t count, room, head_count;
+	uint32_t count;
+	size_t room, head_count; /* powers of two, or 0 */
 	uint64_t drawn;
 };
 

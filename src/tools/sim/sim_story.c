@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
+
 enum way { WAY_OUT, WAY_IN, WAYS };
 static const char *const way_names[WAYS] = {"out", "in"};
 #define NAME_TEXT 32
@@ -50,12 +52,10 @@ struct sim_story_node {
 static struct sim_story_node *node_at(struct sim_story *story, uint32_t node)
 {
 	if (node >= story->node_count) {
-		uint32_t count = node + 64;
-		struct sim_story_node *nodes = realloc(story->nodes, count * sizeof(*nodes));
-		if (!nodes)
+		size_t count = story->node_count;
+		if (!vec_reserve(&story->nodes, &count, (size_t)node + 1, sizeof(*story->nodes)))
 			return NULL;
-		memset(nodes + story->node_count, 0, (count - story->node_count) * sizeof(*nodes));
-		story->nodes = nodes;
+		memset(story->nodes + story->node_count, 0, (count - story->node_count) * sizeof(*story->nodes));
 		story->node_count = count;
 	}
 	uint32_t number;

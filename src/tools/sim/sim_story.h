@@ -28,7 +28,7 @@ struct sim_story {
 	struct trace_events events;
 	struct sim_story_cast cast;
 	struct sim_story_node *nodes;
-	uint32_t node_count;
+	size_t node_count;
 	struct sim_arrows arrows;
 };
 

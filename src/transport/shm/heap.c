@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
+
 void shm_heap_init(struct heap *heap, uint64_t pages)
 {
 	*heap = (struct heap){.pages = pages};
@@ -13,19 +15,6 @@ void shm_heap_fini(struct heap *heap)
 {
 	free(heap->ranges);
 	*heap = (struct heap){0};
-}
-
-static bool has_room(struct heap *heap)
-{
-	if (heap->count < heap->capacity)
-		return true;
-	uint32_t capacity = heap->capacity ? heap->capacity * 2 : 16;
-	struct heap_range *ranges = reallocarray(heap->ranges, capacity, sizeof(*ranges));
-	if (!ranges)
-		return false;
-	heap->ranges = ranges;
-	heap->capacity = capacity;
-	return true;
 }
 
 /* Does it fit between first and end? */
@@ -46,7 +35,8 @@ bool shm_heap_take(struct heap *heap, uint64_t pages, uint64_t align, uint64_t a
 			first += (end - first + align - 1) / align * align;
 		at++;
 	}
-	if (!fits(first, heap->pages, pages) || !has_room(heap))
+	if (!fits(first, heap->pages, pages) ||
+	    !vec_reserve(&heap->ranges, &heap->capacity, (size_t)heap->count + 1, sizeof(*heap->ranges)))
 		return false;
 	memmove(heap->ranges + at + 1, heap->ranges + at, (heap->count - at) * sizeof(*heap->ranges));
 	heap->ranges[at] = (struct heap_range){.first = first, .pages = pages};

@@ -9,6 +9,7 @@
 #define TRANSPORT_SHM_HEAP_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -21,7 +22,8 @@ struct heap_range {
 struct heap {
 	uint64_t pages;
 	struct heap_range *ranges; /* taken, in order */
-	uint32_t count, capacity;
+	uint32_t count;
+	size_t capacity;
 };
 
 void shm_heap_init(struct heap *heap, uint64_t pages);

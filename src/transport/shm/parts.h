@@ -27,7 +27,7 @@ struct segment {
 	struct heap heap;
 	struct withdrawn *withdrawn;      /* in no order */
 	_Atomic uint32_t withdrawn_count; /* changed under the lock */
-	uint32_t withdrawn_capacity;
+	size_t withdrawn_capacity;
 	_Atomic uint64_t lane_was_opened[4];                      /* bits by lane       */
 	struct segment *next_kept; /* kept.c has it and the next one */
 	bool has_kept;             /* it is in that list             */

@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/vec.h"
 #include "transport/shm/parts.h"
 
 #define VERSION 3u
@@ -559,15 +560,8 @@ static bool withdrawn_add(struct segment *segment, uint64_t at, uint64_t bytes)
 {
 	uint32_t count = segment->withdrawn_count;
 
-	if (count == segment->withdrawn_capacity) {
-		uint32_t capacity = count ? count * 2 : 16;
-		struct withdrawn *more = reallocarray(segment->withdrawn, capacity, sizeof(*more));
-
-		if (!more)
-			return false;
-		segment->withdrawn = more;
-		segment->withdrawn_capacity = capacity;
-	}
+	if (!vec_reserve(&segment->withdrawn, &segment->withdrawn_capacity, (size_t)count + 1, sizeof(*segment->withdrawn)))
+		return false;
 	segment->withdrawn[count] = (struct withdrawn){.at = at, .bytes = bytes};
 	atomic_store(&segment->withdrawn_count, count + 1);
 	return true;
