@@ -306,7 +306,7 @@ def check_choice():
 
 def check_bench():
     """Compares ways on this machine, without a lab."""
-    status, out, err = espalier("bench", "switch", "--workers", 2, "--size", "512K", "--iters", 2, "--rounds", 1, "--json")
+    status, out, err = espalier("bench", "switch", "--workers", 2, "--size", "4M", "--iters", 2, "--rounds", 1, "--json")
     assert status == OK, (status, out, err)
     ways = {way["way"]: way for way in json.loads(out)["ways"]}
     assert all(way["wrong"] == 0 and way["seconds"] > 0 for way in ways.values()), ways

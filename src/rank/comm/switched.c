@@ -1,5 +1,6 @@
 #include "rank/comm/switched_state.h"
 
+#include <inttypes.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -201,10 +202,27 @@ enum esp_status comm_switched_begin(struct rank *rank, struct failure *failure)
 	return comm_switched_open(rank->world, failure);
 }
 
+/* For people: how far the switch has helped. */
+static void tell_stats(const struct comm *comm)
+{
+	struct switch_flow_stats stats;
+
+	switch_flow_stats(comm->switched->flow, &stats);
+	if (stats.sums > 0)
+		log_write(&comm->context->log, LOG_LEVEL_INFO, LOG_NET,
+		          "group %u: %" PRIu64 " sums of %" PRIu64 " bytes went through the switch; packets: %" PRIu64
+		          " through it, %" PRIu64 " straight, %" PRIu64 " again, %" PRIu64 " again and straight, %" PRIu64
+		          " refused; it fell silent %" PRIu64 " times",
+		          comm->channel, stats.sums, 4 * stats.words, stats.originals, stats.direct, stats.resends,
+		          stats.bypasses, stats.refused, stats.gone);
+}
+
 void comm_switched_close(struct comm *comm)
 {
 	if (!comm->switched)
 		return;
+	if (comm->switched->flow)
+		tell_stats(comm);
 	switch_flow_close(comm->switched->flow);
 	free(comm->switched);
 	comm->switched = NULL;
