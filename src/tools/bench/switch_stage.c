@@ -5,8 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "tools/bench/child.h"
 #include "tools/bench/hub_stage.h"
 #include "tools/lab/client.h"
@@ -14,6 +16,7 @@
 #define SWITCH_PORT 7800u
 #define LOOPBACK_PORT 27800u /* and up to 999 more: so that several may run */
 #define SETUP_SECONDS 120.0
+#define LISTEN_PATIENCE (20 * NS_PER_S)
 
 static void begin(const struct switch_stage *stage, struct child_words *words)
 {
@@ -98,6 +101,33 @@ static enum esp_status start_switch(struct switch_stage *stage, struct error *er
 	return bench_child_start(&words, stage->log, &stage->server, err);
 }
 
+static bool has_begun(const struct switch_stage *stage)
+{
+	FILE *file = fopen(stage->log, "re");
+	char line[512];
+	bool found = false;
+
+	while (file && !found && fgets(line, sizeof(line), file))
+		found = strstr(line, "listens at") != NULL;
+	if (file)
+		fclose(file);
+	return found;
+}
+
+/* Its log says when it listens: ranks that start before do without it. */
+static enum esp_status await_switch(const struct switch_stage *stage, struct error *err)
+{
+	uint64_t until_ns = clock_now_ns() + LISTEN_PATIENCE;
+	const struct timespec nap = {.tv_nsec = 10 * NS_PER_MS};
+
+	while (!has_begun(stage)) {
+		if (clock_now_ns() > until_ns)
+			return error_set(err, ESP_EIO, "the switch does not listen at %s", stage->address);
+		nanosleep(&nap, NULL);
+	}
+	return ESP_OK;
+}
+
 static void find_gloo(struct switch_stage *stage)
 {
 	const char *end = strrchr(stage->self, '/');
@@ -123,6 +153,8 @@ enum esp_status bench_switch_stage_open(struct switch_stage *stage, const struct
 		status = make_lab(stage, err);
 	if (status == ESP_OK)
 		status = start_switch(stage, err);
+	if (status == ESP_OK)
+		status = await_switch(stage, err);
 	if (status != ESP_OK)
 		bench_switch_stage_close(stage);
 	return status;
