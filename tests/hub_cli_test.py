@@ -6,6 +6,7 @@ hub_cli_test.py ESPALIER PROGRAM EXAMPLE
 Nothing here sleeps to wait: a state is asked for until it is as expected, and a minute without that ends the test.
 """
 import contextlib
+import itertools
 import json
 import os
 import pathlib
@@ -26,6 +27,7 @@ ESPALIER, PROGRAM, EXAMPLE = map(os.path.abspath, sys.argv[1:4])
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("ESP_")}
 PATIENCE = 60  # seconds, until something is wrong
 SGD = "sgd lr=1"
+WAYS = ("auto", "tcp")  # the workers push as a set, through shared memory; each pushes by itself
 
 
 def espalier(*words, **options):
@@ -140,6 +142,23 @@ def test_idle_lanes():
         assert all(lane["busy"] < 0.5 for lane in found["lanes"]) and found["limit"] == "none", found
 
 
+def test_threads():
+    """One per lane, two beside them at most; --pin gives each lane a core."""
+    cores = sorted(os.sched_getaffinity(0))
+    for options in ((), ("--pin",)):
+        with hub("--lanes", 3, *options) as it:
+            it.create("line")
+            tasks = [pathlib.Path(f"/proc/{it.process.pid}/task/{task}") for task in os.listdir(f"/proc/{it.process.pid}/task")]
+            assert len(tasks) <= 3 + 2, tasks
+            expected = {f"esp-hub-{lane}": {cores[lane % len(cores)]} if options else set(cores) for lane in range(3)}
+
+            def has_cores():
+                found = {(task / "comm").read_text().strip(): os.sched_getaffinity(int(task.name)) for task in tasks}
+                return {name: found.get(name) for name in expected} == expected
+
+            it.until(has_cores)
+
+
 def test_usage():
     for words in (["create"], ["create", "a b", "--workers", 1, "--optimizer", SGD], ["create", "x", "--optimizer", SGD],
                   ["create", "x", "--workers", 0, "--optimizer", SGD], ["create", "x", "--workers", 65, "--optimizer", SGD],
@@ -192,23 +211,26 @@ def test_revoked_ticket():
 def test_worker_dies():
     with hub() as it:
         ticket = it.create("job")
-        status, out, err = run(ticket, PROGRAM, "die", 3)
-        assert status != OK and len(re.findall(r"round: .*worker 1 on \S+ \(process \d+\)", err)) == 3, (out, err)
-        it.until(lambda: it.job("job")["state"] == "idle")
-        assert it.status()["memory_taken_bytes"] == 0 and it.status()["sessions_failed"] == 1
+        for failed, transport in enumerate(WAYS):
+            status, out, err = run(ticket, PROGRAM, "die", 3, transport=transport)
+            assert status != OK and len(re.findall(r"round: .*worker 1 on \S+ \(process \d+\)", err)) == 3, (out, err)
+            it.until(lambda: it.job("job")["state"] == "idle")
+            assert it.status()["memory_taken_bytes"] == 0 and it.status()["sessions_failed"] == failed + 1
         assert run(ticket, PROGRAM, "rounds", 3)[0] == OK
 
 
 def test_worker_leaves():
     with hub() as it:
-        status, out, err = run(it.create("job"), PROGRAM, "leave", 3)
-        assert status != OK and len(re.findall(r"round: .*worker 1", err)) == 3, (out, err)
+        for transport in WAYS:
+            status, out, err = run(it.create("job", "--replace"), PROGRAM, "leave", 3, transport=transport)
+            assert status != OK and len(re.findall(r"round: .*worker 1", err)) == 3, (out, err)
 
 
 def test_worker_is_absent():
     with hub() as it:
-        status, out, err = run(it.create("job"), PROGRAM, "absent", deadline_seconds=1)
-        assert status != OK and re.search(r"round: .*deadline.* waits for worker 1 on ", err), (out, err)
+        for transport in WAYS:
+            status, out, err = run(it.create("job", "--replace"), PROGRAM, "absent", deadline_seconds=1, transport=transport)
+            assert status != OK and re.search(r"round: .*deadline.* waits for worker 1 on ", err), (out, err)
 
 
 def test_workers_differ():
@@ -217,12 +239,13 @@ def test_workers_differ():
         rows = {("count", 5): r"worker \d has \d elements in tensor 0, worker \d has \d", ("set", "lr=0.5"): r"worker 1.*lr=0.5",
                 ("elements", 2 ** 33): "needs .* of the hub's memory, and .* of .* are left",
                 ("elements", 2 ** 45): "elements|memory"}
-        for words, expected in rows.items():
-            status, out, err = run(ticket, PROGRAM, *words, workers=2)
+        for (words, expected), transport in itertools.product(rows.items(), WAYS):
+            status, out, err = run(ticket, PROGRAM, *words, workers=2, transport=transport)
             assert status != OK and re.search(expected, err), (words, out, err)
             it.until(lambda: it.job("job")["state"] == "idle")
         assert run(ticket, PROGRAM, "elements", 0, workers=2)[0] == OK
-        assert run(ticket, PROGRAM, "nan", workers=2)[0] == OK
+        for transport in WAYS:
+            assert run(ticket, PROGRAM, "nan", workers=2, transport=transport)[0] == OK
         status, _, err = run(ticket, PROGRAM, "rounds", 1, workers=3)
         assert status != OK and "was created for 2 workers" in err, err
 
@@ -346,7 +369,7 @@ def test_bench():
     """Every way gives right weights; a lab, with its bounds, is tried by lab_cli_test.py."""
     found = json.loads(good("bench", "hub", "--workers", 3, "--size", "300K", "--rounds", 2, "--iters", 2, "--json"))
     rows = {row["config"]: row for row in found["results"]}
-    assert {"hub", "loop", "shards", "allreduce"} <= set(rows), rows
+    assert {"hub", "mapped", "alone", "loop", "shards", "allreduce"} <= set(rows), rows
     for row in rows.values():
         assert row["wrong"] == 0 and row["workers"] == 3 and 0 < row["least_seconds"] <= row["seconds"] <= row["most_seconds"], row
         assert abs(row["share"] - row["bound_seconds"] / row["seconds"]) < 1e-6, row

@@ -15,9 +15,15 @@
  * 'espalier hub create' makes a job and its ticket; 'man espalier-hub' has the rest. A process may use a hub with or
  * without esp_init().
  *
+ * Workers that share a host add their gradients in shared memory, and one of them, the lowest, pushes the sum for all:
+ * the host's link carries the model once each way for all of its workers. So it is where the model is of ESP_F32, the
+ * job trains in rounds, and the setting transport is not tcp. The hub then adds the sums of hosts in the order of their
+ * lowest workers; within a host gradients are added in the order of workers.
+ *
  * Words. A *tensor* is a named vector of a job's model. Its *version* counts the rounds that it has been through: a
  * *round* takes each of its chunks from version v to v + 1, with one gradient of every worker. The hub adds in the
- * order of worker numbers, divides by their count and runs the optimizer, so that results never depend on timing.
+ * order of worker numbers, but for what is said above, divides by their count and runs the optimizer, so that results
+ * never depend on timing.
  *
  * Rules, beside those of espalier.h:
  *
@@ -47,7 +53,7 @@ struct esp_hub_options {
 	const char *ticket;          /* path of the file; NULL: from ESP_HUB_TICKET                           */
 	uint32_t worker;             /* counts only if workers is not 0                                       */
 	uint32_t workers;            /* 0: worker and workers are rank and size as a launcher has set them    */
-	const char *const *settings; /* as of esp_init(): join_seconds and deadline_seconds count. NULL: none */
+	const char *const *settings; /* as of esp_init(): join_seconds, deadline_seconds, transport. NULL: none  */
 };
 #define ESP_HUB_OPTIONS_INIT ESP_INIT(struct esp_hub_options)
 
@@ -94,6 +100,21 @@ ESP_API enum esp_status esp_hub_push(struct esp_hub *hub, uint32_t tensor, const
 ESP_API enum esp_status esp_hub_pull(struct esp_hub *hub, uint32_t tensor, void *weights);
 /* Both: the weights after the round. May be the same memory. */
 ESP_API enum esp_status esp_hub_pushpull(struct esp_hub *hub, uint32_t tensor, const void *gradient, void *weights);
+
+/*
+ * Where the weights of a tensor appear for all workers of this host that push together: read-only memory, until
+ * esp_hub_close(). They hold the first weights when esp_hub_init() has returned. A round writes them in place once all
+ * workers of the host have pushed the tensor, and is over when the worker's own push is: so this is for a worker that
+ * has done with a tensor's weights when it pushes its gradient (not with recomputation of activations), and reads them
+ * again when its push has ended. It then calls esp_hub_push() in place of esp_hub_pushpull(). ESP_EUNSUPPORTED: this
+ * worker pushes by itself.
+ */
+ESP_API enum esp_status esp_hub_map(struct esp_hub *hub, uint32_t tensor, const void **weights);
+/*
+ * Memory for this worker's gradient of a tensor, until esp_hub_close(): a gradient that is pushed from there is not
+ * copied before it is added. ESP_EUNSUPPORTED as of esp_hub_map().
+ */
+ESP_API enum esp_status esp_hub_gradient(struct esp_hub *hub, uint32_t tensor, void **gradient);
 
 enum esp_hub_kind {
 	ESP_HUB_PUSH = 1,

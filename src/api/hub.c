@@ -113,6 +113,7 @@ static enum esp_status connect_hub(const struct esp_hub_options *options, struct
 		return status;
 	config.ticket = &ticket;
 	config.join_ns = hub->conf.join_seconds * NS_PER_S;
+	config.shares = hub->conf.transport != CONF_TRANSPORT_TCP;
 	status = find_worker(options, &config, err);
 	if (status == ESP_OK)
 		status = hub_link_open(&config, &hub->link, err);
@@ -245,11 +246,13 @@ static enum esp_status start_weights(struct esp_hub *hub, const struct esp_hub_t
 		.kind = sets ? HUB_SET : HUB_PULL,
 		.tensor = index,
 		.gradient = sets ? tensor->weights ? tensor->weights : zeros : NULL,
-		.weights = sets ? NULL : tensor->weights,
+		.weights = sets            ? NULL
+		           : tensor->weights ? tensor->weights
+		                             : hub_link_weights(hub->link, index),
 		.deadline_ns = hub->conf.join_seconds * NS_PER_S,
 	};
 
-	if (!sets && !tensor->weights)
+	if (!sets && !call.weights)
 		return ESP_OK;
 	return hub_op_start(hub->link, &call, out, err);
 }
@@ -447,6 +450,43 @@ enum esp_status esp_hub_pushpull(struct esp_hub *hub, uint32_t tensor, const voi
 	struct hub_op_call call = {.kind = HUB_PUSHPULL, .tensor = tensor, .gradient = gradient, .weights = weights};
 
 	return run(__func__, hub, &call);
+}
+
+static enum esp_status check_shared(const char *who, const struct esp_hub *hub, uint32_t tensor, void *out)
+{
+	const struct hub_op_call call = {.kind = HUB_PULL, .tensor = tensor, .weights = out};
+	enum esp_status status = check(who, hub);
+
+	if (status == ESP_OK)
+		status = api_check_out(who, out, "the place for the address");
+	if (status == ESP_OK)
+		status = check_call(who, hub, &call);
+	if (status != ESP_OK)
+		return status;
+	if (!hub_link_map(hub->link, tensor))
+		return api_refuse_with(who, ESP_EUNSUPPORTED,
+		                       "this worker pushes by itself and has no weights in shared memory: it is the only one "
+		                       "of its host, the model has tensors of 16 bits, the job is asynchronous, or transport "
+		                       "is tcp");
+	return ESP_OK;
+}
+
+enum esp_status esp_hub_map(struct esp_hub *hub, uint32_t tensor, const void **weights)
+{
+	enum esp_status status = check_shared(__func__, hub, tensor, (void *)weights);
+
+	if (status == ESP_OK)
+		*weights = hub_link_map(hub->link, tensor);
+	return status;
+}
+
+enum esp_status esp_hub_gradient(struct esp_hub *hub, uint32_t tensor, void **gradient)
+{
+	enum esp_status status = check_shared(__func__, hub, tensor, (void *)gradient);
+
+	if (status == ESP_OK)
+		*gradient = hub_link_gradient(hub->link, tensor);
+	return status;
 }
 
 /* The kind of a request for the optimizer's state. */

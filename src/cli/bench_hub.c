@@ -147,6 +147,10 @@ static uint32_t choose_configs(const struct given *given, uint64_t rate, uint64_
 		add_config(configs, &count, HUB_WAY_LOOP, NULL, 0);
 	if (workers == 1)
 		return count;
+	if (!rate) {
+		add_config(configs, &count, HUB_WAY_MAPPED, NULL, 0);
+		add_config(configs, &count, HUB_WAY_ALONE, NULL, 0);
+	}
 	add_config(configs, &count, HUB_WAY_SHARDS, NULL, colocated);
 	add_config(configs, &count, HUB_WAY_ALLREDUCE, NULL, colocated);
 	for (uint32_t i = 0; has_gloo && i < GLOO_VARIANTS; i++)
@@ -400,6 +404,8 @@ int cli_bench_hub(int argc, char **argv)
 		"  shards     no hub: allreduce by plan flat (the bytes of shards that live on the workers), and the optimizer "
 	    "on\n"
 		"             every worker\n"
+		"  mapped     without a lab: as hub, but gradients and weights lie in memory that the workers of a host share\n"
+		"  alone      without a lab: as hub, but each worker pushes by itself, and not with the others of its host\n"
 		"  allreduce  the same by the plan that Espalier chooses\n"
 		"  gloo ...   Gloo's algorithms, with the time that the optimizer takes on a worker\n"
 		"  loop       without a lab: threads that sum and optimize the same bytes in memory, the bound there\n\n"

@@ -46,6 +46,10 @@ ESP_CHECKED enum esp_status optimizer_parse(const char *text, struct optimizer *
 ESP_CHECKED enum esp_status optimizer_change(struct optimizer *optimizer, const char *text, struct error *err);
 /* The same values, all that the kind uses, so that parsing it gives an equal struct. Returns text. */
 const char *optimizer_print(const struct optimizer *optimizer, char text[OPTIMIZER_TEXT]);
+/* "lr=0.1": the first value in which two optimizers of one kind differ, as each has it; "": they are equal. */
+#define OPTIMIZER_VALUE_TEXT 64u
+void optimizer_print_difference(const struct optimizer *a, const struct optimizer *b, char out_a[OPTIMIZER_VALUE_TEXT],
+                                char out_b[OPTIMIZER_VALUE_TEXT]);
 /* Finite numbers within the ranges that optimizer_parse() takes? err: the first that is not. */
 ESP_CHECKED enum esp_status optimizer_check(const struct optimizer *optimizer, struct error *err);
 bool optimizer_equal(const struct optimizer *a, const struct optimizer *b);

@@ -496,6 +496,24 @@ static double random_value(struct rng *rng, double most)
 	return value < most ? value : 0;
 }
 
+static void test_difference(void)
+{
+	struct optimizer a = {.kind = OPTIMIZER_SGD, .lr = 0.1, .momentum = 0.9}, b = a;
+	char left[OPTIMIZER_VALUE_TEXT], right[OPTIMIZER_VALUE_TEXT];
+
+	optimizer_print_difference(&a, &b, left, right);
+	CHECK_STR(left, "");
+	b.lr = 0.2;
+	optimizer_print_difference(&a, &b, left, right);
+	CHECK_STR(left, "lr=0.1");
+	CHECK_STR(right, "lr=0.2");
+	b.lr = a.lr;
+	b.nesterov = true;
+	optimizer_print_difference(&a, &b, left, right);
+	CHECK_STR(left, "nesterov=no");
+	CHECK_STR(right, "nesterov=yes");
+}
+
 static void test_round_trips(struct rng *rng)
 {
 	for (uint32_t i = 0; i < 2000; i++) {
@@ -553,6 +571,7 @@ int main(int argc, char **argv)
 	test_parse_errors();
 	test_defaults();
 	test_check();
+	test_difference();
 	test_round_trips(&rng);
 	test_decode(&rng);
 	return 0;

@@ -222,3 +222,33 @@ const char *optimizer_print(const struct optimizer *optimizer, char text[OPTIMIZ
 	assert(at < OPTIMIZER_TEXT);
 	return text;
 }
+
+static void print_value(const struct optimizer_value *value, const struct optimizer *optimizer,
+                        char out[OPTIMIZER_VALUE_TEXT])
+{
+	char number[NUMBER_DOUBLE_TEXT];
+
+	snprintf(out, OPTIMIZER_VALUE_TEXT, "%s=%s", value->name,
+	         number_format_double(optimizer_value_of(value, optimizer), number));
+}
+
+void optimizer_print_difference(const struct optimizer *a, const struct optimizer *b, char out_a[OPTIMIZER_VALUE_TEXT],
+                                char out_b[OPTIMIZER_VALUE_TEXT])
+{
+	assert(a->kind == b->kind);
+	out_a[0] = out_b[0] = '\0';
+	for (uint32_t i = 0; i < OPTIMIZER_VALUES; i++) {
+		const struct optimizer_value *value = optimizer_value_at(i);
+		double left = optimizer_value_of(value, a), right = optimizer_value_of(value, b);
+
+		if (left < right || left > right) {
+			print_value(value, a, out_a);
+			print_value(value, b, out_b);
+			return;
+		}
+	}
+	if (a->nesterov == b->nesterov)
+		return;
+	snprintf(out_a, OPTIMIZER_VALUE_TEXT, "nesterov=%s", a->nesterov ? "yes" : "no");
+	snprintf(out_b, OPTIMIZER_VALUE_TEXT, "nesterov=%s", b->nesterov ? "yes" : "no");
+}

@@ -30,9 +30,14 @@ enum hub_frame_kind {
 	HUB_READ = 9,     /* HUB_READ + a: no data; answered by HUB_ARRAY of the version that the chunk has */
 	/* HUB_WRITE + a: worker 0, before its first push; `ack` rounds lie before version 0. Answered by HUB_DONE */
 	HUB_WRITE = 12,
+	/*
+	 * As HUB_PUSHPULL, of a set of workers on the hub's machine: no data, the gradients lie in memory that the hub has
+	 * mapped. Answered by HUB_DONE once the weights of the next version lie there
+	 */
+	HUB_SHARED = 15,
 };
 #define HUB_ARRAYS 3
-#define HUB_FRAME_KINDS 15
+#define HUB_FRAME_KINDS 16
 
 static inline bool hub_kind_is_read(uint32_t kind)
 {

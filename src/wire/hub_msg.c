@@ -26,10 +26,10 @@ static const uint32_t body_bytes[HUB_MSG_TYPES] = {
 	[HUB_MSG_REMOVE] = HUB_JOB_NAME,
 	[HUB_MSG_OK] = 0,
 	[HUB_MSG_WHY] = 8 + HUB_WHY_TEXT,
-	[HUB_MSG_JOIN] = 16 + HUB_HOST_NAME,
+	[HUB_MSG_JOIN] = 16 + HUB_HOST_NAME + 16,
 	[HUB_MSG_WELCOME] = 24 + HUB_OPTIMIZER_BYTES,
 	[HUB_MSG_TENSORS] = VARIES,
-	[HUB_MSG_READY] = 8,
+	[HUB_MSG_READY] = 32,
 	[HUB_MSG_ASK] = 8,
 	[HUB_MSG_MISSING] = 16 + HUB_WHY_TEXT,
 	[HUB_MSG_LEAVE] = 0,
@@ -38,6 +38,7 @@ static const uint32_t body_bytes[HUB_MSG_TYPES] = {
 	[HUB_MSG_OFFER] = 64,
 	[HUB_MSG_GRANT] = 8,
 	[HUB_MSG_RESULT] = 40,
+	[HUB_MSG_SHARE] = 8,
 };
 
 bool hub_msg_name_is_good(const char *name)
@@ -151,6 +152,8 @@ static uint32_t put_body(const struct hub_msg *msg, uint8_t *body)
 		bytes_put32(body + 4, msg->join.workers);
 		bytes_put32(body + 8, msg->join.pid);
 		put_text(body + 16, msg->join.host, HUB_HOST_NAME);
+		bytes_put64(body + 16 + HUB_HOST_NAME, msg->join.memory);
+		bytes_put64(body + 24 + HUB_HOST_NAME, msg->join.meeting);
 		break;
 	case HUB_MSG_WELCOME:
 		bytes_put64(body, msg->welcome.session);
@@ -170,6 +173,9 @@ static uint32_t put_body(const struct hub_msg *msg, uint8_t *body)
 		break;
 	case HUB_MSG_READY:
 		bytes_put64(body, msg->ready.digest);
+		bytes_put64(body + 8, msg->ready.set);
+		bytes_put64(body + 16, msg->ready.meeting);
+		body[24] = msg->ready.reads;
 		break;
 	case HUB_MSG_ASK:
 		bytes_put32(body, msg->ask);
@@ -199,6 +205,9 @@ static uint32_t put_body(const struct hub_msg *msg, uint8_t *body)
 		bytes_put64(body + 16, msg->result.delay);
 		body[24] = msg->result.why;
 		bytes_put64(body + 32, msg->result.took_ns);
+		break;
+	case HUB_MSG_SHARE:
+		bytes_put32(body, msg->share);
 		break;
 	case HUB_MSG_OK:
 	case HUB_MSG_LEAVE:
@@ -249,7 +258,8 @@ static bool get_body(uint8_t type, const uint8_t *body, uint32_t bytes, struct h
 		return get_why(body, &out->why);
 	case HUB_MSG_JOIN:
 		out->join = (struct hub_msg_join){
-			.worker = bytes_get32(body), .workers = bytes_get32(body + 4), .pid = bytes_get32(body + 8)};
+			.worker = bytes_get32(body), .workers = bytes_get32(body + 4), .pid = bytes_get32(body + 8),
+			.memory = bytes_get64(body + 16 + HUB_HOST_NAME), .meeting = bytes_get64(body + 24 + HUB_HOST_NAME)};
 		return bytes_get32(body + 12) == 0 && get_text(body + 16, out->join.host, HUB_HOST_NAME);
 	case HUB_MSG_WELCOME:
 		out->welcome = (struct hub_msg_welcome){
@@ -260,8 +270,8 @@ static bool get_body(uint8_t type, const uint8_t *body, uint32_t bytes, struct h
 	case HUB_MSG_TENSORS:
 		return get_tensors(body, bytes, &out->tensors);
 	case HUB_MSG_READY:
-		out->ready.digest = bytes_get64(body);
-		return true;
+		out->ready = (struct hub_msg_ready){bytes_get64(body), bytes_get64(body + 8), bytes_get64(body + 16), body[24]};
+		return body[24] <= 1 && body[25] == 0 && bytes_get16(body + 26) == 0 && bytes_get32(body + 28) == 0;
 	case HUB_MSG_ASK:
 		out->ask = bytes_get32(body);
 		return bytes_get32(body + 4) == 0;
@@ -278,6 +288,9 @@ static bool get_body(uint8_t type, const uint8_t *body, uint32_t bytes, struct h
 		return true;
 	case HUB_MSG_RESULT:
 		return get_result(body, &out->result);
+	case HUB_MSG_SHARE:
+		out->share = bytes_get32(body);
+		return bytes_get32(body + 4) == 0;
 	case HUB_MSG_OK:
 	case HUB_MSG_LEAVE:
 	case HUB_MSG_PING:

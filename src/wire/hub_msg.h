@@ -18,6 +18,8 @@
  *        | <-- WELCOME, or WHY --------------------- |   the session that it belongs to
  *        | -- TENSORS ... -------------------------> |   what the model is made of
  *        | <-- READY, or WHY ----------------------- |   once all workers have said the same and there is memory
+ *        | -- SHARE -------------------------------> |   the lowest of a set on the hub's machine: its memory
+ *        | <-- SHARE ------------------------------- |   will the hub read gradients there?
  *        | -- ASK ---------------------------------> |   which workers does a tensor wait for?
  *        | <-- MISSING ----------------------------- |
  *        | -- LEAVE -------------------------------> |   and closes
@@ -25,6 +27,7 @@
  *        | <-- GRANT, or RESULT: too late ---------- |   it may be sent on the data connections
  *        | <-- RESULT ------------------------------ |   it is applied as a whole, or dropped
  *        | <-- WHY --------------------------------- |   at any time: the session has failed, and closes
+ *        | -- WHY ---------------------------------> |   a worker that pushes with others: one of them has failed
  *
  * Either end sends PING when it has heard nothing for a while; the other answers with PONG.
  */
@@ -65,8 +68,9 @@ enum hub_msg_type {
 	HUB_MSG_OFFER = 15,
 	HUB_MSG_GRANT = 16,
 	HUB_MSG_RESULT = 17,
+	HUB_MSG_SHARE = 18,
 };
-#define HUB_MSG_TYPES 18
+#define HUB_MSG_TYPES 19
 
 struct hub_msg_create {
 	char name[HUB_JOB_NAME];
@@ -97,6 +101,8 @@ struct hub_msg_join {
 	uint32_t worker, workers;
 	uint32_t pid;
 	char host[HUB_HOST_NAME];
+	uint64_t memory;  /* equal: workers can share memory; 0: with no other */
+	uint64_t meeting; /* of the socket at which it waits for such workers */
 };
 
 struct hub_msg_welcome {
@@ -122,7 +128,10 @@ struct hub_msg_tensors {
 };
 
 struct hub_msg_ready {
-	uint64_t digest; /* of the layout */
+	uint64_t digest;  /* of the layout */
+	uint64_t set;     /* the workers that push together with this one, itself too: the lowest pushes for all */
+	uint64_t meeting; /* of the lowest */
+	uint8_t reads;    /* the hub runs on the machine of this set: the lowest sends SHARE */
 };
 
 struct hub_msg_missing {
@@ -163,6 +172,7 @@ struct hub_msg {
 		struct hub_msg_offer offer;
 		uint64_t grant; /* number of the update */
 		struct hub_msg_result result;
+		uint32_t share; /* descriptor of the memory in the worker's process; the answer: 1, the hub reads it, or 0 */
 	};
 };
 

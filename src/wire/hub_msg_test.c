@@ -72,6 +72,8 @@ static void draw(struct rng *rng, uint8_t type, struct hub_msg *out, uint8_t *ro
 		out->join.worker = (uint32_t)rng_next(rng);
 		out->join.workers = (uint32_t)rng_next(rng);
 		out->join.pid = (uint32_t)rng_next(rng);
+		out->join.memory = rng_next(rng);
+		out->join.meeting = rng_next(rng);
 		draw_text(rng, out->join.host, HUB_HOST_NAME);
 		break;
 	case HUB_MSG_WELCOME:
@@ -85,7 +87,7 @@ static void draw(struct rng *rng, uint8_t type, struct hub_msg *out, uint8_t *ro
 		draw_tensors(rng, &out->tensors, rows);
 		break;
 	case HUB_MSG_READY:
-		out->ready.digest = rng_next(rng);
+		out->ready = (struct hub_msg_ready){rng_next(rng), rng_next(rng), rng_next(rng), (uint8_t)rng_below(rng, 2)};
 		break;
 	case HUB_MSG_ASK:
 		out->ask = (uint32_t)rng_next(rng);
@@ -105,6 +107,9 @@ static void draw(struct rng *rng, uint8_t type, struct hub_msg *out, uint8_t *ro
 	case HUB_MSG_RESULT:
 		out->result = (struct hub_msg_result){.number = rng_next(rng), .version = rng_next(rng), .delay = rng_next(rng),
 		                                      .took_ns = rng_next(rng), .why = (uint8_t)rng_next(rng)};
+		break;
+	case HUB_MSG_SHARE:
+		out->share = (uint32_t)rng_next(rng);
 		break;
 	case HUB_MSG_OK:
 	case HUB_MSG_LEAVE:
@@ -133,6 +138,9 @@ static void round_trips(struct rng *rng)
 				CHECK_U64(hub_msg_tensor_at(&back.tensors, k).elements, hub_msg_tensor_at(&msg.tensors, k).elements);
 		if (msg.type == HUB_MSG_JOIN)
 			CHECK(memcmp(&back.join, &msg.join, sizeof(msg.join)) == 0);
+		if (msg.type == HUB_MSG_READY)
+			CHECK(back.ready.digest == msg.ready.digest && back.ready.set == msg.ready.set &&
+			      back.ready.meeting == msg.ready.meeting && back.ready.reads == msg.ready.reads);
 		if (msg.type == HUB_MSG_WHY)
 			CHECK(memcmp(&back.why, &msg.why, sizeof(msg.why)) == 0);
 		if (msg.type == HUB_MSG_OFFER)
@@ -201,6 +209,10 @@ static void bad_contents(void)
 	refuse(&(struct hub_msg){.type = HUB_MSG_RESULT}, 25, 1);
 	refuse(&(struct hub_msg){.type = HUB_MSG_RESULT}, 31, 1);
 	refuse(&(struct hub_msg){.type = HUB_MSG_ASK}, 4, 1);
+	refuse(&(struct hub_msg){.type = HUB_MSG_SHARE}, 4, 1);
+	refuse(&(struct hub_msg){.type = HUB_MSG_READY}, 24, 2);
+	refuse(&(struct hub_msg){.type = HUB_MSG_READY}, 25, 1);
+	refuse(&(struct hub_msg){.type = HUB_MSG_READY}, 31, 1);
 	/* A length beyond the type's is refused before its bytes are waited for. */
 	memset(bytes, 0, sizeof(bytes));
 	hub_msg_encode(&(struct hub_msg){.type = HUB_MSG_PING}, bytes);

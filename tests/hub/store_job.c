@@ -79,6 +79,21 @@ static uint32_t draw_workers(struct rng *rng)
 	return (uint32_t)rng_below(rng, 6) + 1;
 }
 
+/* Of some jobs, workers share hosts; a host has any of the workers. Sets send terms of float32. */
+static void draw_sets(struct job *job, struct rng *rng)
+{
+	bool are_shared = !job->layout.has_halves && rng_chance(rng, 1, 2);
+	uint32_t hosts = are_shared ? (uint32_t)rng_below(rng, job->workers) + 1 : job->workers, pusher[STORE_WORKERS_MOST];
+
+	memset(pusher, 0xff, sizeof(pusher));
+	for (uint32_t worker = 0; worker < job->workers; worker++) {
+		uint32_t host = are_shared ? (uint32_t)rng_below(rng, hosts) : worker;
+
+		pusher[host] = pusher[host] == UINT32_MAX ? worker : pusher[host];
+		job->sets[pusher[host]] |= UINT64_C(1) << worker;
+	}
+}
+
 /* ---- numbers ---- */
 
 static enum esp_type type_of(const struct job *job, uint64_t element)
@@ -120,13 +135,32 @@ static float gradient(const struct job *job, uint32_t worker, uint64_t version, 
 	               job->is_integer ? encoded(worker, version, element) : hashed(job, worker + 1, version, element));
 }
 
+/* ((a + b) + c) over the workers of a set. */
+static float set_sum(const struct job *job, uint32_t pusher, uint64_t version, uint64_t element)
+{
+	float sum = gradient(job, pusher, version, element);
+
+	for (uint32_t worker = pusher + 1; worker < job->workers; worker++)
+		sum += job->sets[pusher] >> worker & 1 ? gradient(job, worker, version, element) : -0.0f;
+	return sum;
+}
+
+uint32_t job_pusher(const struct job *job, uint32_t worker)
+{
+	uint32_t pusher = 0;
+
+	while (!(job->sets[pusher] >> worker & 1))
+		pusher++;
+	return pusher;
+}
+
 void job_gradient(const struct job *job, uint32_t worker, uint64_t version, uint32_t chunk, void *out)
 {
 	const struct layout_chunk *cut = &job->layout.chunk[chunk];
 	float values[JOB_CHUNK_ELEMENTS];
 
 	for (uint32_t i = 0; i < cut->elements; i++)
-		values[i] = gradient(job, worker, version, cut->at + i);
+		values[i] = set_sum(job, worker, version, cut->at + i);
 	math_narrow(hub_layout_chunk_type(&job->layout, chunk), out, values, cut->elements);
 }
 
@@ -174,9 +208,9 @@ static void reference_round(struct job *job, uint64_t version, uint32_t t)
 
 	CHECK(elements <= 512);
 	for (uint64_t i = 0; i < elements; i++) {
-		sum[i] = gradient(job, 0, version, place->at + i);
+		sum[i] = set_sum(job, 0, version, place->at + i);
 		for (uint32_t worker = 1; worker < job->workers; worker++)
-			sum[i] += gradient(job, worker, version, place->at + i);
+			sum[i] += job->sets[worker] ? set_sum(job, worker, version, place->at + i) : -0.0f;
 	}
 	struct optimizer_step step = {
 		.optimizer = value_at(job, job->layout.tensor[t].group, version),
@@ -239,6 +273,7 @@ void job_draw(struct job *job, uint64_t seed)
 	job->rounds = (uint32_t)rng_below(&rng, JOB_ROUNDS) + 1;
 	job->is_integer = job->workers <= JOB_INTEGER_WORKERS && rng_chance(&rng, 1, 3);
 	draw_layout(job, &rng);
+	draw_sets(job, &rng);
 	draw_optimizers(job, &rng);
 	for (uint32_t group = 0; group < JOB_GROUPS; group++) {
 		uint32_t needed = optimizer_states(&job->optimizers[group]);

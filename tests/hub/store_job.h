@@ -1,7 +1,8 @@
 /*
  * store_job.h - a small random job of a parameter hub, and the weights that must come of it. For tests.
  *
- * The reference is plain: per round the terms are added one by one in worker order, then the portable kernel optimizes.
+ * The reference is plain: per round the terms of each set are added one by one in worker order, then the sums of
+ * the sets, and the portable kernel optimizes.
  */
 #ifndef TESTS_HUB_STORE_JOB_H
 #define TESTS_HUB_STORE_JOB_H
@@ -30,6 +31,7 @@ struct job {
 	struct hub_layout layout;
 	struct store_model model;   /* of the hub */
 	uint32_t workers, rounds;
+	uint64_t sets[STORE_WORKERS_MOST]; /* by worker: those that it pushes for; 0: another worker pushes for it */
 	bool is_integer;            /* gradients name worker and round, and the sums are looked at */
 	struct optimizer optimizers[JOB_GROUPS];
 	struct job_change changes[JOB_GROUPS][JOB_CHANGES];
@@ -43,7 +45,9 @@ struct job {
 void job_draw(struct job *job, uint64_t seed);
 void job_fini(struct job *job);
 
-/* Data that a worker sends of a chunk, in the tensor's type: a gradient, or the first weights. */
+/* The worker that pushes for this one. */
+uint32_t job_pusher(const struct job *job, uint32_t worker);
+/* Data that a worker sends of a chunk, in the tensor's type: the sum of its set's gradients, or the first weights. */
 void job_gradient(const struct job *job, uint32_t worker, uint64_t version, uint32_t chunk, void *out);
 void job_first(const struct job *job, uint32_t chunk, void *out);
 /* Are these the weights of the chunk at this version, in the tensor's type? */

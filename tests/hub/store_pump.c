@@ -69,7 +69,10 @@ static void worker_step(struct pump *pump, struct pump_conn *conn, uint32_t work
 	struct pump_state *state = state_of(pump, worker, chunk);
 	if (state->request != 0)
 		return;
-	if (worker == 0 && state->version == 0 && !pump->is_set[chunk]) {
+	if (pump->job->sets[worker] == 0) {
+		if (rng_chance(&pump->rng, 1, 6))
+			ask(pump, conn, worker, HUB_PULL, chunk);
+	} else if (worker == 0 && state->version == 0 && !pump->is_set[chunk]) {
 		ask(pump, conn, worker, HUB_SET, chunk);
 	} else if (worker == 0 && !is_written(pump, chunk)) {
 		ask(pump, conn, worker, (uint8_t)(HUB_WRITE + 1 + pump->written[chunk]), chunk);
@@ -204,6 +207,8 @@ static void answered(struct pump *pump, struct pump_conn *conn, uint32_t worker,
 	CHECK_U64(message->bytes, has_data ? hub_layout_chunk_bytes(&pump->job->layout, chunk) : 0);
 	pump->written[chunk] += hub_kind_is_write(state->request);
 	state->version += is_push;
+	if (pump->job->sets[worker] == 0 && message->ack >= state->version)
+		state->version = message->ack; /* another worker pushes for it */
 	state->request = 0;
 	CHECK_U64(message->ack, state->version);
 	CHECK_MSG(!has_data || job_is_version(pump->job, chunk, state->version, answer->data),
@@ -275,10 +280,12 @@ static bool is_done(struct pump *pump, uint32_t worker, uint32_t lane)
 	const struct hub_layout *layout = &pump->job->layout;
 	const struct pump_conn *conn = conn_of(pump, worker, lane);
 
+	uint32_t pusher = job_pusher(pump->job, worker); /* a worker for which another one pushes leaves after its last push */
 	for (uint32_t i = layout->lane_first[lane]; i < layout->lane_first[lane + 1]; i++) {
-		const struct pump_state *state = state_of(pump, worker, layout->lane_chunks[i]);
+		const struct pump_state *state = state_of(pump, pusher, layout->lane_chunks[i]);
 
-		if (state->request != 0 || state->version < rounds_of(pump, worker) || !pump->is_set[layout->lane_chunks[i]])
+		if (state_of(pump, worker, layout->lane_chunks[i])->request != 0 ||
+		    state->version < rounds_of(pump, pusher) || !pump->is_set[layout->lane_chunks[i]])
 			return false;
 	}
 	return conn->count == 0 && conn->unsent_count == 0;
@@ -315,13 +322,26 @@ static void lost_step(struct pump *pump, struct pump_conn *conn, uint32_t worker
 
 /* ---- trouble ---- */
 
+/* The pusher behind this one; the number of workers: none. */
+static uint32_t next_pusher(const struct job *job, uint32_t worker)
+{
+	do
+		worker++;
+	while (worker < job->workers && job->sets[worker] == 0);
+	return worker;
+}
+
 static void check_trouble(struct pump *pump, const struct store_trouble *trouble)
 {
-	uint32_t worker = pump->fate == PUMP_MISMATCH && pump->culprit == 0 ? 1 : pump->culprit;
+	uint32_t worker = pump->fate == PUMP_MISMATCH && pump->culprit == 0 ? next_pusher(pump->job, 0) : pump->culprit;
 	enum esp_status status = pump->fate == PUMP_MISMATCH ? ESP_EMISMATCH : ESP_EPEER;
 
 	CHECK_MSG(pump->fate != PUMP_CALM, "trouble: %s", trouble->why.text);
-	CHECK_MSG(trouble->worker == worker, "trouble names worker %u, not %u: %s", trouble->worker, worker,
+	/* Of a set that leaves early, any may be the first. */
+	bool is_named = trouble->worker == worker ||
+	                (pump->fate == PUMP_LEAVE && trouble->worker < pump->job->workers &&
+	                 job_pusher(pump->job, trouble->worker) == worker);
+	CHECK_MSG(is_named, "trouble names worker %u, not %u: %s", trouble->worker, worker,
 	          trouble->why.text);
 	CHECK_U64(-trouble->status, -status);
 	CHECK((pump->fate == PUMP_KILL || pump->fate == PUMP_CUT) == (trouble->why.text[0] == '\0'));
@@ -353,7 +373,10 @@ static void draw_fate(struct pump *pump)
 	pump->culprit = (uint32_t)rng_below(&pump->rng, job->workers);
 	pump->cut_lane = (uint32_t)rng_below(&pump->rng, job->layout.lanes);
 	pump->fate_step = rng_below(&pump->rng, UINT64_C(10) * job->workers * job->layout.chunks * job->rounds);
-	if ((pump->fate == PUMP_MISMATCH && (!differs || job->workers == 1)) || (pump->fate == PUMP_LEAVE && job->workers == 1))
+	bool is_alone = next_pusher(job, 0) == job->workers;
+	if (pump->fate == PUMP_MISMATCH || pump->fate == PUMP_LEAVE)
+		pump->culprit = job_pusher(job, pump->culprit);
+	if ((pump->fate == PUMP_MISMATCH && (!differs || is_alone)) || (pump->fate == PUMP_LEAVE && is_alone))
 		pump->fate = PUMP_CALM;
 }
 
@@ -367,7 +390,8 @@ void pump_init(struct pump *pump, struct job *job, uint64_t seed)
 	pump->states = calloc(job->workers * job->layout.chunks, sizeof(*pump->states));
 	for (uint32_t lane = 0; lane < job->layout.lanes; lane++) {
 		struct store_lane_config config = {.layout = &job->layout, .model = &job->model, .lane = lane,
-		                                   .workers = job->workers, .optimizers = job->optimizers};
+		                                   .workers = job->workers, .optimizers = job->optimizers,
+		                                   .sets = job->sets};
 
 		CHECK(store_lane_open(&config, &pump->lanes[lane], NULL) == ESP_OK);
 	}
@@ -470,7 +494,10 @@ static void check_lane(struct pump *pump, uint32_t lane)
 	for (uint32_t i = layout->lane_first[lane]; i < layout->lane_first[lane + 1]; i++)
 		bytes += hub_layout_chunk_bytes(layout, layout->lane_chunks[i]);
 	CHECK_U64(stats.rounds, chunks * pump->job->rounds);
-	CHECK_U64(stats.pushed_bytes, bytes * pump->job->rounds * pump->job->workers);
+	uint64_t pushers = 0;
+	for (uint32_t worker = 0; worker < pump->job->workers; worker++)
+		pushers += pump->job->sets[worker] != 0;
+	CHECK_U64(stats.pushed_bytes, bytes * pump->job->rounds * pushers);
 	CHECK(store_lane_versions(pump->lanes[lane], &least, &most) == (chunks > 0));
 	CHECK(chunks == 0 || (least == pump->job->rounds && most == least));
 	CHECK(user->failed(pump->lanes[lane]) == ESP_OK);

@@ -317,6 +317,8 @@ SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "esp_hub_close": (c_int, [c_void_p]),
     "esp_hub_init": (c_int, [c_void_p, POINTER(HubTensor), c_uint32]),
     "esp_hub_start": (c_int, [c_void_p, POINTER(HubCall), POINTER(c_void_p)]),
+    "esp_hub_map": (c_int, [c_void_p, c_uint32, POINTER(c_void_p)]),
+    "esp_hub_gradient": (c_int, [c_void_p, c_uint32, POINTER(c_void_p)]),
     "esp_hub_set": (c_int, [c_void_p, c_uint32, c_char_p, POINTER(c_uint64)]),
     "esp_hub_optimizer": (c_char_p, [c_void_p, c_uint32]),
     "esp_hub_model": (c_int, [c_void_p, POINTER(c_void_p), POINTER(c_uint64)]),

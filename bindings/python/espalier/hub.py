@@ -225,6 +225,27 @@ class Hub(Handle):
         """pushpull() in the background. The memory of both is the library's until the work has ended."""
         return self._start(_native.HUB_PUSHPULL, tensor, gradient, weights, timeout)
 
+    def map(self, tensor: Union[int, str]) -> memoryview:
+        """Where the weights of a float32 tensor appear for the workers of this host that push together: read-only.
+
+        Valid until close(). A round writes it in place once all workers of the host have pushed the tensor: read it
+        between the end of a push and the next one. UnsupportedError: this worker pushes by itself.
+        """
+        return self._shared(lib.esp_hub_map, tensor).toreadonly()
+
+    def gradient(self, tensor: Union[int, str]) -> memoryview:
+        """Memory for this worker's gradient of a float32 tensor: one that is pushed from there is not copied before it is
+        added. Valid until close(). UnsupportedError: as of map().
+        """
+        return self._shared(lib.esp_hub_gradient, tensor)
+
+    def _shared(self, function: Any, tensor: Union[int, str]) -> memoryview:
+        number, declared = self._find(tensor)
+        address = ctypes.c_void_p()
+        errors.check(self._call(function, number, address))
+        memory = (ctypes.c_float * (declared.bytes // 4)).from_address(address.value or 0)
+        return memoryview(memory).cast("B").cast("f")
+
     def start_read_state(
         self, tensor: Union[int, str], state: int, out: Any, timeout: Optional[float] = None
     ) -> Work[None]:

@@ -42,6 +42,35 @@ def test_rounds(hub_server):
         assert set(big) == {5 - 4.0} and set(small) == {-4 - 1.5}
 
 
+def test_shared_memory(hub_server):
+    """Weights that are read, and gradients that are computed, in the memory of a host's workers."""
+
+    def work(arguments):
+        with connect(**arguments) as hub:
+            first = floats(1000, 7 if arguments["worker"] == 0 else 0)
+            hub.init([Tensor("w", first), Tensor("empty", floats(0))])
+            weights, gradient = hub.map("w"), hub.gradient(0)
+            assert weights.readonly and len(weights) == len(gradient) == 1000 and weights[999] == 7
+            for step in range(3):
+                gradient[:] = floats(1000, arguments["worker"] + step)
+                hub.push("w", gradient)
+                assert weights[0] == weights[999] == 7 - sum(0.5 + one for one in range(step + 1))
+            return list(weights)
+
+    one, other = raise_first(hub_server.run(2, "sgd lr=1", work))
+    assert one == other
+
+    def alone(arguments):
+        arguments["settings"] = {**arguments["settings"], "transport": "tcp"}
+        with connect(**arguments) as hub:
+            hub.init([Tensor("w", floats(10))])
+            for refused in (hub.map, hub.gradient):
+                with pytest.raises(espalier.UnsupportedError, match="pushes by itself"):
+                    refused("w")
+
+    raise_first(hub_server.run(2, "sgd lr=1", alone))
+
+
 def test_asynchronous(hub_server):
     def work(arguments):
         with connect(**arguments) as hub:

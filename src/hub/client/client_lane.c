@@ -82,13 +82,13 @@ static struct client_part *list_take(struct part_list *list)
 
 static bool kind_is_request(uint8_t kind)
 {
-	return kind == HUB_PUSH || kind == HUB_PULL || kind == HUB_PUSHPULL || kind == HUB_SET || hub_kind_is_read(kind) ||
-	       hub_kind_is_write(kind);
+	return kind == HUB_PUSH || kind == HUB_PULL || kind == HUB_PUSHPULL || kind == HUB_SET || kind == HUB_SHARED ||
+	       hub_kind_is_read(kind) || hub_kind_is_write(kind);
 }
 
 static bool kind_has_gradient(uint8_t kind)
 {
-	return kind != HUB_PULL && !hub_kind_is_read(kind);
+	return kind != HUB_PULL && kind != HUB_SHARED && !hub_kind_is_read(kind);
 }
 
 static bool kind_has_weights(uint8_t kind)

@@ -27,7 +27,7 @@
 
 /* The part of one lane in an operation; the caller's memory, which stays until the part is handed out as done. */
 struct client_part {
-	uint8_t kind;         /* HUB_PUSH, HUB_PULL, HUB_PUSHPULL, HUB_SET, HUB_READ + a, HUB_WRITE + a: the caller's */
+	uint8_t kind;         /* HUB_PUSH, HUB_PULL, HUB_PUSHPULL, HUB_SHARED, HUB_SET, HUB_READ + a, HUB_WRITE + a: the caller's */
 	uint32_t tensor;      /* the caller's */
 	uint32_t before;      /* WRITE: rounds before version 0 */
 	const void *gradient; /* of the tensor's first element: PUSH, PUSHPULL, SET, WRITE; borrowed until done */

@@ -80,10 +80,18 @@ static enum esp_status judge(const struct msg_socket *socket, enum hub_msg_type 
 enum esp_status msg_socket_take(struct msg_socket *socket, enum hub_msg_type type, uint64_t until_ns,
                                 struct hub_msg *out, struct error *err)
 {
+	static const struct hub_msg pong = {.type = HUB_MSG_PONG};
+
 	for (;;) {
 		enum esp_status status = msg_stream_take(&socket->stream, out);
 		uint8_t *at;
 
+		if (status == ESP_OK && out->type == HUB_MSG_PING) {
+			status = msg_socket_put(socket, &pong, until_ns, err);
+			if (status != ESP_OK)
+				return status;
+			continue;
+		}
 		if (status == ESP_OK)
 			return judge(socket, type, out, err);
 		if (status != ESP_PENDING)

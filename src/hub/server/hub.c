@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "hub/control/host_place.h"
 #include "hub/control/hub_dial.h"
 #include "hub/server/hub_conn.h"
 #include "hub/server/hub_job.h"
@@ -80,7 +81,7 @@ static enum esp_status start_lanes(struct hub *hub, struct error *err)
 	enum esp_status status = ESP_OK;
 
 	for (uint32_t i = 0; status == ESP_OK && i < hub->config.lanes; i++)
-		status = hub_lane_start(i, &hub->loop, on_lane_msg, hub, &hub->lanes[i], err);
+		status = hub_lane_start(i, hub->config.pins, &hub->loop, on_lane_msg, hub, &hub->lanes[i], err);
 	return status;
 }
 
@@ -104,6 +105,7 @@ enum esp_status hub_open(const struct hub_config *config, struct hub **out, stru
 		return error_set(err, ESP_ENOMEM, "no memory for a hub");
 	hub->config = *config;
 	hub->own_job = hub_dial_own_job(config->key);
+	hub->place = config->is_apart ? 0 : host_place();
 	hub->signals.fd = -1;
 	enum esp_status status = loop_init(&hub->loop, NULL, err);
 	if (status != ESP_OK) {

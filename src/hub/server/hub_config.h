@@ -4,6 +4,7 @@
 #ifndef HUB_SERVER_HUB_CONFIG_H
 #define HUB_SERVER_HUB_CONFIG_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -14,6 +15,8 @@ struct hub_config {
 	struct address listen;
 	uint8_t key[HANDSHAKE_KEY_BYTES];
 	uint32_t lanes;        /* 1 to LAYOUT_LANES_MOST */
+	bool is_apart;         /* reads no memory of workers on its machine: their gradients come over the loopback */
+	bool pins;             /* each lane's thread to a core of its own, of those that the process may use */
 	uint64_t memory_bytes; /* of all models together */
 	uint32_t jobs;         /* at most */
 	uint64_t idle_ns;      /* a job without workers for so long is removed; 0: never */

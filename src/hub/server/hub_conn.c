@@ -13,6 +13,7 @@
 #include "hub/server/hub_async.h"
 #include "hub/server/hub_job.h"
 #include "hub/server/hub_session.h"
+#include "hub/server/hub_sets.h"
 #include "wire/bytes.h"
 
 #define UNPROVED_MOST 256u
@@ -196,6 +197,10 @@ static void take_worker_msg(struct hub_conn *conn, const struct hub_msg *msg)
 		hub_session_on_ask(conn, msg->ask);
 	else if (msg->type == HUB_MSG_LEAVE && conn->session)
 		hub_session_on_leave(conn);
+	else if (msg->type == HUB_MSG_SHARE && conn->session && !conn->session->async)
+		hub_sets_on_share(conn, msg->share);
+	else if (msg->type == HUB_MSG_WHY && conn->session && !conn->session->async)
+		hub_sets_on_why(conn, &msg->why);
 	else if (msg->type == HUB_MSG_OFFER && conn->session && conn->session->async &&
 	         !conn->session->workers[conn->worker].has_left)
 		hub_async_on_offer(conn, &msg->offer);
@@ -436,6 +441,12 @@ void hub_conn_accept(struct hub *hub, int fd, bool is_local, const char *peer)
 	prove(conn);
 }
 
+/* Between joining and declaring the worker's program builds its model, and no thread of it answers. */
+static bool may_be_silent(const struct hub_conn *conn)
+{
+	return conn->session && conn->session->state == HUB_SESSION_GATHERING && !conn->session->workers[conn->worker].has_declared;
+}
+
 static void look_after(struct hub_conn *conn, uint64_t now)
 {
 	const struct hub_msg ping = {.type = HUB_MSG_PING};
@@ -444,6 +455,8 @@ static void look_after(struct hub_conn *conn, uint64_t now)
 	if ((conn->state == HUB_CONN_PROVING && silent > PROOF_PATIENCE) ||
 	    (conn->state == HUB_CONN_ENDING && silent > ENDING_PATIENCE)) {
 		lose(conn, "");
+	} else if (conn->state == HUB_CONN_WORKER && may_be_silent(conn)) {
+		conn->heard_ns = now;
 	} else if (conn->state == HUB_CONN_WORKER && silent > SILENCE_MOST) {
 		lose(conn, "has not been heard for 10 s: it is stopped, or cut off");
 	} else if (conn->state == HUB_CONN_WORKER && silent > SILENCE_PING && !conn->is_pinged) {

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +21,7 @@ struct mail {
 
 struct hub_lane {
 	uint32_t number;
+	bool is_pinned;
 	struct loop *loop;
 	hub_lane_fn *returned;
 	void *context;
@@ -276,6 +278,9 @@ static bool obey(struct hub_lane *lane, struct hub_lane_msg *msg)
 	case HUB_LANE_ASK:
 		msg->workers = store_lane_missing(part->store, msg->tensor);
 		return true;
+	case HUB_LANE_SHARE:
+		store_lane_share(part->store, msg->worker, &msg->shared);
+		return false;
 	case HUB_LANE_APPLY:
 		store_lane_apply(part->store, msg->worker, msg->count);
 		part->is_active = true;
@@ -368,6 +373,25 @@ static bool has_work(const struct hub_lane *lane)
 	return false;
 }
 
+/* To the core with the lane's number among those that the process may use. A lane that cannot be pinned runs anywhere. */
+static void pin(const struct hub_lane *lane)
+{
+	cpu_set_t allowed, one;
+	uint32_t left;
+
+	if (!lane->is_pinned || sched_getaffinity(0, sizeof(allowed), &allowed) != 0)
+		return;
+	left = lane->number % (uint32_t)CPU_COUNT(&allowed);
+	for (int core = 0; core < CPU_SETSIZE; core++) {
+		if (!CPU_ISSET(core, &allowed) || left-- > 0)
+			continue;
+		CPU_ZERO(&one);
+		CPU_SET(core, &one);
+		(void)sched_setaffinity(0, sizeof(one), &one);
+		return;
+	}
+}
+
 static void *lane_main(void *argument)
 {
 	struct hub_lane *lane = argument;
@@ -376,6 +400,7 @@ static void *lane_main(void *argument)
 
 	snprintf(name, sizeof(name), "esp-hub-%u", lane->number);
 	pthread_setname_np(pthread_self(), name);
+	pin(lane);
 	while (take_mail(lane)) {
 		for (struct hub_part *part = lane->parts; part; part = part->next)
 			take_turn(part);
@@ -387,8 +412,8 @@ static void *lane_main(void *argument)
 	return NULL;
 }
 
-enum esp_status hub_lane_start(uint32_t number, struct loop *loop, hub_lane_fn *returned, void *context,
-                               struct hub_lane **out, struct error *err)
+enum esp_status hub_lane_start(uint32_t number, bool is_pinned, struct loop *loop, hub_lane_fn *returned,
+                               void *context, struct hub_lane **out, struct error *err)
 {
 	struct hub_lane *lane = calloc(1, sizeof(*lane));
 	sigset_t all, before;
@@ -396,6 +421,7 @@ enum esp_status hub_lane_start(uint32_t number, struct loop *loop, hub_lane_fn *
 	if (!lane)
 		return error_set(err, ESP_ENOMEM, "no memory for lane %u", number);
 	lane->number = number;
+	lane->is_pinned = is_pinned;
 	lane->loop = loop;
 	lane->returned = returned;
 	lane->context = context;

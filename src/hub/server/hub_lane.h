@@ -27,6 +27,7 @@ enum hub_lane_kind {
 	HUB_LANE_LEAVE,   /* a worker will contribute no more; returned                                  */
 	HUB_LANE_ASK,     /* returned with `workers`: those that rounds of the tensor wait for           */
 	HUB_LANE_CLOSE,   /* all connections are closed; returned, the part is the control thread's again */
+	HUB_LANE_SHARE,   /* gradients of a set of workers lie in `shared`, its pusher is `worker`       */
 	HUB_LANE_TROUBLE, /* from the lane, once per part: `trouble`                                     */
 	/* of asynchronous jobs */
 	HUB_LANE_APPLY,   /* the worker's update, which is whole on all lanes                            */
@@ -44,6 +45,7 @@ struct hub_lane_msg {
 	uint32_t tensor;
 	uint32_t count;  /* APPLY: updates that the worker's is the sum of */
 	uint64_t workers;
+	struct store_shared shared;
 	struct store_trouble trouble;
 	struct hub_lane_msg *next;
 };
@@ -74,9 +76,10 @@ struct hub_part {
 /* Called by the loop's thread for each message that the lane returns; the message was made by hub_lane_send(). */
 typedef void hub_lane_fn(void *context, const struct hub_lane_msg *msg);
 
-/* Starts the thread "esp-hub-N". Borrows the loop. ESP_ENOMEM, ESP_ELIMIT. */
-ESP_CHECKED enum esp_status hub_lane_start(uint32_t number, struct loop *loop, hub_lane_fn *returned, void *context,
-                                           struct hub_lane **out, struct error *err);
+/* Starts the thread "esp-hub-N", pinned to a core or not. Borrows the loop. ESP_ENOMEM, ESP_ELIMIT. */
+ESP_CHECKED enum esp_status hub_lane_start(uint32_t number, bool is_pinned, struct loop *loop,
+                                           hub_lane_fn *returned, void *context, struct hub_lane **out,
+                                           struct error *err);
 /* All parts have been closed. NULL is fine. */
 void hub_lane_stop(struct hub_lane *lane);
 uint32_t hub_lane_number(const struct hub_lane *lane);

@@ -12,6 +12,7 @@
 #include "base/units.h"
 #include "base/status.h"
 #include "hub/server/hub_async.h"
+#include "hub/server/hub_sets.h"
 #include "hub/server/model_memory.h"
 
 #define WORKER_TEXT (HUB_HOST_NAME + 48u)
@@ -52,6 +53,8 @@ static void bury(struct hub_session *session)
 static void free_session(struct hub_session *session)
 {
 	model_memory_free(session->memory, session->memory_bytes);
+	for (uint32_t i = 0; i < STORE_WORKERS_MOST; i++)
+		host_memory_fini(&session->shared[i]);
 	hub_layout_fini(&session->layout);
 	free(session->tensors);
 	free(session->declared_by);
@@ -202,7 +205,8 @@ void hub_session_on_join(struct hub_conn *conn, const struct hub_msg_join *join)
 	if (!session)
 		return;
 	struct hub_worker *worker = &session->workers[join->worker];
-	*worker = (struct hub_worker){.conn = conn, .has_joined = true, .pid = join->pid};
+	*worker = (struct hub_worker){.conn = conn, .has_joined = true, .pid = join->pid,
+	                              .memory = join->memory, .meeting = join->meeting};
 	memcpy(worker->host, join->host, sizeof(worker->host));
 	conn->session = session;
 	session->joined++;
@@ -211,14 +215,14 @@ void hub_session_on_join(struct hub_conn *conn, const struct hub_msg_join *join)
 
 /* ---- the model ---- */
 
-static enum esp_status take_memory(struct hub_session *session, struct error *err)
+static enum esp_status take_memory(struct hub_session *session, uint32_t pushers, struct error *err)
 {
 	struct hub *hub = session->hub;
 	char need[UNITS_TEXT], left[UNITS_TEXT], all[UNITS_TEXT];
 	uint64_t bytes = store_model_bytes(&session->layout, &session->job->optimizer);
 
 	for (uint32_t i = 0; i < hub->config.lanes; i++)
-		bytes += store_lane_bytes(&session->layout, i, session->worker_count) +
+		bytes += store_lane_bytes(&session->layout, i, session->worker_count, pushers) +
 		         (session->job->delay_bound > 0 ? store_lane_async_bytes(&session->layout, i) : 0);
 	uint64_t free_bytes = hub->config.memory_bytes - hub->memory_taken;
 	if (bytes > free_bytes)
@@ -246,6 +250,7 @@ static enum esp_status make_parts(struct hub_session *session, const struct opti
 			.workers = session->worker_count,
 			.optimizers = optimizers,
 			.is_async = session->job->delay_bound > 0,
+			.sets = session->job->delay_bound > 0 ? NULL : session->sets,
 		};
 		enum esp_status status =
 			hub_part_make(hub->lanes[i], session, &config, session->job->weight, &session->parts[i], err);
@@ -291,7 +296,7 @@ static enum esp_status begin(struct hub_session *session, struct error *err)
 	                                     session->hub->config.lanes, &session->layout, err);
 
 	if (status == ESP_OK)
-		status = take_memory(session, err);
+		status = take_memory(session, hub_sets_make(session), err);
 	if (status == ESP_OK && session->job->delay_bound > 0)
 		status = hub_async_open(session, err);
 	return status == ESP_OK ? open_parts(session, err) : status;
@@ -299,13 +304,18 @@ static enum esp_status begin(struct hub_session *session, struct error *err)
 
 static void tell_ready(struct hub_session *session)
 {
-	const struct hub_msg msg = {.type = HUB_MSG_READY, .ready.digest = hub_layout_digest(&session->layout)};
+	struct hub_msg msg = {.type = HUB_MSG_READY, .ready.digest = hub_layout_digest(&session->layout)};
 	char text[UNITS_TEXT];
 
 	session->state = HUB_SESSION_RUNNING;
 	hub_log(session->hub, "job %s runs: %u tensors, %s of weights, %u chunks", session->job->name, session->tensor_count,
 	        units_format_bytes(session->layout.elements * sizeof(float), text), session->layout.chunks);
 	for (uint32_t i = 0; i < session->worker_count && session->state == HUB_SESSION_RUNNING; i++) {
+		uint32_t pusher = hub_sets_pusher(session, i);
+
+		msg.ready.set = session->sets[pusher];
+		msg.ready.meeting = session->workers[pusher].meeting;
+		msg.ready.reads = hub_sets_can_read(session, pusher);
 		if (session->workers[i].conn)
 			hub_conn_send(session->workers[i].conn, &msg);
 	}
@@ -407,6 +417,7 @@ void hub_session_on_tensors(struct hub_conn *conn, const struct hub_msg_tensors 
 	if (worker->declared < tensors->total)
 		return;
 	worker->declared = session->tensor_count + 1u; /* no further message fits */
+	worker->has_declared = true;
 	session->complete++;
 	begin_if_complete(session);
 }
@@ -611,6 +622,7 @@ void hub_session_on_lane_msg(const struct hub_lane_msg *msg)
 	case HUB_LANE_NEWS:
 		hub_async_on_news(session, msg->part);
 		return;
+	case HUB_LANE_SHARE:
 	case HUB_LANE_APPLY:
 	case HUB_LANE_DROP:
 	case HUB_LANE_LOST:

@@ -12,6 +12,7 @@
 #ifndef HUB_SERVER_HUB_SESSION_H
 #define HUB_SERVER_HUB_SESSION_H
 
+#include "hub/control/host_memory.h"
 #include "hub/layout.h"
 #include "hub/server/hub_job.h"
 #include "hub/server/hub_lane.h"
@@ -24,11 +25,12 @@ enum hub_session_state {
 
 struct hub_worker {
 	struct hub_conn *conn; /* NULL: has not joined, or is lost */
-	bool has_joined, has_left;
+	bool has_joined, has_declared, has_left;
 	uint32_t declared;     /* tensors so far */
 	uint64_t lanes;        /* that it is connected to, as a bit set */
 	uint32_t pid;
 	char host[HUB_HOST_NAME];
+	uint64_t memory, meeting; /* as it has said when it joined */
 	/* What it asked: the workers that a tensor waits for. */
 	uint32_t asked_tensor, answers_left, leaves_left;
 	uint64_t missing;
@@ -63,6 +65,8 @@ struct hub_session {
 	uint64_t taken_bytes; /* of the hub's quota */
 	struct hub_part *parts[LAYOUT_LANES_MOST]; /* NULL: none, or it is back */
 	uint32_t part_count;
+	uint64_t sets[STORE_WORKERS_MOST]; /* by worker: those that it pushes for; 0: another worker pushes for it */
+	struct host_memory shared[STORE_WORKERS_MOST]; /* by pusher: memory of a set on this machine, zeroed: none */
 	struct hub_async *async; /* of an asynchronous job, from RUNNING on; NULL: none */
 	uint64_t began_ns;
 	uint64_t rounds, bytes; /* of parts that are back */

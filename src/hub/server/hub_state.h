@@ -37,6 +37,7 @@ struct hub {
 	struct hub_config config;
 	struct loop loop;
 	uint64_t own_job;      /* number of the hub's own job, for operators */
+	uint64_t place;        /* where workers can share memory with the hub; 0: nowhere */
 	uint64_t began_ns;
 
 	struct hub_port ports[HUB_PORTS];

@@ -1,5 +1,5 @@
 /*
- * store_chunk.c - the rounds of a chunk: terms are added in worker order, and the finished sum updates the weights.
+ * store_chunk.c - the rounds of a chunk: terms are added in order, and the finished sum updates the weights.
  */
 #include <assert.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 static bool is_push(const struct store_request *request)
 {
-	return request->kind == HUB_PUSH || request->kind == HUB_PUSHPULL;
+	return request->kind == HUB_PUSH || request->kind == HUB_PUSHPULL || request->kind == HUB_SHARED;
 }
 
 static bool is_pull(const struct store_request *request)
@@ -22,10 +22,10 @@ static bool is_pull(const struct store_request *request)
 
 /* ---- terms ---- */
 
-/* Frees the slots of the terms of workers [from, to), which are in the sum. */
+/* Frees the slots of the terms of pushers [from, to), which are in the sum. */
 static void free_slots(struct store_lane *lane, uint32_t chunk, uint32_t from, uint32_t to)
 {
-	for (uint32_t worker = from; worker < to; worker++) {
+	for (uint32_t worker = from; worker < to; worker = store_next_pusher(lane, worker + 1)) {
 		struct store_request *request = store_request(lane, chunk, worker);
 
 		store_values_release(&lane->values, lane->pool.slots[request->link].value);
@@ -34,7 +34,7 @@ static void free_slots(struct store_lane *lane, uint32_t chunk, uint32_t from, u
 	}
 }
 
-/* The next term in worker order: where it lies, if it has come and has the round's hyper-parameters. */
+/* The next term in order: where it lies, if it has come and has the round's hyper-parameters. */
 static const void *next_term(struct store_lane *lane, uint32_t number, uint32_t worker)
 {
 	const struct store_chunk *chunk = &lane->chunks[number];
@@ -89,11 +89,11 @@ static void add_terms(struct store_lane *lane, uint32_t number)
 	const struct layout_chunk *cut = store_cut(lane, number);
 	float *sum = lane->config.model->sums + cut->at;
 	const void *sources[STORE_WORKERS_MOST] = {sum};
-	uint32_t count = 1;
+	uint32_t count = 1, next = chunk->added;
 	const void *term;
 
 	assert(chunk->added > 0);
-	while ((term = next_term(lane, number, chunk->added + count - 1)) != NULL)
+	for (; (term = next_term(lane, number, next)) != NULL; next = store_next_pusher(lane, next + 1))
 		sources[count++] = term;
 	if (count == 1)
 		return;
@@ -101,8 +101,34 @@ static void add_terms(struct store_lane *lane, uint32_t number)
 		math_fold_many(ESP_F32, ESP_SUM, sum, sources, count, cut->elements);
 	else
 		add_halves(store_type(lane, number), sum, sources + 1, count - 1, cut->elements);
-	free_slots(lane, number, chunk->added, chunk->added + count - 1);
-	chunk->added += count - 1;
+	free_slots(lane, number, chunk->added, next);
+	chunk->added = next;
+}
+
+/* The term of a set whose gradients lie in shared memory: ((g0 + g1) + g2) + ... */
+static void add_set(struct store_lane *lane, uint32_t number, uint32_t pusher, uint32_t slot)
+{
+	const struct layout_chunk *cut = store_cut(lane, number);
+	const float *gradients = lane->shared[pusher].gradients + cut->at;
+	uint32_t members = (uint32_t)__builtin_popcountll(lane->sets[pusher]);
+	const void *sources[STORE_WORKERS_MOST];
+
+	for (uint32_t i = 0; i < members; i++)
+		sources[i] = gradients + i * lane->config.layout->elements;
+	math_fold_many(ESP_F32, ESP_SUM, pusher == 0 ? (void *)(lane->config.model->sums + cut->at) : store_pool_at(&lane->pool, slot),
+	               sources, members, cut->elements);
+}
+
+/* The weights of sets that have shared memory: they are told once these lie there. */
+static void spread_shared(struct store_lane *lane, uint32_t number)
+{
+	const struct layout_chunk *cut = store_cut(lane, number);
+
+	for (uint32_t worker = 0; worker < lane->config.workers; worker = store_next_pusher(lane, worker + 1)) {
+		if (store_request(lane, number, worker)->kind == HUB_SHARED)
+			math_copy_streaming(lane->shared[worker].weights + cut->at, lane->config.model->weights + cut->at,
+			                    cut->elements * sizeof(float));
+	}
 }
 
 void store_chunk_term(struct store_lane *lane, uint32_t number, uint32_t worker, uint32_t value)
@@ -118,10 +144,12 @@ void store_chunk_term(struct store_lane *lane, uint32_t number, uint32_t worker,
 		store_async_term(lane, number, worker);
 		return;
 	}
+	if (request->kind == HUB_SHARED)
+		add_set(lane, number, worker, request->link);
 	if (worker == 0) {
 		assert(chunk->added == 0 && chunk->has_weights && request->link == STORE_NO_SLOT);
 		chunk->value = value;
-		chunk->added = 1;
+		chunk->added = store_next_pusher(lane, 1);
 		if (store_type(lane, number) != ESP_F32)
 			widen_first(lane, number);
 	} else {
@@ -130,7 +158,7 @@ void store_chunk_term(struct store_lane *lane, uint32_t number, uint32_t worker,
 	}
 	if (chunk->added > 0)
 		add_terms(lane, number);
-	if (lane->left & ~chunk->terms)
+	if (lane->left & ~store_contributors(lane, chunk->terms))
 		store_blame_left(lane, number);
 	store_chunk_try_update(lane, number);
 }
@@ -174,9 +202,30 @@ void store_chunk_count(struct store_lane *lane, uint64_t before, uint64_t versio
 	}
 }
 
+static bool is_complete(const struct store_lane *lane, const struct store_chunk *chunk)
+{
+	return chunk->added == lane->config.workers;
+}
+
+/* Pulls that wait: for the first weights, or for the end of a round whose terms are all there. */
+static void answer_pulls(struct store_lane *lane, uint32_t number)
+{
+	struct store_chunk *chunk = &lane->chunks[number];
+
+	for (uint32_t worker = 0; worker < lane->config.workers && chunk->pulls > 0; worker++) {
+		const struct store_request *request = store_request(lane, number, worker);
+
+		if (is_pull(request) && request->state == STORE_WAITING) {
+			chunk->pulls--;
+			store_send_due(lane, number, worker);
+		}
+	}
+	assert(chunk->pulls == 0);
+}
+
 static void answer_all(struct store_lane *lane, uint32_t number)
 {
-	for (uint32_t worker = 0; worker < lane->config.workers; worker++) {
+	for (uint32_t worker = 0; worker < lane->config.workers; worker = store_next_pusher(lane, worker + 1)) {
 		assert(is_push(store_request(lane, number, worker)));
 		store_send_due(lane, number, worker);
 	}
@@ -186,9 +235,9 @@ void store_chunk_try_update(struct store_lane *lane, uint32_t number)
 {
 	struct store_chunk *chunk = &lane->chunks[number];
 
-	if (chunk->added < lane->config.workers || chunk->sending > 0)
+	if (!is_complete(lane, chunk) || chunk->sending > 0)
 		return;
-	assert(chunk->has_weights && chunk->terms == store_all(lane));
+	assert(chunk->has_weights && chunk->terms == lane->pushers);
 	store_chunk_optimize(lane, number, store_values_get(&lane->values, chunk->value), lane->config.workers,
 	                     lane->config.model->sums + store_cut(lane, number)->at);
 	store_values_release(&lane->values, chunk->value);
@@ -197,7 +246,9 @@ void store_chunk_try_update(struct store_lane *lane, uint32_t number)
 	chunk->added = 0;
 	lane->stats.rounds++;
 	store_chunk_count(lane, chunk->version - 1, chunk->version);
+	spread_shared(lane, number);
 	answer_all(lane, number);
+	answer_pulls(lane, number);
 }
 
 /* ---- weights ---- */
@@ -213,15 +264,7 @@ void store_chunk_set(struct store_lane *lane, uint32_t number)
 		           store_cut(lane, number)->elements);
 	store_request(lane, number, 0)->state = STORE_WAITING;
 	store_send_due(lane, number, 0);
-	for (uint32_t worker = 1; worker < lane->config.workers && chunk->pulls > 0; worker++) {
-		const struct store_request *request = store_request(lane, number, worker);
-
-		if (is_pull(request) && request->state == STORE_WAITING) {
-			chunk->pulls--;
-			store_send_due(lane, number, worker);
-		}
-	}
-	assert(chunk->pulls == 0);
+	answer_pulls(lane, number);
 }
 
 void store_chunk_written(struct store_lane *lane, uint32_t number)
@@ -235,7 +278,7 @@ void store_chunk_pull(struct store_lane *lane, uint32_t number, uint32_t worker)
 	struct store_chunk *chunk = &lane->chunks[number];
 
 	store_request(lane, number, worker)->state = STORE_WAITING;
-	if (chunk->has_weights)
+	if (chunk->has_weights && !is_complete(lane, chunk)) /* pulls must not hold up an update again and again */
 		store_send_due(lane, number, worker);
 	else
 		chunk->pulls++;

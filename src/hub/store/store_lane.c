@@ -28,20 +28,20 @@ static uint32_t term_bytes(const struct hub_layout *layout, uint32_t lane)
 }
 
 /* All terms but those of worker 0 may have to wait; of an asynchronous job all. */
-static uint64_t slots_of(const struct hub_layout *layout, uint32_t lane, uint32_t workers, bool is_async)
+static uint64_t slots_of(const struct hub_layout *layout, uint32_t lane, uint32_t pushers, bool is_async)
 {
 	static_assert(LAYOUT_CHUNKS_MOST < STORE_NO_SLOT / STORE_WORKERS_MOST, "slots are numbered by 32 bits");
-	return (uint64_t)chunks_of(layout, lane) * (workers - !is_async);
+	return (uint64_t)chunks_of(layout, lane) * (pushers - !is_async);
 }
 
-uint64_t store_lane_bytes(const struct hub_layout *layout, uint32_t lane, uint32_t workers)
+uint64_t store_lane_bytes(const struct hub_layout *layout, uint32_t lane, uint32_t workers, uint32_t pushers)
 {
 	uint64_t chunks = chunks_of(layout, lane);
 
-	assert(workers >= 1 && workers <= STORE_WORKERS_MOST);
+	assert(pushers >= 1 && pushers <= workers && workers <= STORE_WORKERS_MOST);
 	return sizeof(struct store_lane) + workers * sizeof(struct store_peer) +
 	       chunks * (sizeof(struct store_chunk) + workers * sizeof(struct store_request)) +
-	       store_pool_bytes(slots_of(layout, lane, workers, false), term_bytes(layout, lane)) +
+	       store_pool_bytes(slots_of(layout, lane, pushers, false), term_bytes(layout, lane)) +
 	       store_values_bytes(layout->groups, workers) + layout->groups * sizeof(struct optimizer) +
 	       ALLOCATIONS * ALLOCATION_BYTES;
 }
@@ -86,6 +86,22 @@ static enum esp_status check_optimizers(const struct store_lane_config *config, 
 	return ESP_OK;
 }
 
+static enum esp_status check_sets(const struct store_lane_config *config, struct error *err)
+{
+	uint64_t all = UINT64_MAX >> (STORE_WORKERS_MOST - config->workers), seen = 0;
+
+	for (uint32_t worker = 0; config->sets && worker < config->workers; worker++) {
+		uint64_t set = config->sets[worker];
+
+		if ((set & (seen | ~all)) || (set && (uint32_t)__builtin_ctzll(set) != worker))
+			return error_set(err, ESP_EINVAL, "the set that worker %u pushes for is not its own", worker);
+		seen |= set;
+	}
+	if (config->sets && (seen != all || config->is_async))
+		return error_set(err, ESP_EINVAL, "not every worker is in a set, or the job is asynchronous");
+	return ESP_OK;
+}
+
 static enum esp_status check_config(const struct store_lane_config *config, struct error *err)
 {
 	const struct store_model *model = config->model;
@@ -96,7 +112,8 @@ static enum esp_status check_config(const struct store_lane_config *config, stru
 		return error_set(err, ESP_EINVAL, "lane %u: the layout has %u", config->lane, config->layout->lanes);
 	if (config->layout->elements > 0 && (!model->weights || !model->sums || (config->layout->has_halves && !model->halves)))
 		return error_set(err, ESP_EINVAL, "the model has no memory");
-	return check_optimizers(config, err);
+	enum esp_status status = check_sets(config, err);
+	return status == ESP_OK ? check_optimizers(config, err) : status;
 }
 
 static bool copy_optimizers(struct store_lane *lane)
@@ -114,7 +131,8 @@ static enum esp_status allocate(struct store_lane *lane)
 {
 	const struct hub_layout *layout = lane->config.layout;
 	uint32_t workers = lane->config.workers, chunks = lane->chunk_count;
-	uint32_t slots = (uint32_t)slots_of(layout, lane->config.lane, workers, lane->config.is_async);
+	uint32_t pushers = (uint32_t)__builtin_popcountll(lane->pushers);
+	uint32_t slots = (uint32_t)slots_of(layout, lane->config.lane, pushers, lane->config.is_async);
 
 	lane->chunks = calloc(chunks ? chunks : 1, sizeof(*lane->chunks));
 	lane->requests = calloc(chunks ? (uint64_t)chunks * workers : 1, sizeof(*lane->requests));
@@ -130,8 +148,12 @@ static void lane_init(struct store_lane *lane, const struct store_lane_config *c
 	lane->chunk_count = lane->at_least = chunks_of(config->layout, config->lane);
 	lane->numbers = config->layout->lane_chunks + config->layout->lane_first[config->lane];
 	lane->states = states_of(config->model);
-	for (uint32_t worker = 0; worker < config->workers; worker++)
+	lane->config.sets = NULL;
+	for (uint32_t worker = 0; worker < config->workers; worker++) {
 		lane->peers[worker].first_due = lane->peers[worker].last_due = STORE_NO_CHUNK;
+		lane->sets[worker] = config->sets ? config->sets[worker] : UINT64_C(1) << worker;
+		lane->pushers |= lane->sets[worker] ? UINT64_C(1) << worker : 0;
+	}
 }
 
 enum esp_status store_lane_open(const struct store_lane_config *config, struct store_lane **out, struct error *err)
@@ -148,7 +170,7 @@ enum esp_status store_lane_open(const struct store_lane_config *config, struct s
 	if (status != ESP_OK) {
 		store_lane_close(lane);
 		return error_set(err, status, "no memory for lane %u: %" PRIu64 " bytes", config->lane,
-		                 store_lane_bytes(config->layout, config->lane, config->workers));
+		                 store_lane_bytes(config->layout, config->lane, config->workers, config->workers));
 	}
 	*out = lane;
 	return ESP_OK;
@@ -164,6 +186,12 @@ void store_lane_close(struct store_lane *lane)
 	free(lane->requests);
 	free(lane->chunks);
 	free(lane);
+}
+
+void store_lane_share(struct store_lane *lane, uint32_t pusher, const struct store_shared *shared)
+{
+	assert(pusher < lane->config.workers && lane->sets[pusher] && !lane->config.layout->has_halves);
+	lane->shared[pusher] = *shared;
 }
 
 /* ---- the end ---- */
@@ -199,7 +227,7 @@ void store_lane_leave(struct store_lane *lane, uint32_t worker)
 	for (uint32_t chunk = 0; chunk < lane->chunk_count; chunk++) {
 		uint64_t terms = lane->chunks[chunk].terms;
 
-		if (!lane->config.is_async && terms != 0 && !(terms >> worker & 1))
+		if (!lane->config.is_async && terms != 0 && !(store_contributors(lane, terms) >> worker & 1))
 			store_blame_left(lane, chunk);
 	}
 }
@@ -210,9 +238,9 @@ void store_lane_leave(struct store_lane *lane, uint32_t worker)
 static uint64_t chunk_missing(const struct store_lane *lane, uint32_t number)
 {
 	const struct store_chunk *chunk = &lane->chunks[number];
-	uint64_t missing = chunk->terms ? store_all(lane) & ~chunk->terms : 0;
+	uint64_t missing = chunk->terms ? store_all(lane) & ~store_contributors(lane, chunk->terms) : 0;
 
-	return missing | (chunk->pulls > 0);
+	return missing | (chunk->pulls > 0 && !chunk->has_weights);
 }
 
 uint64_t store_lane_missing(const struct store_lane *lane, uint32_t tensor)

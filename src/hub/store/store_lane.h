@@ -10,8 +10,8 @@
  * A term whose turn has not come waits in a slot of the lane's pool, the slot freed last is used first; the term whose
  * turn it is is received into the sum itself. Terms of 16 bits are added in float32, and the weights of such a tensor are
  * float32 masters, which are answered rounded to nearest even. No memory is allocated after opening. A contribution
- * stands for a set of workers, and the chunk does not know which connection brought it. Pure: no I/O, no clock; one
- * thread at a time, but lanes of a job share nothing that is written.
+ * stands for a set of workers: one of them, the set's *pusher*, sends the sum of their gradients. Pure: no I/O, no
+ * clock; one thread at a time, but lanes of a job share nothing that is written.
  *
  * Of an asynchronous job each worker's update is a round of its own. The lane collects the chunks of an update in slots,
  * says when it has all of them, and applies or drops them together when its owner, who asks all lanes, says so:
@@ -48,6 +48,12 @@ struct store_lane_config {
 	uint32_t lane;
 	uint32_t workers;                   /* 1 to STORE_WORKERS_MOST; the peers of the transport */
 	const struct optimizer *optimizers; /* by parameter group (layout->groups); copied. All of one kind */
+	/*
+	 * By worker: the workers that its pushes stand for, as a bit set of which it is the lowest; 0: another worker pushes
+	 * for it. The sets part all workers. The terms of sets are added in the order of their lowest workers, and the sum is
+	 * divided by the number of workers. Copied. NULL: each worker pushes for itself. Of jobs in rounds only.
+	 */
+	const uint64_t *sets;
 	bool is_async;                      /* each update is a round of its own */
 };
 
@@ -60,8 +66,11 @@ struct store_lane_stats {
 
 struct store_lane;
 
-/* Bytes that a lane takes at the most beside the model, for admission: terms that came early, and its tables. */
-uint64_t store_lane_bytes(const struct hub_layout *layout, uint32_t lane, uint32_t workers);
+/*
+ * Bytes that a lane takes at the most beside the model, for admission: terms that came early, and its tables. pushers:
+ * the sets of workers; as many as workers where each pushes for itself.
+ */
+uint64_t store_lane_bytes(const struct hub_layout *layout, uint32_t lane, uint32_t workers, uint32_t pushers);
 /* The same of an asynchronous job in addition: the slots of worker 0. */
 uint64_t store_lane_async_bytes(const struct hub_layout *layout, uint32_t lane);
 /* Bytes of the model's arrays. */
@@ -71,6 +80,17 @@ uint64_t store_model_bytes(const struct hub_layout *layout, const struct optimiz
 ESP_CHECKED enum esp_status store_lane_open(const struct store_lane_config *config, struct store_lane **out,
                                             struct error *err);
 void store_lane_close(struct store_lane *lane); /* NULL is fine; the transport has been closed */
+
+/*
+ * The gradients of a set of workers lie in memory of theirs, by member, and their weights are wanted there: from now on
+ * its pusher may push by HUB_SHARED. The memory stays until the lane is closed or has failed. Both arrays are of
+ * layout->elements floats, for each member.
+ */
+struct store_shared {
+	const float *gradients; /* NULL: none */
+	float *weights;
+};
+void store_lane_share(struct store_lane *lane, uint32_t pusher, const struct store_shared *shared);
 
 /* What a transport calls; its context is the struct store_lane. */
 extern const struct transport_user store_lane_user;

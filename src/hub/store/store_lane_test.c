@@ -344,7 +344,7 @@ static void test_bytes(uint32_t elements, uint32_t workers)
 	CHECK(hub_layout_make(tensors, 2, 4096, 2, &layout, NULL) == ESP_OK);
 	struct store_lane_config config = {.layout = &layout, .model = &model, .lane = 1, .workers = workers,
 	                                   .optimizers = optimizers};
-	uint64_t before = allocated(), bound = store_lane_bytes(&layout, 1, workers);
+	uint64_t before = allocated(), bound = store_lane_bytes(&layout, 1, workers, workers);
 	CHECK(store_lane_open(&config, &lane, NULL) == ESP_OK);
 	uint64_t taken = allocated() - before;
 	if (before != 0) /* sanitizers keep no account */

@@ -35,7 +35,9 @@ static void test_refused(void)
 	check_refused(2, HUB_WEIGHTS, 0, 0, 256, "worker 2 sent a frame of kind 6");
 	check_refused(2, HUB_DONE, 0, 0, 0, "kind 7");
 	check_refused(2, HUB_ARRAY, 0, 0, 0, "kind 8");
-	check_refused(2, HUB_WRITE + HUB_ARRAYS, 0, 0, 0, "kind 15");
+	check_refused(2, HUB_SHARED, 0, 0, 0, "worker 2 sent a shared push of chunk 0 without shared memory");
+	check_refused(2, HUB_SHARED, 0, 0, 4, "worker 2 sent a shared push of 4 bytes where 0 were expected");
+	check_refused(2, HUB_SHARED + 1, 0, 0, 0, "kind 16");
 	check_refused(2, 0, 0, 0, 0, "kind 0");
 	check_refused(2, 255, 0, 0, 0, "kind 255");
 }

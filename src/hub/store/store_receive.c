@@ -19,6 +19,7 @@ static const char *kind_name(uint8_t kind)
 		return "write";
 	static const char *const names[HUB_FRAME_KINDS] = {
 		[HUB_PUSH] = "push", [HUB_PULL] = "pull", [HUB_PUSHPULL] = "pushpull", [HUB_SET] = "set", [HUB_HYPER] = "hyper",
+		[HUB_SHARED] = "shared push",
 	};
 
 	assert(kind < HUB_FRAME_KINDS && names[kind]);
@@ -71,6 +72,18 @@ static enum esp_status check_version(struct store_lane *lane, uint32_t worker, c
 		return ESP_OK;
 	error_set(&why, ESP_ECORRUPT, "worker %u sent a %s of chunk %u for version %u where version %" PRIu64 " collects",
 	          worker, kind_name((uint8_t)message->channel), message->call, message->ack, version);
+	return store_blame(lane, worker, &why);
+}
+
+/* A worker of another one's set has no term of its own. */
+static enum esp_status check_pusher(struct store_lane *lane, uint32_t worker, const struct transport_message *message)
+{
+	struct error why;
+
+	if (lane->sets[worker] != 0)
+		return ESP_OK;
+	error_set(&why, ESP_ECORRUPT, "worker %u sent a %s of chunk %u, and another worker of its host pushes for it", worker,
+	          kind_name((uint8_t)message->channel), message->call);
 	return store_blame(lane, worker, &why);
 }
 
@@ -135,8 +148,10 @@ static enum esp_status begin_push(struct store_lane *lane, uint32_t worker, cons
 {
 	uint32_t chunk;
 	struct error why;
-	enum esp_status status = check_chunk(lane, worker, message, &chunk);
+	enum esp_status status = check_pusher(lane, worker, message);
 
+	if (status == ESP_OK)
+		status = check_chunk(lane, worker, message, &chunk);
 	if (status == ESP_OK)
 		status = check_bytes(lane, worker, message, store_bytes(lane, chunk));
 	if (status == ESP_OK)
@@ -153,6 +168,35 @@ static enum esp_status begin_push(struct store_lane *lane, uint32_t worker, cons
 	if (status == ESP_OK)
 		place_term(lane, worker, message, chunk);
 	return status;
+}
+
+/* The set's gradients are added when the message has ended. */
+static enum esp_status begin_shared(struct store_lane *lane, uint32_t worker, const struct transport_message *message)
+{
+	uint32_t chunk;
+	struct error why;
+	enum esp_status status = check_pusher(lane, worker, message);
+
+	if (status == ESP_OK)
+		status = check_chunk(lane, worker, message, &chunk);
+	if (status == ESP_OK)
+		status = check_bytes(lane, worker, message, 0);
+	if (status == ESP_OK)
+		status = check_version(lane, worker, message, chunk);
+	if (status != ESP_OK)
+		return status;
+	if (!lane->shared[worker].gradients || !lane->chunks[chunk].has_weights) {
+		error_set(&why, ESP_ECORRUPT, "worker %u sent a shared push of chunk %u without %s", worker, message->call,
+		          lane->chunks[chunk].has_weights ? "shared memory" : "first weights");
+		return store_blame(lane, worker, &why);
+	}
+	status = take_value(lane, worker, chunk);
+	if (status != ESP_OK)
+		return status;
+	struct store_request *request = expect_request(lane, worker, message, chunk, NULL);
+	request->link = worker == 0 ? STORE_NO_SLOT : store_pool_get(&lane->pool, 0);
+	lane->stats.slots = lane->pool.made;
+	return ESP_OK;
 }
 
 static enum esp_status begin_pull(struct store_lane *lane, uint32_t worker, const struct transport_message *message)
@@ -289,6 +333,8 @@ static enum esp_status begin_known(struct store_lane *lane, uint32_t worker, con
 	case HUB_PUSH:
 	case HUB_PUSHPULL:
 		return begin_push(lane, worker, message);
+	case HUB_SHARED:
+		return begin_shared(lane, worker, message);
 	case HUB_PULL:
 		return begin_pull(lane, worker, message);
 	case HUB_SET:

@@ -20,13 +20,13 @@
 /* A chunk; its number is its place among the lane's chunks. */
 struct store_chunk {
 	uint64_t version; /* of the weights; the round that collects leads to the next */
-	uint64_t terms;   /* workers whose term of this round has come whole */
-	uint32_t added;   /* terms of workers below this one are in the sum */
+	uint64_t terms;   /* pushers whose term of this round has come whole */
+	uint32_t added;   /* terms of pushers below this one are in the sum; it is a pusher, or the number of workers */
 	uint32_t value;   /* hyper-parameters of worker 0's term: those of the round; valid once it is added */
 	uint32_t sending; /* answers that borrow the weights or an array of the optimizer */
 	uint32_t reads;   /* requests for arrays that are not sent whole */
 	uint32_t before;  /* rounds before version 0, of an optimizer's state that worker 0 has written */
-	uint32_t pulls;   /* requests that wait for the first weights */
+	uint32_t pulls;   /* requests that wait for the first weights, or for the update that is due */
 	bool has_weights;
 };
 
@@ -64,6 +64,9 @@ struct store_lane {
 	struct store_lane_config config;
 	struct optimizer *optimizers; /* as config.optimizers; owned */
 	uint32_t chunk_count, states; /* arrays of states that the model has */
+	uint64_t sets[STORE_WORKERS_MOST]; /* by pusher: the workers that it pushes for; 0: it is none */
+	uint64_t pushers;
+	struct store_shared shared[STORE_WORKERS_MOST]; /* by pusher */
 	const uint32_t *numbers;      /* of the chunks in the layout */
 	struct store_chunk *chunks;
 	struct store_request *requests; /* by chunk and worker */
@@ -119,6 +122,24 @@ static inline void *store_weights(const struct store_lane *lane, uint32_t chunk)
 	uint64_t at = store_cut(lane, chunk)->at;
 
 	return store_type(lane, chunk) == ESP_F32 ? (void *)(model->weights + at) : (void *)(model->halves + at);
+}
+
+/* The first pusher from a worker on; the number of workers: none. */
+static inline uint32_t store_next_pusher(const struct store_lane *lane, uint32_t from)
+{
+	uint64_t behind = from < STORE_WORKERS_MOST ? lane->pushers >> from : 0;
+
+	return behind ? from + (uint32_t)__builtin_ctzll(behind) : lane->config.workers;
+}
+
+/* The workers that pushers stand for. */
+static inline uint64_t store_contributors(const struct store_lane *lane, uint64_t pushers)
+{
+	uint64_t workers = 0;
+
+	for (; pushers; pushers &= pushers - 1)
+		workers |= lane->sets[__builtin_ctzll(pushers)];
+	return workers;
 }
 
 static inline uint64_t store_all(const struct store_lane *lane)

@@ -15,7 +15,7 @@ enum esp_status store_blame(struct store_lane *lane, uint32_t worker, const stru
 
 void store_blame_left(struct store_lane *lane, uint32_t chunk)
 {
-	uint64_t lacking = lane->left & ~lane->chunks[chunk].terms;
+	uint64_t lacking = lane->left & ~store_contributors(lane, lane->chunks[chunk].terms);
 	uint32_t worker = (uint32_t)__builtin_ctzll(lacking), tensor = store_cut(lane, chunk)->tensor;
 	struct error why;
 
@@ -27,12 +27,12 @@ void store_blame_left(struct store_lane *lane, uint32_t chunk)
 
 void store_blame_value(struct store_lane *lane, uint32_t chunk, uint32_t worker, uint32_t value)
 {
-	char own[STORE_FIELD_TEXT], first[STORE_FIELD_TEXT];
+	char own[OPTIMIZER_VALUE_TEXT], first[OPTIMIZER_VALUE_TEXT];
 	uint32_t group = lane->config.layout->tensor[store_cut(lane, chunk)->tensor].group;
 	struct error why;
 
-	store_values_differ(store_values_get(&lane->values, value),
-	                    store_values_get(&lane->values, lane->chunks[chunk].value), own, first);
+	optimizer_print_difference(store_values_get(&lane->values, value),
+	                           store_values_get(&lane->values, lane->chunks[chunk].value), own, first);
 	error_set(&why, ESP_EMISMATCH, "worker %u uses %s for parameter group %u where worker 0 uses %s", worker, own, group,
 	          first);
 	store_blame(lane, worker, &why);

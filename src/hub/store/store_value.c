@@ -1,12 +1,8 @@
 #include "hub/store/store_value.h"
 
 #include <assert.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/number.h"
 
 static uint32_t values_of_group(uint32_t workers)
 {
@@ -137,50 +133,4 @@ uint64_t store_values_oldest(const struct store_values *values, uint32_t worker,
 {
 	assert(past_of(values, worker, group)->count > 0);
 	return past_of(values, worker, group)->from[0];
-}
-
-/* ---- differences ---- */
-
-static const struct {
-	const char *name;
-	size_t offset;
-} fields[] = {
-	{"lr", offsetof(struct optimizer, lr)},
-	{"momentum", offsetof(struct optimizer, momentum)},
-	{"dampening", offsetof(struct optimizer, dampening)},
-	{"weight_decay", offsetof(struct optimizer, weight_decay)},
-	{"beta1", offsetof(struct optimizer, beta1)},
-	{"beta2", offsetof(struct optimizer, beta2)},
-	{"eps", offsetof(struct optimizer, eps)},
-};
-
-static double field_get(const struct optimizer *optimizer, size_t offset)
-{
-	double value;
-
-	memcpy(&value, (const char *)optimizer + offset, sizeof(value));
-	return value;
-}
-
-static void field_print(const char *name, double value, char out[STORE_FIELD_TEXT])
-{
-	char text[NUMBER_DOUBLE_TEXT];
-
-	snprintf(out, STORE_FIELD_TEXT, "%s=%s", name, number_format_double(value, text));
-}
-
-void store_values_differ(const struct optimizer *a, const struct optimizer *b, char out_a[STORE_FIELD_TEXT],
-                         char out_b[STORE_FIELD_TEXT])
-{
-	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
-		double left = field_get(a, fields[i].offset), right = field_get(b, fields[i].offset);
-
-		if (left != right) {
-			field_print(fields[i].name, left, out_a);
-			field_print(fields[i].name, right, out_b);
-			return;
-		}
-	}
-	snprintf(out_a, STORE_FIELD_TEXT, "nesterov=%s", a->nesterov ? "yes" : "no");
-	snprintf(out_b, STORE_FIELD_TEXT, "nesterov=%s", b->nesterov ? "yes" : "no");
 }

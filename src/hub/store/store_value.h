@@ -50,9 +50,4 @@ const struct optimizer *store_values_get(const struct store_values *values, uint
 /* The earliest version that is remembered of a worker and group. */
 uint64_t store_values_oldest(const struct store_values *values, uint32_t worker, uint32_t group);
 
-/* "lr=0.1": the first hyper-parameter in which two different values differ, as each has it. */
-#define STORE_FIELD_TEXT 64u
-void store_values_differ(const struct optimizer *a, const struct optimizer *b, char out_a[STORE_FIELD_TEXT],
-                         char out_b[STORE_FIELD_TEXT]);
-
 #endif

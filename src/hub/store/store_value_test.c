@@ -95,28 +95,11 @@ static void test_room(void)
 	store_values_fini(&values);
 }
 
-static void test_differ(void)
-{
-	struct optimizer a = {.kind = OPTIMIZER_SGD, .lr = 0.1, .momentum = 0.9}, b = a;
-	char left[STORE_FIELD_TEXT], right[STORE_FIELD_TEXT];
-
-	b.lr = 0.2;
-	store_values_differ(&a, &b, left, right);
-	CHECK_STR(left, "lr=0.1");
-	CHECK_STR(right, "lr=0.2");
-	b.lr = a.lr;
-	b.nesterov = true;
-	store_values_differ(&a, &b, left, right);
-	CHECK_STR(left, "nesterov=no");
-	CHECK_STR(right, "nesterov=yes");
-}
-
 int main(void)
 {
 	test_holds();
 	test_numbers();
 	test_oldest();
 	test_room();
-	test_differ();
 	return 0;
 }

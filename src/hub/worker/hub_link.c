@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "hub/control/host_place.h"
 #include "hub/worker/link_state.h"
 #include "node/net/listen.h"
 
@@ -38,7 +39,12 @@ static enum esp_status join(struct hub_link *link, struct error *err)
 	struct hub_dial dial;
 	char host[NODE_INFO_HOST_NAME];
 
-	snprintf(msg.join.host, sizeof(msg.join.host), "%s", host_info_name(host));
+	snprintf(link->host_name, sizeof(link->host_name), "%s", host_info_name(host));
+	memcpy(msg.join.host, link->host_name, sizeof(msg.join.host));
+	if (link->config.shares && host_meet_open(&link->meet, err) != ESP_OK)
+		return err->status;
+	msg.join.memory = link->config.shares ? host_place() : 0;
+	msg.join.meeting = link->meet.number;
 	make_dial(link, HELLO_CONTROL, 0, &dial);
 	enum esp_status status = msg_socket_open(&link->socket, &dial, err);
 	if (status == ESP_OK)
@@ -84,7 +90,7 @@ enum esp_status hub_link_open(const struct hub_link_config *config, struct hub_l
 	link->ticket = *ticket;
 	link->config.ticket = &link->ticket;
 	link->process = getpid();
-	link->socket.fd = -1;
+	link->socket.fd = link->meet.fd = -1;
 	init_locks(link);
 	enum esp_status status = poller_init(&link->poller);
 	status = status == ESP_OK ? join(link, err) : error_set(err, status, "no descriptors for a link to a hub");
@@ -124,11 +130,12 @@ static enum esp_status send_tensors(struct hub_link *link, const struct layout_t
 }
 
 /* Until all workers have declared the same. */
-static enum esp_status await_ready(struct hub_link *link, uint64_t until_ns, struct error *err)
+static enum esp_status await_ready(struct hub_link *link, uint64_t until_ns, struct hub_msg_ready *out, struct error *err)
 {
 	struct hub_msg msg;
 	enum esp_status status = msg_socket_take(&link->socket, HUB_MSG_READY, until_ns, &msg, err);
 
+	*out = msg.ready;
 	if (status == ESP_ETIMEOUT)
 		return error_set(err, status, "not all %u workers of job %s have come to the hub at %.100s in time: 'espalier hub "
 		                              "status' on its host says how many are there", link->config.workers,
@@ -181,13 +188,17 @@ enum esp_status hub_link_declare(struct hub_link *link, const struct layout_tens
                                  struct error *err)
 {
 	uint64_t until = clock_now_ns() + link->config.join_ns;
+	struct hub_msg_ready ready = {0};
 
 	assert(!link->is_declared);
 	enum esp_status status = hub_layout_make(tensors, count, link->chunk_bytes, link->lane_count, &link->layout, err);
 	if (status == ESP_OK)
 		status = send_tensors(link, tensors, count, until, err);
 	if (status == ESP_OK)
-		status = await_ready(link, until, err);
+		status = await_ready(link, until, &ready, err);
+	if (status == ESP_OK)
+		status = link_host_open(link, &ready, until, err);
+	host_meet_close(&link->meet);
 	if (status == ESP_OK)
 		status = open_lanes(link, err);
 	if (status == ESP_OK)
@@ -239,6 +250,8 @@ void hub_link_close(struct hub_link *link)
 	close_lanes(link);
 	end_ops(link, &link->queue);
 	end_ops(link, &link->under_way);
+	link_host_close(link);
+	host_meet_close(&link->meet);
 	msg_socket_close(&link->socket);
 	poller_fini(&link->poller);
 	hub_layout_fini(&link->layout);
@@ -259,6 +272,21 @@ const struct hub_layout *hub_link_layout(const struct hub_link *link)
 const struct optimizer *hub_link_optimizer(const struct hub_link *link)
 {
 	return &link->optimizer;
+}
+
+float *hub_link_weights(const struct hub_link *link, uint32_t tensor)
+{
+	return link_host_weights(link, tensor);
+}
+
+float *hub_link_gradient(const struct hub_link *link, uint32_t tensor)
+{
+	return link_host_gradient(link, tensor);
+}
+
+const float *hub_link_map(const struct hub_link *link, uint32_t tensor)
+{
+	return link_host_map(link, tensor);
 }
 
 uint32_t hub_link_worker(const struct hub_link *link)

@@ -26,6 +26,7 @@ struct hub_link;
 struct hub_link_config {
 	const struct ticket *ticket; /* copied */
 	uint32_t worker, workers;
+	bool shares;                 /* memory with other workers of its host: they push together, once */
 	uint64_t join_ns;            /* most time to connect, and again to wait for the other workers */
 };
 
@@ -44,6 +45,15 @@ void hub_link_close(struct hub_link *link);
 const struct hub_layout *hub_link_layout(const struct hub_link *link); /* NULL: nothing is declared */
 /* The optimizer that the job was created with. */
 const struct optimizer *hub_link_optimizer(const struct hub_link *link);
+/*
+ * The weights of a tensor in memory that the workers of this host share, once all is declared; NULL: this worker pushes by
+ * itself. For the first HUB_PULL, which may be given this memory; and in pages that cannot be written, where all answers
+ * appear.
+ */
+float *hub_link_weights(const struct hub_link *link, uint32_t tensor);
+const float *hub_link_map(const struct hub_link *link, uint32_t tensor);
+/* Where a gradient of this worker's lies in that memory; one that is pushed from there is not copied. NULL as above. */
+float *hub_link_gradient(const struct hub_link *link, uint32_t tensor);
 uint32_t hub_link_worker(const struct hub_link *link);
 uint32_t hub_link_workers(const struct hub_link *link);
 const char *hub_link_job(const struct hub_link *link);

@@ -188,7 +188,11 @@ static void look_for_late(struct hub_link *link, uint64_t now_ns)
 	struct link_control *control = &link->control;
 	struct hub_op *first = link->under_way.first;
 
-	if (control->late && now_ns >= control->answer_by_ns) {
+	char missing[HUB_WHY_TEXT];
+
+	if (!control->late && first && now_ns >= first->until_ns && link_host_missing(link, first, missing, sizeof(missing))) {
+		fail(link, ESP_ETIMEOUT, "the deadline has passed: tensor %u waits for %s", first->call.tensor, missing);
+	} else if (control->late && now_ns >= control->answer_by_ns) {
 		fail(link, ESP_ETIMEOUT, "the deadline has passed: tensor %u waits for the hub at %.100s, which does not answer",
 		     control->late->call.tensor, link->socket.hub);
 	} else if (!control->late && !control->is_asking && first && now_ns >= first->until_ns) {
@@ -206,7 +210,27 @@ static void look_for_reason(struct hub_link *link, uint64_t now_ns)
 	if (link->control.reason_by_ns == 0 || now_ns < link->control.reason_by_ns)
 		return;
 	link->control.reason_by_ns = 0;
+	if (link->control.culprit != UINT32_MAX && link->failure.status == ESP_OK)
+		link_control_tell(link, &link->control.suspicion, link->control.culprit);
 	link_fail(link, &link->control.suspicion);
+}
+
+void link_control_tell(struct hub_link *link, const struct error *why, uint32_t worker)
+{
+	struct hub_msg msg = {.type = HUB_MSG_WHY, .why = {.status = why->status, .worker = worker}};
+
+	snprintf(msg.why.text, sizeof(msg.why.text), "%s", why->text);
+	if (link->control.state == LINK_CONTROL_OPEN)
+		put(link, &msg);
+}
+
+void link_control_suspect_why(struct hub_link *link, const struct error *why, uint32_t culprit)
+{
+	if (link->control.reason_by_ns != 0)
+		return;
+	link->control.suspicion = *why;
+	link->control.culprit = culprit;
+	link->control.reason_by_ns = clock_now_ns() + REASON_PATIENCE;
 }
 
 void link_control_suspect(struct hub_link *link, enum esp_status status, uint32_t lane, uint64_t now_ns)
@@ -217,6 +241,7 @@ void link_control_suspect(struct hub_link *link, enum esp_status status, uint32_
 		return;
 	error_set(&control->suspicion, status, "the connection of lane %u to the hub at %.100s broke: %s", lane,
 	          link->socket.hub, status_text(status));
+	control->culprit = UINT32_MAX;
 	control->reason_by_ns = now_ns + REASON_PATIENCE;
 }
 

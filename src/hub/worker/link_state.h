@@ -9,10 +9,20 @@
 #include <sys/types.h>
 
 #include "hub/client/client_lane.h"
+#include "hub/worker/host_meet.h"
 #include "hub/control/msg_socket.h"
 #include "hub/worker/hub_link.h"
 #include "transport/poller.h"
 #include "transport/tcp/tcp.h"
+
+struct link_host;
+
+/* Of a call that the thread has taken. */
+enum hub_op_state {
+	HUB_OP_HANDED,  /* the lanes have it                                                     */
+	HUB_OP_QUEUED,  /* of a worker that pushes with others of its host: earlier calls on the tensor have not ended */
+	HUB_OP_WAITING, /* the same: other workers of the host are awaited, or their pusher      */
+};
 
 /* A call, or a change of an optimizer, on its way to the lanes. */
 struct hub_op {
@@ -26,6 +36,9 @@ struct hub_op {
 	_Atomic int status;      /* ESP_PENDING until it has ended */
 	struct error failure;    /* once it has failed */
 	uint32_t left;           /* the thread's: parts that have not ended */
+	uint8_t state;           /* the thread's: enum hub_op_state */
+	struct hub_op *behind;   /* the thread's: the next call on the tensor; of a worker that pushes with others */
+	uint8_t values[OPTIMIZER_BYTES]; /* the same: of the tensor's parameter group */
 	struct hub_op *next, *previous; /* in the queue; then among those under way */
 	struct client_part parts[]; /* by lane */
 };
@@ -60,6 +73,7 @@ struct link_control {
 	/* A data connection has failed: the reason is awaited on this connection. 0: none has. */
 	uint64_t reason_by_ns;
 	struct error suspicion;
+	uint32_t culprit; /* whom the hub is told of with it: a worker that this one pushes with; UINT32_MAX: the hub knows */
 };
 
 enum link_update_state {
@@ -101,6 +115,9 @@ struct hub_link {
 	pthread_t thread;
 	bool runs;
 	struct link_lane *lanes;  /* by lane */
+	struct host_meet meet;    /* until all are ready */
+	char host_name[HUB_HOST_NAME];
+	struct link_host *host;   /* NULL: this worker pushes by itself */
 	struct link_control control;
 	struct link_pace pace;
 	struct hub_op_list under_way; /* the thread's; the one that is due first stands first */
@@ -133,6 +150,39 @@ void link_thread_stop(struct hub_link *link, bool leaves);
 /* The thread's: the first failure stays, and all calls end with it. */
 void link_fail(struct hub_link *link, const struct error *why);
 
+/* Gives a call to the lanes, as a request of this kind with this memory: of the tensor's first element. */
+void link_thread_hand(struct hub_link *link, struct hub_op *op, uint8_t kind, const void *gradient, void *weights);
+/* Of a call that has ended well: its bytes. */
+void link_thread_count(struct hub_link *link, const struct hub_op *op);
+/* The op stands in no list any more. */
+void link_thread_end_op(struct hub_link *link, struct hub_op *op, enum esp_status status);
+
+/* ---- link_host.c: for a worker that pushes with others of its host; otherwise these do nothing ---- */
+/* Of the set of workers that the hub has named. Blocks up to the time. */
+ESP_CHECKED enum esp_status link_host_open(struct hub_link *link, const struct hub_msg_ready *ready, uint64_t until_ns,
+                                           struct error *err);
+void link_host_close(struct hub_link *link);
+/* The thread's, as all that follows: a call begins, if link->host. */
+void link_host_begin(struct hub_link *link, struct hub_op *op);
+/* The lanes have ended a call well; then: any call has ended. */
+void link_host_answered(struct hub_link *link, struct hub_op *op);
+void link_host_ended(struct hub_link *link, const struct hub_op *op);
+/* True: the hub is to be told of the change. */
+bool link_host_change(struct hub_link *link, uint16_t group, const struct optimizer *optimizer);
+/* The link has failed: calls that no lane has end. */
+void link_host_fail(struct hub_link *link);
+/* Lets calls go on that can. True: one has ended. */
+bool link_host_turn(struct hub_link *link);
+bool link_host_has_work(const struct hub_link *link);
+/* The workers of this host that a call waits for, as a text; false: none. */
+#define HOST_MEMBER_TEXT (HUB_HOST_NAME + 48u)
+bool link_host_missing(const struct hub_link *link, const struct hub_op *op, char *text, size_t room);
+/* Any thread: this worker's gradient of a tensor in shared memory; NULL: there is none. */
+float *link_host_gradient(const struct hub_link *link, uint32_t tensor);
+/* The same: its weights, to write and to read. */
+float *link_host_weights(const struct hub_link *link, uint32_t tensor);
+const float *link_host_map(const struct hub_link *link, uint32_t tensor);
+
 /* ---- link_update.c: the thread's ---- */
 /* True: *out is to be sent. */
 bool link_update_take_offer(struct hub_link *link, struct hub_msg *out);
@@ -150,5 +200,9 @@ void link_control_end(struct hub_link *link);
 uint64_t link_control_turn(struct hub_link *link, uint64_t now_ns);
 /* A lane has failed: the hub's reason is awaited for a while. */
 void link_control_suspect(struct hub_link *link, enum esp_status status, uint32_t lane, uint64_t now_ns);
+/* The same for any reason. culprit: a worker that the hub is told of; UINT32_MAX: none. */
+void link_control_suspect_why(struct hub_link *link, const struct error *why, uint32_t culprit);
+/* Tells the hub that a worker that this one pushes with has failed. */
+void link_control_tell(struct hub_link *link, const struct error *why, uint32_t worker);
 
 #endif

@@ -13,10 +13,11 @@
 /* ---- the end of calls ---- */
 
 /* The thread has taken it from every list. */
-static void end_op(struct hub_link *link, struct hub_op *op, enum esp_status status)
+void link_thread_end_op(struct hub_link *link, struct hub_op *op, enum esp_status status)
 {
 	if (link->control.late == op)
 		link->control.late = NULL;
+	link_host_ended(link, op);
 	pthread_mutex_lock(&link->lock);
 	op_end_locked(link, op, status);
 	pthread_cond_broadcast(&link->changed);
@@ -33,7 +34,7 @@ static uint64_t tensor_bytes(const struct hub_link *link, const struct hub_op *o
 	return tensor->elements * (is_array ? sizeof(float) : math_type_bytes((enum esp_type)tensor->type));
 }
 
-static void count(struct hub_link *link, const struct hub_op *op)
+void link_thread_count(struct hub_link *link, const struct hub_op *op)
 {
 	uint64_t bytes = tensor_bytes(link, op), sent = 0, received = 0;
 
@@ -83,10 +84,12 @@ static void end_part(struct hub_link *link, struct client_part *part)
 	enum esp_status status = status_of(link, op);
 	op_list_remove(&link->under_way, op);
 	if (status == ESP_OK)
-		count(link, op);
+		link_host_answered(link, op);
+	if (status == ESP_OK)
+		link_thread_count(link, op);
 	if (op->call.kind == HUB_PULL)
 		op->version = version_of(link, op);
-	end_op(link, op, status);
+	link_thread_end_op(link, op, status);
 }
 
 /* While the reason of a lane's failure is awaited no call ends: each ends with the reason. */
@@ -113,7 +116,7 @@ static void end_queue(struct hub_link *link)
 		pthread_mutex_unlock(&link->lock);
 		if (!op)
 			return;
-		end_op(link, op, link->failure.status);
+		link_thread_end_op(link, op, link->failure.status);
 	}
 }
 
@@ -132,6 +135,7 @@ void link_fail(struct hub_link *link, const struct error *why)
 		client_lane_fail(link->lanes[i].client, why->status);
 		link->lanes[i].is_active = true; /* its transport takes its hands off the callers' memory */
 	}
+	link_host_fail(link);
 	end_queue(link);
 }
 
@@ -142,7 +146,8 @@ static void change_optimizer(struct hub_link *link, struct hub_op *op)
 	struct error why;
 	enum esp_status status = ESP_OK;
 
-	for (uint32_t i = 0; status == ESP_OK && i < link->lane_count; i++) {
+	bool is_told = link_host_change(link, (uint16_t)op->call.tensor, &op->optimizer);
+	for (uint32_t i = 0; is_told && status == ESP_OK && i < link->lane_count; i++) {
 		status = client_lane_hyper(link->lanes[i].client, (uint16_t)op->call.tensor, op->version, &op->optimizer);
 		link->lanes[i].is_active = true;
 	}
@@ -150,27 +155,36 @@ static void change_optimizer(struct hub_link *link, struct hub_op *op)
 		error_set(&why, status, "too many changes of optimizers are on their way to the hub");
 		link_fail(link, &why);
 	}
-	end_op(link, op, status);
+	link_thread_end_op(link, op, status);
 }
 
-static void begin_op(struct hub_link *link, struct hub_op *op)
+void link_thread_hand(struct hub_link *link, struct hub_op *op, uint8_t kind, const void *gradient, void *weights)
 {
+	op->state = HUB_OP_HANDED;
 	op->left = link->lane_count;
-	op_list_insert(&link->under_way, op);
-	if (link->delay_bound > 0 && op->call.kind == HUB_PUSH)
-		link_pace_set(link, op->call.rate, clock_now_ns());
 	for (uint32_t i = 0; i < link->lane_count; i++) {
 		op->parts[i] = (struct client_part){
-			.kind = op->call.kind,
+			.kind = kind,
 			.tensor = op->call.tensor,
 			.before = op->call.before,
-			.gradient = op->call.gradient,
-			.weights = op->call.weights,
+			.gradient = gradient,
+			.weights = weights,
 			.cookie = op,
 		};
 		client_lane_start(link->lanes[i].client, &op->parts[i]);
 		link->lanes[i].is_active = true;
 	}
+}
+
+static void begin_op(struct hub_link *link, struct hub_op *op)
+{
+	op_list_insert(&link->under_way, op);
+	if (link->delay_bound > 0 && op->call.kind == HUB_PUSH)
+		link_pace_set(link, op->call.rate, clock_now_ns());
+	if (link->host && link->failure.status == ESP_OK)
+		link_host_begin(link, op);
+	else
+		link_thread_hand(link, op, op->call.kind, op->call.gradient, op->call.weights);
 }
 
 /* False: the thread is to end. */
@@ -219,7 +233,7 @@ static bool has_work(const struct hub_link *link)
 		if (link->lanes[i].is_active || tcp_has_work(link->lanes[i].tcp))
 			return true;
 	}
-	return link->control.readable;
+	return link->control.readable || link_host_has_work(link);
 }
 
 static void say_leave(struct hub_link *link)
@@ -237,8 +251,9 @@ static void say_leave(struct hub_link *link)
 static void turn(struct hub_link *link, unsigned *turns)
 {
 	uint64_t now = clock_now_ns();
-	bool moved = move(link, now);
+	bool moved = link_host_turn(link);
 
+	moved |= move(link, now);
 	uint64_t when = link_control_turn(link, now), pace = link_pace_turn(link, now);
 	when = pace < when ? pace : when;
 	take_done(link);

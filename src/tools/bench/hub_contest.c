@@ -13,7 +13,7 @@
 #define CHUNK 8192u /* elements that the loop sums at a time: 32 KiB, a hub's default */
 #define LOOP_WORKERS_MOST 64u
 
-const char *const hub_way_names[HUB_WAYS + 1] = {"hub", "allreduce", "shards", "loop", NULL};
+const char *const hub_way_names[HUB_WAYS + 1] = {"hub", "mapped", "alone", "allreduce", "shards", "loop", NULL};
 
 struct run {
 	const struct hub_contest *contest;
@@ -27,6 +27,7 @@ struct run {
 	struct esp_context *job;
 	struct esp_hub *hub;
 	struct esp_work **works;
+	void **shared;  /* by tensor: a gradient in memory that the hub or the pusher reads; NULL: none */
 	bool has_alloc; /* gradient is from esp_alloc() */
 };
 
@@ -105,10 +106,27 @@ static double idle_since(struct cores_time before)
 
 /* ---- the hub ---- */
 
+static bool has_hub(const struct run *run)
+{
+	enum hub_way way = run->contest->way;
+
+	return way == HUB_WAY_HUB || way == HUB_WAY_MAPPED || way == HUB_WAY_ALONE;
+}
+
+static enum esp_status connect_hub(struct run *run)
+{
+	static const char *const settings[] = {"transport=tcp", NULL};
+	struct esp_hub_options options = ESP_HUB_OPTIONS_INIT;
+
+	if (run->contest->way == HUB_WAY_ALONE)
+		options.settings = settings;
+	return esp_hub_connect(&options, &run->hub);
+}
+
 static enum esp_status open_hub(struct run *run, struct error *err)
 {
 	const struct hub_contest *contest = run->contest;
-	enum esp_status status = esp_hub_connect(NULL, &run->hub);
+	enum esp_status status = connect_hub(run);
 
 	if (status != ESP_OK)
 		return library_error(status, err);
@@ -141,9 +159,9 @@ static enum esp_status iterate_hub(struct run *run, struct error *err)
 
 	for (uint32_t i = 0; status == ESP_OK && i < run->contest->tensors; i++) {
 		struct esp_hub_call call = ESP_HUB_CALL_INIT;
-		call.kind = ESP_HUB_PUSHPULL;
+		call.kind = run->contest->way == HUB_WAY_MAPPED ? ESP_HUB_PUSH : ESP_HUB_PUSHPULL;
 		call.tensor = i;
-		call.gradient = run->gradient + at;
+		call.gradient = run->shared ? run->shared[i] : run->gradient + at;
 		call.weights = run->weights + at;
 		status = library_error(esp_hub_start(run->hub, &call, &run->works[i]), err);
 		started += status == ESP_OK;
@@ -156,6 +174,38 @@ static enum esp_status iterate_hub(struct run *run, struct error *err)
 		esp_work_free(run->works[i]);
 	}
 	return status;
+}
+
+static enum esp_status place_gradients(struct run *run, struct error *err)
+{
+	enum esp_status status = ESP_OK;
+
+	run->shared = calloc(run->contest->tensors, sizeof(*run->shared));
+	if (!run->shared)
+		return error_set(err, ESP_ENOMEM, "no memory for the tensors");
+	for (uint32_t i = 0; status == ESP_OK && i < run->contest->tensors; i++) {
+		status = library_error(esp_hub_gradient(run->hub, i, &run->shared[i]), err);
+		if (status == ESP_OK)
+			fill(run->shared[i], run->contest->elements[i], run->worker);
+	}
+	return status;
+}
+
+/* To be looked at as those of the other ways are. */
+static enum esp_status copy_mapped(struct run *run, struct error *err)
+{
+	float *at = run->weights;
+
+	for (uint32_t i = 0; i < run->contest->tensors; i++) {
+		const void *mapped;
+		enum esp_status status = library_error(esp_hub_map(run->hub, i, &mapped), err);
+
+		if (status != ESP_OK)
+			return status;
+		memcpy(at, mapped, run->contest->elements[i] * sizeof(float));
+		at += run->contest->elements[i];
+	}
+	return ESP_OK;
 }
 
 /* ---- allreduce, and the optimizer on every worker ---- */
@@ -266,6 +316,8 @@ static enum esp_status open_way(struct run *run, struct error *err)
 {
 	switch (run->contest->way) {
 	case HUB_WAY_HUB:
+	case HUB_WAY_MAPPED:
+	case HUB_WAY_ALONE:
 		return open_hub(run, err);
 	case HUB_WAY_LOOP:
 		return open_loop(run, err);
@@ -285,7 +337,7 @@ static enum esp_status iterate(struct run *run, uint32_t i, struct error *err)
 	if (status != ESP_OK)
 		return status;
 	uint64_t began = clock_now_ns();
-	if (contest->way == HUB_WAY_HUB)
+	if (run->hub)
 		status = iterate_hub(run, err);
 	else if (contest->way == HUB_WAY_LOOP)
 		status = jobs_run(contest->threads, contest->threads, loop_piece, run, err);
@@ -322,6 +374,10 @@ static enum esp_status measure(struct run *run, struct hub_contest_result *out, 
 	if (status != ESP_OK)
 		return status;
 	out->idle = idle_since(before);
+	if (contest->way == HUB_WAY_MAPPED)
+		status = copy_mapped(run, err);
+	if (status != ESP_OK)
+		return status;
 	out->worker = run->worker;
 	out->wrong = count_wrong(run);
 	out->optimizer_seconds = median(run->optimizer_seconds + contest->warmup, contest->iterations);
@@ -341,11 +397,11 @@ static enum esp_status allocate(struct run *run, struct error *err)
 	run->seconds = calloc(count, sizeof(double));
 	run->optimizer_seconds = calloc(count, sizeof(double));
 	bool is_whole = run->weights && run->seconds && run->optimizer_seconds;
-	if (contest->way == HUB_WAY_HUB) {
+	if (has_hub(run)) {
 		run->gradient = aligned_alloc(64, bytes);
 		is_whole = is_whole && run->gradient;
 	}
-	for (uint32_t i = 0; contest->way != HUB_WAY_HUB && i < optimizer_states(&run->optimizer); i++) {
+	for (uint32_t i = 0; !has_hub(run) && i < optimizer_states(&run->optimizer); i++) {
 		run->states[i] = aligned_alloc(64, bytes);
 		is_whole = is_whole && run->states[i];
 		if (run->states[i])
@@ -372,6 +428,7 @@ static void release(struct run *run)
 		free(run->states[i]);
 	free(run->terms);
 	free(run->works);
+	free(run->shared);
 	free(run->weights);
 	free(run->seconds);
 	free(run->optimizer_seconds);
@@ -392,7 +449,9 @@ enum esp_status bench_hub_contest_run(const struct hub_contest *contest, struct 
 	status = allocate(&run, err);
 	if (status == ESP_OK)
 		status = open_way(&run, err);
-	if (status == ESP_OK && contest->way == HUB_WAY_HUB)
+	if (status == ESP_OK && contest->way == HUB_WAY_MAPPED)
+		status = place_gradients(&run, err);
+	if (status == ESP_OK && has_hub(&run))
 		fill(run.gradient, run.elements, run.worker);
 	if (status == ESP_OK)
 		status = measure(&run, out, err);
