@@ -418,6 +418,13 @@ def test_cost():
     rows = good("cost", "--nodes", 16, "--racks", 4).split("\n\n")[0].splitlines()[1:]
     times = [float(row.split()[-1]) for row in rows]
     assert len(rows) == len(PLANNERS) and times == sorted(times), rows
+    slow, fast = (document("cost", "--nodes", 8, "--bytes", "16M", "--switch-link", links)["switch"] for links in ("4x", 8))
+    assert not slow["pays"] and fast["pays"] and math.isclose(slow["needs_links"], 64 / 14) and slow["ring_us"] == fast["ring_us"]
+    text = good("cost", "--nodes", 8, "--switch-link", "4x")
+    assert "does not pay" in text and "carries it 8 times" in text and "from 4.6 times" in text, text
+    for words in [("fast",), ("0x",), ("4x", "--collective", "barrier"), ("4y",)]:
+        refused("cost", "--nodes", 8, "--switch-link", *words, says="--switch-link is how many times")
+    text = good("cost", "--nodes", 4)
     helps = good("cost", "--help")
     assert "default 64M" in helps and "4K a chunk" not in helps
     assert good("cost", "--nodes", 4, "--bytes", "64M", "--chunks", 4) == text

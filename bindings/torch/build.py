@@ -16,7 +16,7 @@ import sysconfig
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 NAME = "espalier_c10d"
-SOURCES = ["c10d_backend.cpp", "c10d_call.cpp", "c10d_module.cpp", "c10d_share.cpp"]
+SOURCES = ["c10d_backend.cpp", "c10d_call.cpp", "c10d_module.cpp", "c10d_share.cpp", "c10d_sparse.cpp"]
 # What it takes, and Debian's packages for that; torch from elsewhere brings the first two along.
 HEADERS = {"torch/version.h": "libtorch-dev", "pybind11/pybind11.h": "pybind11-dev", "Python.h": "python3-dev"}
 

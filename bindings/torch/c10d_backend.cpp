@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <system_error>
+#include <thread>
 
 namespace espalier {
 
@@ -113,7 +115,9 @@ esp_status meet(void *context, const void *mine, void *all, size_t bytes)
 std::mutex backends_lock;
 std::vector<c10::weak_intrusive_ptr<Backend>> backends; /* all that there are, and some that are gone */
 
-/* The backends' own threads. One whose callback has closed its backend is nobody's to join, and is waited for here. */
+thread_local const Backend *backend_of_thread = nullptr; /* whose own thread this is */
+
+/* All backends' own threads. At the end of Python they are waited for here, also one whose callback has closed its backend. */
 class Threads {
 public:
 	void enter()
@@ -163,11 +167,30 @@ Backend::Backend(const c10::intrusive_ptr<c10d::Store> &store, int rank, int siz
 	options.allgather_context = &meeting;
 	check(esp_init(&options, &context_));
 	world_ = esp_world(context_);
+	std::unique_lock<std::mutex> guard(lock_);
+	if (!add_thread()) {
+		guard.unlock();
+		esp_fini(context_);
+		TORCH_CHECK(false, "espalier: no thread can be made");
+	}
+}
+
+/* lock_ is held. */
+bool Backend::add_thread()
+{
 	threads().enter();
-	thread_ = std::thread([this] {
-		run();
-		threads().leave(); /* nothing of the backend is used from here on: it may be gone */
-	});
+	try {
+		std::thread([this] {
+			backend_of_thread = this;
+			run();
+			threads().leave(); /* nothing of the backend is used from here on: it may be gone */
+		}).detach();
+	} catch (const std::system_error &) {
+		threads().leave();
+		return false;
+	}
+	threads_++;
+	return true;
 }
 
 Backend::~Backend()
@@ -195,7 +218,7 @@ void Backend::close()
 	/* Whoever waits for Python's lock in a callback must get it, or it never ends. */
 	std::unique_ptr<pybind11::gil_scoped_release> without_python;
 	/* A callback of one of the calls, in the backend's own thread, may be who closes it. */
-	bool inside = std::this_thread::get_id() == thread_.get_id();
+	bool inside = backend_of_thread == this;
 
 	if (Py_IsInitialized() && PyGILState_Check())
 		without_python = std::make_unique<pybind11::gil_scoped_release>();
@@ -210,10 +233,7 @@ void Backend::close()
 		quits_ = true;
 	}
 	wake_.notify_all();
-	if (inside)
-		thread_.detach(); /* it ends by itself: see run() */
-	else
-		thread_.join();
+	await_threads(inside ? 1 : 0); /* this one ends by itself: see run() */
 	{
 		/* Nobody comes in any more, and who is in comes out soon; but for whoever waits for a call, which is ended then. */
 		std::unique_lock<std::shared_timed_mutex> alone(door_->lock, std::chrono::milliseconds(500));
@@ -415,29 +435,94 @@ bool Backend::look_around()
 	return !staging_.empty() || !messages_.empty();
 }
 
+/*
+ * Callbacks of a call's future may start another call and wait for it, as those of PowerSGD do. So while a thread settles such a
+ * call there is always another one that settles the next: the threads are one more than callbacks that wait.
+ */
+void Backend::keep_spare()
+{
+	if (settling_ >= threads_)
+		(void)add_thread();
+}
+
+/* Callbacks may be given to the call's future from now on, which may be settled at this moment. */
+void Backend::expect_callbacks()
+{
+	std::unique_lock<std::mutex> guard(lock_);
+
+	if (!quits_)
+		keep_spare();
+}
+
+bool Backend::settle_next(std::unique_lock<std::mutex> &guard, const Door &door)
+{
+	Call *call = ended_.front();
+
+	ended_.pop_front();
+	settling_++;
+	if (call->has_callbacks_)
+		keep_spare();
+	if (!ended_.empty() || !staging_.empty() || !messages_.empty())
+		wake_.notify_one();
+	guard.unlock();
+	settle(call);
+	if (!door.open) /* by this thread: another one that closes it waits for this one first */
+		return false;
+	guard.lock();
+	settling_--;
+	return true;
+}
+
+/* Nothing has ended: waits, and asks for that of which no thread of the library tells. */
+void Backend::take_turn(std::unique_lock<std::mutex> &guard)
+{
+	bool looks = !is_looked_after_;
+
+	if (looks && look_around()) {
+		if (!ended_.empty())
+			return;
+		is_looked_after_ = true;
+		wake_.wait_for(guard, std::chrono::microseconds(staging_.empty() ? 500 : 20));
+		is_looked_after_ = false;
+	} else if (ended_.empty()) {
+		wake_.wait(guard, [this] {
+			bool is_asked = !is_looked_after_ && (!staging_.empty() || !messages_.empty());
+
+			return quits_ || !ended_.empty() || is_asked;
+		});
+	}
+}
+
 void Backend::run()
 {
 	auto door = door_; /* there, even if a callback has closed the backend and let go of it */
 	std::unique_lock<std::mutex> guard(lock_);
 
 	while (!quits_ || !ended_.empty()) {
-		bool soon = look_around();
-
-		if (!ended_.empty()) {
-			Call *call = ended_.front();
-
-			ended_.pop_front();
-			guard.unlock();
-			settle(call);
-			if (!door->open) /* by this thread: whoever else closes it waits for this one first */
-				return;
-			guard.lock();
-		} else if (soon) {
-			wake_.wait_for(guard, std::chrono::microseconds(staging_.empty() ? 500 : 20));
-		} else {
-			wake_.wait(guard, [this] { return quits_ || !ended_.empty() || !staging_.empty() || !messages_.empty(); });
-		}
+		if (ended_.empty())
+			take_turn(guard);
+		else if (!settle_next(guard, *door))
+			return;
 	}
+	threads_--;
+	gone_.notify_all();
+}
+
+/*
+ * Waits for all of its own threads but so many. One whose callback waits for a call that does not end gets half a second; then all
+ * calls are ended, and the threads that are left settle them.
+ */
+void Backend::await_threads(unsigned own)
+{
+	std::unique_lock<std::mutex> guard(lock_);
+	auto have_gone = [this, own] { return threads_ == own; };
+
+	if (gone_.wait_for(guard, std::chrono::milliseconds(500), have_gone))
+		return;
+	guard.unlock();
+	esp_abort(world_, "the process group was closed");
+	guard.lock();
+	gone_.wait(guard, have_gone);
 }
 
 /* ---- memory ---- */
@@ -605,7 +690,8 @@ Backend::Works Backend::broadcast(Tensors &tensors, const c10d::BroadcastOptions
 
 Backend::Works Backend::allreduce(Tensors &tensors, const c10d::AllreduceOptions &opts)
 {
-	only(tensors);
+	if (only(tensors).layout() != at::kStrided)
+		return allreduce_sparse(tensors[0], opts);
 	return blocks(c10d::OpType::ALLREDUCE, ESP_ALLREDUCE, tensors, tensors, 0, &opts.reduceOp, opts.timeout);
 }
 

@@ -83,6 +83,7 @@ private:
 	std::vector<esp_work *> works_;        /* all must end; no more are added once the first could   */
 	std::atomic<unsigned> unfinished_{0};
 	std::atomic<bool> claimed_{false};
+	std::atomic<bool> has_callbacks_{false}; /* its future was given out: callbacks may wait for other calls */
 	std::atomic<bool> is_awaited_{false};  /* somebody has waited for it, and has asked for no callback */
 	Tensors held_;                         /* what the library reads and writes                      */
 	Tensors outputs_;
@@ -176,7 +177,15 @@ private:
 	             const c10d::ReduceOp *op, std::chrono::milliseconds timeout);
 	Works exchange(c10d::OpType kind, const Tensors &in, const Tensors &out, std::chrono::milliseconds timeout);
 
+	Works allreduce_sparse(at::Tensor &tensor, const c10d::AllreduceOptions &opts);
+
+	bool add_thread();
+	void keep_spare(); /* lock_ is held */
+	void expect_callbacks();
 	void run();
+	void take_turn(std::unique_lock<std::mutex> &guard);
+	bool settle_next(std::unique_lock<std::mutex> &guard, const Door &door);
+	void await_threads(unsigned own);
 	void settle(Call *call);
 	void forget(Call *call);
 	void ask_about(Call *call);
@@ -193,7 +202,9 @@ private:
 	std::deque<Call *> staging_;                      /* of live_: their copies to the host are under way */
 	std::deque<Call *> messages_;                     /* of live_: nobody tells of their end: they are asked */
 	std::atomic<bool> quits_{false};                  /* set while lock_ is held */
-	std::thread thread_;
+	unsigned threads_ = 0, settling_ = 0;             /* own threads; those that settle a call */
+	bool is_looked_after_ = false;                    /* a thread asks for messages and copies */
+	std::condition_variable gone_;                    /* a thread of its own has ended */
 	std::atomic<bool> closed_{false};
 	std::atomic<uint64_t> sequence_{0}, keys_{0};
 };

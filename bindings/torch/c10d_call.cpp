@@ -249,6 +249,12 @@ void Call::abort()
 
 c10::intrusive_ptr<c10::ivalue::Future> Call::getFuture()
 {
+	if (!has_callbacks_.exchange(true)) {
+		Inside inside(door_->lock);
+
+		if (door_->open)
+			backend_->expect_callbacks();
+	}
 	return future_;
 }
 

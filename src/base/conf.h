@@ -18,7 +18,7 @@
 
 #include "base/error.h"
 
-#define CONF_COUNT 35            /* settings in the table */
+#define CONF_COUNT 36            /* settings in the table */
 #define CONF_LINE_MAX 4096      /* bytes in a line of a file */
 #define CONF_FILE_MAX (1 << 20) /* bytes in a file */
 #define CONF_TEXT_MAX 240       /* bytes of a text, with the NUL */
@@ -62,6 +62,7 @@ struct conf_range {
 };
 
 #define CONF_INTERFACES_MOST 191u /* bytes of a list of interfaces: eight long names and more */
+#define CONF_SWITCH_MOST 47u      /* bytes of the address of a switch */
 #define CONF_WEIGHTS_MOST 47u     /* 1000000:100000:... */
 
 /* The meaning of each stands in the table of conf.c, and `espalier conf` prints it. */
@@ -90,6 +91,7 @@ struct conf {
 	bool core_affinity;
 	uint32_t rails;
 	char rail_weights[CONF_WEIGHTS_MOST + 1];
+	char through[CONF_SWITCH_MOST + 1];
 	uint32_t numerics;           /* enum conf_numerics */
 	uint32_t autotune;           /* enum conf_autotune */
 	uint32_t autotune_ms;

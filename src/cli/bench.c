@@ -16,6 +16,7 @@
 #include "base/cores.h"
 #include "base/number.h"
 #include "cli/bench_hub.h"
+#include "cli/bench_switch.h"
 #include "cli/cli.h"
 #include "cli/run.h"
 #include "rank/join/launch.h"
@@ -279,6 +280,8 @@ static int run(int argc, char **argv)
 {
 	if (argc > 1 && strcmp(argv[1], "hub") == 0)
 		return cli_bench_hub(argc - 1, argv + 1);
+	if (argc > 1 && strcmp(argv[1], "switch") == 0)
+		return cli_bench_switch(argc - 1, argv + 1);
 
 	struct bench_options options;
 	struct typed typed = {argc, calloc((size_t)argc + 1, sizeof(*argv))};

@@ -23,6 +23,6 @@ struct cli_command {
 #define CLI_DEPTH_MAX 1
 
 extern const struct cli_command cli_bench, cli_conf, cli_demo, cli_diagnose, cli_doctor, cli_hub, cli_lab, cli_plan,
-	cli_probe, cli_run, cli_sched, cli_sim, cli_status, cli_topology, cli_trace;
+	cli_probe, cli_run, cli_sched, cli_sim, cli_status, cli_switch, cli_topology, cli_trace;
 
 #endif

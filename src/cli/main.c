@@ -22,6 +22,7 @@ static const struct cli_command *const commands[] = {
 	&cli_sched,
 	&cli_sim,
 	&cli_status,
+	&cli_switch,
 	&cli_topology,
 	&cli_trace,
 };

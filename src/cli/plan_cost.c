@@ -11,6 +11,7 @@
  * groups are the column to read.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/number.h"
@@ -20,6 +21,7 @@
 #include "tools/plan/plan_json.h"
 #include "tools/plan/plan_options.h"
 #include "tools/plan/plan_work.h"
+#include "tune/through.h"
 
 #define COMMAND "plan cost"
 #define BUFFER_BYTES ((uint64_t)64 << 20)
@@ -29,6 +31,8 @@ struct cost_request {
 	struct plan_request plan;
 	double alpha_us;
 	double beta_gbit;
+	const char *switch_link; /* as given; NULL: not asked */
+	double switch_links;     /* the link of a switch has so many times a node's rate */
 	bool json;
 };
 
@@ -143,6 +147,40 @@ static enum esp_status print_table(const struct cost_request *request, const str
 	return status;
 }
 
+/* An allreduce through a switch, against a ring. */
+struct through {
+	uint32_t nodes;
+	double switch_us, ring_us, needs;
+};
+
+static struct through compare_switch(const struct cost_request *request)
+{
+	uint32_t nodes = (uint32_t)request->plan.nodes;
+	double rate = request->beta_gbit * 1e9 / 8;
+
+	return (struct through){
+		.nodes = nodes,
+		.switch_us = 1e6 * tune_through_switch(request->plan.bytes, nodes, rate, request->switch_links),
+		.ring_us = 1e6 * tune_through_ring(request->plan.bytes, nodes, rate),
+		.needs = tune_through_needs(nodes),
+	};
+}
+
+static void print_switch(const struct cost_request *request)
+{
+	struct through through = compare_switch(request);
+	bool pays = through.switch_us < through.ring_us;
+
+	printf("\nA switch on a host whose link is %g times as fast as a node's: %.1f us; a ring: %.1f us at best.\n",
+	       request->switch_links, through.switch_us, through.ring_us);
+	printf("It %s", pays ? "pays" : "does not pay");
+	if (pays)
+		printf(", %.2f times as fast as a ring", through.ring_us / through.switch_us);
+	printf(". A node's link carries the buffer once each way, not %.2f times, but the switch's\n"
+	       "link carries it %u times, which pays from %.1f times a node's rate on: N^2 / (2 (N - 1)) for N nodes.\n",
+	       2.0 * (through.nodes - 1) / through.nodes, through.nodes, through.needs);
+}
+
 /* ---- for programs ---- */
 
 static void put_cost(struct json *json, const struct cost *cost)
@@ -156,6 +194,20 @@ static void put_cost(struct json *json, const struct cost *cost)
 		plan_tool_json_report(json, &grouping, &cost->report);
 		json_put_double(json, "time_us", cost->time_us);
 	}
+	json_object_end(json);
+}
+
+static void put_switch(struct json *json, const struct cost_request *request)
+{
+	struct through through = compare_switch(request);
+
+	json_key(json, "switch");
+	json_object_begin(json);
+	json_put_double(json, "links", request->switch_links);
+	json_put_double(json, "time_us", through.switch_us);
+	json_put_double(json, "ring_us", through.ring_us);
+	json_put_double(json, "needs_links", through.needs);
+	json_put_bool(json, "pays", through.switch_us < through.ring_us);
 	json_object_end(json);
 }
 
@@ -174,6 +226,8 @@ static enum esp_status print_json(const struct cost_request *request, const stru
 	for (size_t i = 0; i < count; i++)
 		put_cost(&json, &costs[i]);
 	json_array_end(&json);
+	if (request->switch_link)
+		put_switch(&json, request);
 	json_object_end(&json);
 	return json_fini(&json);
 }
@@ -243,7 +297,20 @@ static int compare(struct cost_request *request)
 	if (exit_status >= 0)
 		return exit_status;
 	enum esp_status printed = request->json ? print_json(request, costs, count) : print_table(request, costs, count);
+	if (printed == ESP_OK && request->switch_link && !request->json)
+		print_switch(request);
 	return printed == ESP_OK ? EXIT_OK : complain(COMMAND ": cannot write to the standard output");
+}
+
+/* "4x", or "4". */
+static bool read_links(struct cost_request *request)
+{
+	char *end;
+
+	request->switch_links = strtod(request->switch_link, &end);
+	bool is_number = end != request->switch_link && (*end == '\0' || (*end == 'x' && end[1] == '\0'));
+	return is_number && request->switch_links > 0 && request->switch_links <= 1e6 && request->plan.nodes >= 2 &&
+	       request->plan.collective == PLAN_ALLREDUCE && !request->plan.counts;
 }
 
 static bool reads_input_twice(const struct plan_request *plan)
@@ -271,6 +338,9 @@ static int run(int argc, char **argv)
 	options[count++] = (struct option_spec){
 		"beta", 0, OPTION_DOUBLE, &request.beta_gbit, "GBIT", "Gbit/s of a node's link, each way (default 10)",
 		0,      0, NULL};
+	options[count++] = (struct option_spec){
+		"switch-link", 0, OPTION_STRING, &request.switch_link, "Kx",
+		"does an allreduce through a switch pay, whose link is K times as fast as a node's? 4x, or 4", 0, 0, NULL};
 	options[count++] = (struct option_spec){"json", 0, OPTION_FLAG, &request.json, NULL, "print JSON", 0, 0, NULL};
 	options[count] = (struct option_spec){0};
 	const struct options_usage usage = {
@@ -291,6 +361,9 @@ static int run(int argc, char **argv)
 		return complain_usage(COMMAND ": --alpha must not be negative, and --beta must be above 0");
 	if (!request.plan.nodes)
 		return complain_usage(COMMAND ": how many nodes? Give --nodes N");
+	if (request.switch_link && !read_links(&request))
+		return complain_usage(COMMAND ": --switch-link is how many times as fast as a node's link, as in 4x; it is for "
+		                      "an allreduce of 2 nodes or more");
 	if (reads_input_twice(&request.plan))
 		return complain_usage(COMMAND ": the standard input can be read only once, and there is more than one planner: "
 		                      "give a file");

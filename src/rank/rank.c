@@ -12,6 +12,7 @@
 #include "node/net/listen.h"
 #include "rank/comm/comm.h"
 #include "rank/comm/retune.h"
+#include "rank/comm/switched.h"
 #include "rank/comm/work.h"
 #include "rank/init_barrier.h"
 #include "rank/join/announce.h"
@@ -34,8 +35,6 @@
 #include "rank/rank_info.h"
 #include "rank/rank_lanes.h"
 #include "rank/rank_log.h"
-
-#define LANES_MOST 4u /* unless the settings say otherwise */
 
 static enum esp_status pass(struct failure *failure, const struct error *err)
 {
@@ -296,25 +295,12 @@ static enum esp_status find_neighbours(struct rank *context, struct failure *fai
 	return ESP_OK;
 }
 
-/* As many as every rank has cores for, on whatever host it is: all ranks come to the same number. */
-static uint32_t choose_lanes(const struct roster *roster)
-{
-	uint32_t lanes = LANES_MOST;
-
-	for (uint32_t i = 0; i < roster->size; i++) {
-		uint32_t own = roster->nodes[i].cores / roster->core_ranks[i];
-
-		lanes = own < lanes ? own : lanes;
-	}
-	return lanes > 0 ? lanes : 1;
-}
-
 /* At least one lane for each rail. A setting may give fewer: then so many rails are used. */
 static enum esp_status open_rails(struct rank *context, struct failure *failure)
 {
 	if (rails_find(&context->roster, context->conf.rails, &context->rails) != ESP_OK)
 		return rank_failure_set(failure, ESP_ENOMEM, -1, "no memory for %u ranks", context->size);
-	context->lanes = context->conf.lanes ? context->conf.lanes : choose_lanes(&context->roster);
+	context->lanes = context->conf.lanes ? context->conf.lanes : rank_lanes_choose(&context->roster);
 	if (context->conf.lanes == 0 && context->lanes < context->rails.count)
 		context->lanes = context->rails.count;
 	if (context->rails.count > context->lanes)
@@ -569,6 +555,8 @@ static enum esp_status open_all(struct rank *context, const struct rank_options 
 		status = membership_begin(context, failure);
 	if (status == ESP_OK) /* no rank leaves before all are here */
 		status = rank_init_barrier_run(context, failure);
+	if (status == ESP_OK)
+		status = comm_switched_begin(context, failure);
 	if (status == ESP_OK && context->joining.is_joiner)
 		status = rank_enter(context, context->conf.join_seconds * NS_PER_S, failure);
 	return status;
@@ -577,6 +565,7 @@ static enum esp_status open_all(struct rank *context, const struct rank_options 
 static void rank_free(struct rank *context)
 {
 	/* First driving stops, then writing: drivers send requests to the control, which leaves messages for them. */
+	comm_switched_stop(context);
 	progress_stop(&context->progress);
 	join_status_close(context);
 	if (context->mod.status_server)
@@ -595,6 +584,7 @@ static void rank_free(struct rank *context)
 		work_free(context->comms.works);
 	while (context->comms.list)
 		comm_destroy(context->comms.list);
+	comm_switched_close_link(context);
 	for (uint32_t i = 0; context->near.views && i < context->near.local_count; i++)
 		shm_segment_view_close(context->near.views[i]);
 	shm_segment_close(context->near.segment);
@@ -692,6 +682,7 @@ enum esp_status rank_close(struct rank *context, struct failure *failure)
 
 	comm_retune_settle_all(context);
 	rank_end_work(context);
+	comm_switched_linger(context, clock_now_ns() + linger);
 	if (context->size > 1)
 		rank_leave(context, has_failed && linger > patience ? patience : linger);
 	enum esp_status status = rank_tell_last_calls(context, failure);

@@ -11,6 +11,20 @@
 #include "transport/shm/shm.h"
 #include "transport/tcp/tcp.h"
 
+#define LANES_MOST 4u /* unless the settings say otherwise */
+
+uint32_t rank_lanes_choose(const struct roster *roster)
+{
+	uint32_t lanes = LANES_MOST;
+
+	for (uint32_t i = 0; i < roster->size; i++) {
+		uint32_t own = roster->nodes[i].cores / roster->core_ranks[i];
+
+		lanes = own < lanes ? own : lanes;
+	}
+	return lanes > 0 ? lanes : 1;
+}
+
 /* ---- events of progress ---- */
 
 static void on_done(void *argument, uint32_t lane, const struct exec_done *done)

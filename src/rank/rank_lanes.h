@@ -6,6 +6,8 @@
 
 #include "rank/state.h"
 
+/* As many as every rank has cores for, on whatever host it is: all ranks come to the same number. */
+uint32_t rank_lanes_choose(const struct roster *roster);
 /* Opens rank->progress with a port for shared memory and one for TCP, as the peers need. For rank_open(). */
 ESP_CHECKED enum esp_status rank_lanes_open(struct rank *rank, struct failure *failure);
 /* The descriptor by which ranks of this host wake a lane; -1: no rank shares memory with this one. */

@@ -45,6 +45,7 @@ struct join_status;
 struct past_verdict;
 struct placement;
 struct recorder;
+struct switch_link;
 struct http_server;
 struct tracer;
 struct work;
@@ -163,6 +164,7 @@ struct rank {
 	struct rank_host host;
 	struct rank_near near;
 	struct control *control;
+	struct switch_link *switch_link; /* NULL: no switch is used, see comm/switched.h */
 	struct control_subscribers subscribers; /* to its messages */
 	struct progress_set progress;
 	struct rank_joining joining;

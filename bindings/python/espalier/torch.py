@@ -216,17 +216,21 @@ class State:
             job._leave()
 
     def allreduce(self, tensor: torch.Tensor) -> torch.futures.Future[torch.Tensor]:
-        """Combines a tensor in place, in the background."""
+        """Combines a tensor in place, in the background; a sparse one (torch.sparse_coo) before this returns."""
         if tensor.is_cuda:
             return self._allreduce_staged(tensor, None)
+        if tensor.layout == torch.sparse_coo:
+            return self._allreduce_sparse(tensor)
         ended: torch.futures.Future[torch.Tensor] = torch.futures.Future()
         self._start(tensor, ended, lambda: tensor, self.group)
         return ended
 
     def allreduce_as(self, tensor: torch.Tensor, wire: torch.dtype) -> torch.futures.Future[torch.Tensor]:
-        """As allreduce(), but with elements of another type on the wire."""
+        """As allreduce(), but with elements of another type on the wire; a sparse tensor keeps its own."""
         if tensor.is_cuda:
             return self._allreduce_staged(tensor, wire)
+        if tensor.layout == torch.sparse_coo:
+            return self._allreduce_sparse(tensor)
         ended: torch.futures.Future[torch.Tensor] = torch.futures.Future()
         group = self.group
         held = group.job._enter()  # nobody leaves the job, whose memory is written here, before the call has started
@@ -251,6 +255,41 @@ class State:
             if held:
                 group.job._leave()
         return ended
+
+    def _allreduce_sparse(self, tensor: torch.Tensor) -> torch.futures.Future[torch.Tensor]:
+        """All ranks gather indices and values, and each adds them in the order of ranks."""
+        ended: torch.futures.Future[torch.Tensor] = torch.futures.Future()
+        group = self.group
+        try:
+            own = tensor.detach().coalesce()
+            indices, values = own.indices().t().contiguous(), own.values().contiguous()
+            # Rows differ in number from rank to rank, and must not differ in length.
+            facts = torch.zeros(group.size, 3, dtype=torch.int64)
+            facts[group.rank] = torch.tensor([own._nnz(), own.sparse_dim(), values[:1].numel() if own._nnz() else -1])
+            group.allreduce(facts, facts, op="sum", timeout=self.timeout)
+            if len(set(facts[:, 1].tolist())) > 1 or len(set(facts[:, 2].tolist()) - {-1}) > 1:
+                raise errors.MismatchError(f"sparse tensors of different shapes: rows, dimensions, elements of a row by rank: {facts.tolist()}")
+            counts = facts[:, 0].tolist()
+            all_indices = self._gather_rows(indices, counts, group)
+            all_values = self._gather_rows(values, counts, group)
+            total = torch.sparse_coo_tensor(all_indices.t(), all_values, own.shape).coalesce()
+            tensor.copy_(total / group.size if self.op == "avg" else total)
+            ended.set_result(tensor)
+        except Exception as failure:
+            self._fail(ended, failure, group)
+        return ended
+
+    def _gather_rows(self, rows: torch.Tensor, counts: list[int], group: Group) -> torch.Tensor:
+        width = rows[:1].numel() if len(rows) else int(torch.Size(rows.shape[1:]).numel())
+        out = torch.empty((sum(counts), *rows.shape[1:]), dtype=rows.dtype)
+        if out.numel() > 0:
+            # Elements are only moved: types that the library does not know travel as bytes.
+            size = rows.element_size() * width
+            group.allgather(
+                rows.reshape(-1).view(torch.uint8), out.reshape(-1).view(torch.uint8), counts=[count * size for count in counts],
+                timeout=self.timeout,
+            )  # fmt: skip
+        return out
 
     def _borrow(self, job: Job, held: bool, elements: int, dtype: torch.dtype) -> torch.Tensor:
         """Memory that the other ranks of this host read where it lies; if the job has been left, any: whoever sends it will say so."""

@@ -194,7 +194,7 @@ def test_any_shape_in_another_type(ranks):
         assert torch.equal(taking_part.detach(), torch.full((5,), 0.5)) and taking_part.grad_fn is None
         # What cannot be copied is told by the future, as everything is; it aborts the group, so nobody is in a call any more.
         both.wait(60)
-        ended = state.allreduce_as(torch.ones(4, 4).to_sparse(), torch.bfloat16)
+        ended = state.allreduce_as(torch.ones(4, 4).to_sparse_csr(), torch.bfloat16)
         with pytest.raises(Exception):
             ended.wait()
 
@@ -266,7 +266,7 @@ def test_whatever_goes_wrong_is_in_the_future(ranks):
         with pytest.raises(Exception, match="not the library's fault"):
             ended.wait()
         with pytest.raises(Exception, match="sparse|cannot|neither|memory|layout"):
-            state.allreduce(torch.ones(4, 4).to_sparse()).wait()
+            state.allreduce(torch.ones(4, 4).to_sparse_csr()).wait()
         state.close()
         with pytest.raises(Exception, match="not the library's fault|aborted"):
             state.allreduce(torch.ones(10)).wait()

@@ -9,6 +9,7 @@
 #include "rank/comm/callbacks.h"
 #include "rank/comm/numerics.h"
 #include "rank/comm/span.h"
+#include "rank/comm/switched.h"
 #include "rank/comm/work.h"
 #include "rank/observe/dump.h"
 #include "rank/observe/recorder.h"
@@ -119,7 +120,7 @@ static bool may_go(struct comm *group, const struct work *work)
 {
 	if (work->numerics && numerics_stage(work) != NUMERICS_IDLE)
 		return !is_agreeing(work);
-	return gate_is_open(work) && (!group->tuner || group->tuner->admits(group, work));
+	return gate_is_open(work) && !comm_switched_decides(group) && (!group->tuner || group->tuner->admits(group, work));
 }
 
 static enum esp_status tuner_before(struct comm *group, struct work *work)

@@ -16,6 +16,7 @@
 #include "rank/comm/keyed.h"
 #include "rank/comm/p2p.h"
 #include "rank/comm/retune.h"
+#include "rank/comm/switched.h"
 #include "rank/comm/work.h"
 #include "rank/member/membership.h"
 #include "rank/member/past_verdict.h"
@@ -290,6 +291,7 @@ static enum esp_status open_streams(struct comm *group, struct failure *failure)
 static void comm_release(struct comm *group)
 {
 	comm_drop_left(group);
+	comm_switched_close(group);
 	shm_small_close(group->small.shm);
 	free(group->small.records);
 	comm_plan_cache_fini(&group->plans);
@@ -550,10 +552,7 @@ static void settle_small(struct comm *group, uint32_t bytes)
 	pthread_mutex_unlock(&group->context->lock);
 }
 
-/*
- * By messages, as there is no small path yet; it is call number 0. Its plan knows no topology, as members may have
- * different ones.
- */
+/* By messages: there is no small path yet. It is call 0. Its plan knows no topology, as members may differ in it. */
 enum esp_status comm_settle(struct comm *group, struct failure *failure)
 {
 	struct rank *context = group->context;
@@ -576,7 +575,7 @@ enum esp_status comm_settle(struct comm *group, struct failure *failure)
 	if (!lacks && !rank_placement_settle(group, (struct placement_word){all[1], all[2]}))
 		lacks = "no memory for the hosts of its ranks";
 	if (!lacks)
-		return ESP_OK;
+		return comm_switched_open(group, failure);
 	comm_fail(group, ESP_ENOMEM, (int32_t)context->rank, lacks, true);
 	return ESP_ENOMEM;
 }
@@ -644,7 +643,7 @@ static enum esp_status agree(struct comm *parent, struct proposal mine, struct c
 	}
 	free(all);
 	free(ranks);
-	return status;
+	return status == ESP_OK && *out ? comm_switched_open(*out, failure) : status;
 }
 
 enum esp_status comm_split(struct comm *parent, int64_t color, int64_t key, struct comm **out, struct failure *failure)

@@ -11,6 +11,7 @@
 #include "rank/comm/comm.h"
 #include "rank/comm/keyed.h"
 #include "rank/comm/p2p.h"
+#include "rank/comm/switched.h"
 #include "rank/comm/work.h"
 #include "rank/join/launcher.h"
 #include "rank/member/membership.h"
@@ -127,6 +128,7 @@ void comm_fail_as(struct comm *group, const struct control_msg *reason, bool tel
 	progress_changed(&context->progress);
 	if (!is_first)
 		return;
+	comm_switched_fail(group, status);
 	tracer_mark(context->mod.tracer, "group %u failed: %s", group->channel, reason->failed.text);
 	log_write(&context->log, LOG_LEVEL_INFO, LOG_CALL, "group %u of %u ranks has failed: %s", group->channel,
 	          group->size, reason->failed.text);

@@ -22,6 +22,8 @@
 struct comm;
 struct numerics;
 struct span;
+struct switched;
+struct switched_call;
 struct work;
 
 /* ---- calls with a key (keyed.h); guarded by the rank's lock ---- */
@@ -171,6 +173,7 @@ struct work {
 	struct work_part *parts;
 	uint32_t part_count;
 	unsigned shm_small_rounds;  /* 0: on lanes                                      */
+	struct switched_call *switched; /* it may go through a switch (switched.h); NULL: not */
 	struct numerics *numerics;  /* of an allreduce in fixed point: its stages, which it owns; NULL: it is none */
 	bool persistent;
 	bool is_counted;            /* by retune.h, until it ends; guarded by the rank's lock */
@@ -304,6 +307,7 @@ struct comm {
 	struct plan_cache plans;
 	const struct comm_tuner *tuner;
 	const struct work_ops *keyed_ops; /* of calls with a key                      */
+	struct switched *switched; /* sums may go through a switch (switched.h); NULL: never */
 	struct retune *retune;   /* NULL: no call has had masters that could be moved */
 	/* work that calls have left for others like them (work_leave()); NULL: none. Under the lock */
 	struct work *left[COMM_LEFT];

@@ -8,13 +8,15 @@
 #include "math/math.h"
 #include "rank/comm/comm.h"
 #include "rank/comm/span.h"
+#include "rank/comm/switched.h"
 #include "rank/comm/work.h"
 
 struct numerics {
 	struct work *work;       /* the call that it belongs to                             */
 	struct fixed fixed;
 	size_t blocks;
-	uint8_t *bytes;          /* the exponents: of this rank, then of all                */
+	bool may_switch;         /* the integers may go through a switch, alike on all ranks */
+	uint8_t *bytes;          /* the exponents: of this rank, then of all; then whether a rank refuses the switch */
 	uint8_t *words;          /* the integers: of this rank, then their sum              */
 	struct work exponents, integers; /* the stages; in no list, and never ended themselves */
 	_Atomic enum numerics_stage stage;
@@ -58,7 +60,7 @@ static enum esp_status plan_exponents(struct numerics *numerics, struct failure 
 		.collective = PLAN_ALLREDUCE,
 		.type = ESP_U8,
 		.op = ESP_MAX,
-		.count = numerics->blocks,
+		.count = numerics->blocks + numerics->may_switch,
 		.in = numerics->bytes,
 		.out = numerics->bytes,
 	};
@@ -93,12 +95,19 @@ enum esp_status numerics_make(struct work *work, struct failure *failure)
 	numerics->fixed = (struct fixed){.form = call->numerics == ESP_NUMERICS_FIXED16 ? FIXED_16 : FIXED_32,
 	                                 .type = call->type, .workers = work->group->size};
 	numerics->blocks = fixed_blocks(call->count);
-	numerics->bytes = malloc(numerics->blocks);
+	numerics->may_switch =
+		!call->planner && comm_switched_may_sum(work->group, fixed_bytes(&numerics->fixed, call->count));
+	numerics->bytes = malloc(numerics->blocks + 1);
 	numerics->words = malloc(fixed_bytes(&numerics->fixed, call->count));
 	if (!numerics->bytes || !numerics->words)
 		return rank_failure_set(failure, ESP_ENOMEM, -1, "no memory for the integers of a call in fixed point");
 	enum esp_status status = plan_exponents(numerics, failure);
-	return status == ESP_OK ? plan_integers(numerics, failure) : status;
+	if (status == ESP_OK)
+		status = plan_integers(numerics, failure);
+	if (status == ESP_OK && numerics->may_switch)
+		status = comm_switched_make_sum(&numerics->integers,
+		                                numerics->fixed.form == FIXED_16 ? ATP_FIXED_16 : ATP_FIXED_32, failure);
+	return status;
 }
 
 void numerics_free(struct numerics *numerics)
@@ -107,6 +116,7 @@ void numerics_free(struct numerics *numerics)
 		return;
 	work_clear_parts(&numerics->exponents);
 	work_clear_parts(&numerics->integers);
+	comm_switched_forget(&numerics->integers);
 	free(numerics->bytes);
 	free(numerics->words);
 	free(numerics);
@@ -263,6 +273,9 @@ enum esp_status numerics_begin(struct work *work, enum drive_by help)
 	for (uint32_t i = 0; i < work->span_count; i++)
 		comm_span_gather(&work->spans[i], &work->call);
 	for_blocks(numerics, false, find_exponents);
+	if (numerics->may_switch)
+		numerics->bytes[numerics->blocks] =
+			comm_switched_refuses(work->group, numerics->integers.call.in_bytes, numerics->integers.span_count);
 	atomic_store_explicit(&numerics->is_float, false, memory_order_relaxed);
 	atomic_store_explicit(&numerics->stage, NUMERICS_AGREEING, memory_order_relaxed);
 	launch_stage(&numerics->exponents, work, help);
@@ -302,7 +315,20 @@ static bool exponents_done(struct work *stage, enum esp_status status)
 /* The sum of all ranks' integers, in place: the one place where it is started. The work may end meanwhile. */
 static void numerics_start_integers(struct work *work, enum drive_by help)
 {
-	launch_stage(&work->numerics->integers, work, help);
+	struct numerics *numerics = work->numerics;
+	struct work *stage = &numerics->integers;
+
+	bool goes_through = numerics->may_switch && numerics->bytes[numerics->blocks] == 0;
+	if (numerics->may_switch && !goes_through)
+		comm_switched_pass_by(stage);
+	if (!goes_through) {
+		launch_stage(stage, work, help);
+		return;
+	}
+	stage->note = work->note;
+	stage->digest = work->digest;
+	atomic_store(&stage->worst, ESP_OK);
+	comm_switched_sum(stage);
 }
 
 void numerics_go_on(struct work *work, enum drive_by help)

@@ -15,6 +15,7 @@
 #include "rank/comm/comm.h"
 #include "rank/comm/numerics.h"
 #include "rank/comm/span.h"
+#include "rank/comm/switched.h"
 #include "rank/observe/recorder.h"
 #include "transport/shm/annex.h"
 
@@ -57,6 +58,7 @@ void work_free(struct work *work)
 		close(work->event_fd);
 	numerics_free(work->numerics);
 	work_clear_parts(work);
+	comm_switched_forget(work);
 	free((void *)(uintptr_t)work->call.in_parts);
 	free((void *)(uintptr_t)work->call.out_parts);
 	free(work);
@@ -269,6 +271,8 @@ enum esp_status work_make(struct comm *group, const struct call *call, const str
 	if (status == ESP_OK && work->shm_small_rounds == 0) {
 		pthread_mutex_lock(&group->lock);
 		status = work_plan_parts(work, &group->plans, call->keyed ? STREAM_KEYED : STREAM_CALLS, failure);
+		if (status == ESP_OK)
+			status = comm_switched_prepare(work, failure);
 		pthread_mutex_unlock(&group->lock);
 	}
 	if (status == ESP_OK && call_is_fixed(call) && call->count > 0)
@@ -409,6 +413,10 @@ void work_launch(struct work *work, enum drive_by help)
 {
 	struct rank *context = work->group->context;
 
+	if (work->switched) {
+		comm_switched_launch(work, help);
+		return;
+	}
 	if (work->part_count == 0) {
 		work_end(work, ESP_OK);
 		return;
@@ -614,5 +622,7 @@ const char *work_plan(const struct work *work)
 		return work->shm_small_rounds == 2 ? "flat" : "exchange";
 	if (work->numerics)
 		work = numerics_planned(work);
+	if (comm_switched_is_through(work))
+		return "switch";
 	return work->span_count && work->spans[0].planned ? plan_planner_name(work->spans[0].planned->planner) : "";
 }

@@ -546,6 +546,12 @@ bool owner_is_quiet(const struct owner *owner)
 	return done_by_all(owner) >= owner->last;
 }
 
+bool owner_is_done(const struct owner *owner, uint16_t member)
+{
+	assert(member < shape_members(owner->config.shape));
+	return member == owner->config.self || owner->done[member] >= owner->last;
+}
+
 void owner_linger(struct owner *owner)
 {
 	struct entry *entry = owner->last > 0 ? entry_of(owner, owner->last - 1) : NULL;

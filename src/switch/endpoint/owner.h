@@ -86,6 +86,8 @@ void owner_use_switch(struct owner *owner, bool use);
 void owner_bye(struct owner *owner, const struct atp_packet *packet);
 /* Has every member said that it has all results of this owner? */
 bool owner_is_quiet(const struct owner *owner);
+/* Has this one? */
+bool owner_is_done(const struct owner *owner, uint16_t member);
 /*
  * Sends the last result again to members that have not said so: a member that has nothing left to do answers with a
  * bye.

@@ -1,0 +1,334 @@
+#!/usr/bin/env python3
+"""In-network aggregation as an operator and users see it: espalier switch, and ranks as processes.
+
+switch_cli_test.py ESPALIER PROGRAM
+
+The program checks every sum by itself; here it is checked that sums went through the switch, or did not have to, that
+their bits are those of a run without a switch, and that jobs survive faults. Nothing here sleeps to wait: a state is
+asked for until it is as expected, and a minute without that ends the test.
+"""
+import contextlib
+import json
+import os
+import pathlib
+import re
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import ports
+
+OK, NO, USAGE = 0, 1, 2
+ESPALIER, PROGRAM = map(os.path.abspath, sys.argv[1:3])
+CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("ESP_")}
+PATIENCE = 60  # seconds, until something is wrong
+LINE = re.compile(r"rank (\d+): (\d+) calls, (\d+) through a switch, sums ([0-9a-f]{16})")
+
+
+def espalier(*words, **more):
+    done = subprocess.run([ESPALIER, *map(str, words)], env={**CLEAN, **more}, capture_output=True, text=True, timeout=2 * PATIENCE)
+    return done.returncode, done.stdout, done.stderr
+
+
+def until(is_so, *context):
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        found = is_so()
+        if found:
+            return found
+    raise AssertionError(context)
+
+
+class Switch:
+    """A switch on the loopback, with its log."""
+
+    def __init__(self, folder, port, *options):
+        self.port, self.address, self.path = port, f"127.0.0.1:{port}", pathlib.Path(folder) / "switch.log"
+        with open(self.path, "a", encoding="utf-8") as log:
+            self.process = subprocess.Popen([ESPALIER, "switch", "--listen", self.address, *map(str, options)], env=CLEAN, stderr=log)
+        until(self.status, self.log)
+
+    def status(self):
+        found = [one for one in json.loads(espalier("switch", "status", "--json")[1]) if one["pid"] == self.process.pid]
+        return found[0] if found else None
+
+    def log(self):
+        return self.path.read_text(encoding="utf-8")
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait(PATIENCE)
+
+    def end(self):
+        self.process.terminate()
+        assert self.process.wait(PATIENCE) == OK, self.log()
+
+
+@contextlib.contextmanager
+def switch(*options):
+    with tempfile.TemporaryDirectory() as folder:
+        made = Switch(folder, ports.free_port(), *options)
+        try:
+            yield made
+        finally:
+            made.end()
+
+
+class Job:
+    """A job that runs until it is told to stop."""
+
+    def __init__(self, folder, ranks, address, calls=8, most=150000, seed=7):
+        self.stop, self.lines = pathlib.Path(folder) / "stop", []
+        self.process = subprocess.Popen(
+            [ESPALIER, "run", "-n", str(ranks), "--", PROGRAM, str(calls), str(most), str(seed), str(self.stop)],
+            env={**CLEAN, "ESP_SWITCH": address}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        while not any("first calls are over" in line for line in self.lines):
+            line = self.process.stdout.readline()
+            assert line, self.lines
+            self.lines.append(line)
+
+    def end(self):
+        self.stop.touch()
+        self.lines += self.process.communicate(timeout=PATIENCE)[0].splitlines()
+        assert self.process.returncode == OK, self.lines
+        return outcome("\n".join(self.lines))
+
+
+def outcome(text):
+    """Calls, how many went through a switch, and the digest of all sums; the same on all ranks."""
+    found = {line[1:] for line in LINE.findall(text)}
+    assert len(found) == 1, text
+    calls, through, digest = found.pop()
+    return int(calls), int(through), digest
+
+
+def run(ranks, address, calls=24, most=150000, seed=1, **more):
+    more = {**more, "ESP_SWITCH": address} if address else more
+    status, out, err = espalier("run", "-n", ranks, "--", PROGRAM, calls, most, seed, **more)
+    assert status == OK, (status, out, err)
+    return outcome(out)
+
+
+def check_sums():
+    """The bits of 2 to 8 ranks are those without a switch, and each contribution arrived once."""
+    with switch() as one:
+        for ranks in (2, 3, 5, 8):
+            calls, through, digest = run(ranks, one.address)
+            plain_calls, plain_through, plain_digest = run(ranks, None)
+            assert digest == plain_digest and calls == plain_calls and plain_through == 0
+            assert calls // 4 < through < calls, (calls, through)  # some leave their words, or are small
+        status = one.status()
+        assert status["complete"] > 0 and status["malformed"] == 0 and status["strangers"] == 0, status
+        assert status["slots_in_use_peak"] <= 4096 and status["hits"] >= status["complete"], status
+        print("sums: ok")
+
+
+def check_floats():
+    """Floats in fixed point have the same bits with a switch, without, and with one that loses packets."""
+    with switch() as one, switch("--loss", 0.01, "--corrupt", 0.01) as lossy:
+        for ranks, numerics in ((2, "fixed"), (4, "fixed"), (4, "fixed16"), (7, "fixed16")):
+            plain = run(ranks, None, ESP_NUMERICS=numerics)
+            for address in (one.address, lossy.address):
+                calls, through, digest = run(ranks, address, ESP_NUMERICS=numerics)
+                assert digest == plain[2] and plain[1] == 0 and through > calls // 4, (ranks, numerics, calls, through, digest, plain)
+    print("floats: ok")
+
+
+def check_faults():
+    """Loss, repetition, reordering, corruption, delay; few aggregators; a quota."""
+    kinds = (("--loss", 0.02), ("--repeat", 0.05, "--reorder", 0.05), ("--corrupt", 0.02), ("--delay", "3ms"),
+             ("--loss", 0.01, "--repeat", 0.02, "--reorder", 0.02, "--corrupt", 0.01), ("--aggregators", 3),
+             ("--aggregators", 64, "--quota", 2), ("--age", "1ms", "--aggregators", 5))
+    expected = run(4, None, seed=3)[2]
+    for seed, options in enumerate(kinds):
+        with switch("--seed", seed, *options) as one:
+            calls, through, digest = run(4, one.address, seed=3)
+            assert digest == expected, (options, digest, expected)
+            assert through > 0, (options, calls, through)
+            status = one.status()
+            assert "--loss" not in options or status["faults_lost"] > 0, status
+            assert "--corrupt" not in options or status["faults_corrupted"] > 0, status
+            assert "--aggregators" not in options or status["collisions"] > 0 or status["by_flow"][0]["over_quota"] > 0, status
+    print("faults: ok")
+
+
+def check_deaths():
+    """A switch that is killed, and one that starts anew, in the middle of calls."""
+    expected = run(4, None, calls=8, seed=7)[2]
+    with tempfile.TemporaryDirectory() as folder:
+        port = ports.free_port()
+        first = Switch(folder, port)
+        job = Job(folder, 4, first.address)
+        until(lambda: first.status()["complete"] > 100)
+        first.kill()
+        second = Switch(folder, port)
+        until(lambda: second.status()["complete"] > 100, second.log)
+        second.kill()
+        third = Switch(folder, port)
+        until(lambda: third.status()["complete"] > 100, third.log)
+        calls, through, digest = job.end()
+        third.end()
+        assert digest == expected and 0 < through < calls, (calls, through, digest, expected)
+    print("deaths: ok")
+
+
+def check_drain():
+    """A switch that is drained gets no more sums, and then helps again."""
+    with switch() as one, tempfile.TemporaryDirectory() as folder:
+        job = Job(folder, 3, one.address)
+        until(lambda: one.status()["complete"] > 100)
+        assert espalier("switch", "drain", "--port", one.port)[0] == OK
+        until(lambda: one.status()["draining"] == 1 and one.status()["slots_in_use"] == 0 and
+              one.status()["by_flow"][0]["contributions_per_second"] == 0, one.status)
+        assert espalier("switch", "drain", "--port", one.port, "--undo")[0] == OK
+        before = one.status()["complete"]
+        until(lambda: one.status()["complete"] > before + 100)
+        job.end()
+        assert "drained" in one.log() and "helps again" in one.log()
+    assert espalier("switch", "drain", "--port", 1)[0] == NO
+    print("drain: ok")
+
+
+def check_nobody():
+    """No switch there: the ordinary plan, and a warning. A bad address is a warning, too."""
+    status, out, err = espalier("run", "-n", 2, "--", PROGRAM, 8, 150000, 1, ESP_SWITCH=f"127.0.0.1:{ports.free_port()}")
+    assert status == OK and outcome(out)[1] == 0 and "no switch answers" in err, (status, out, err)
+    status, out, err = espalier("run", "-n", 2, "--", PROGRAM, 8, 150000, 1, ESP_SWITCH="nonsense")
+    assert status == OK and outcome(out)[1] == 0 and "no switch is used" in err, (status, out, err)
+    print("nobody: ok")
+
+
+def packet(kind, flow, words=0, **more):
+    """A packet as src/wire/atp_packet.h has it."""
+    fields = {"flags": 0, "hop": 0, "sequence": 0, "bitmap": 1, "call": 0, "owner": 0, "group": 0, "fan0": 2, "fan1": 0,
+              "scale": 0, "kind": 3, "next": 65535, "tag": 0, **more}
+    if kind == 3:
+        fields.update(bitmap=0, fan0=0, kind=0)
+    return struct.pack("<BBBBIQQIHHBBBBHHQ", 1, kind, fields["flags"], fields["hop"], fields["sequence"], flow, fields["bitmap"],
+                       fields["call"], fields["owner"], fields["group"], fields["fan0"], fields["fan1"], fields["scale"],
+                       fields["kind"], words, fields["next"], fields["tag"]) + bytes(4 * words)
+
+
+class Strangers:
+    """Packets that are none, forged ones, hellos of flows that do not exist: as many as one thread can send."""
+
+    def __init__(self, address):
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.address, self.ends, self.sent = address, threading.Event(), 0
+        self.thread = threading.Thread(target=self.work)
+        self.thread.start()
+
+    def work(self):
+        seed = 1
+        while not self.ends.is_set():
+            seed = seed * 6364136223846793005 + 1442695040888963407 & (1 << 64) - 1
+            kinds = (os.urandom(seed % 300), packet(1, seed, 8, sequence=seed % 64), packet(2, seed, 8), packet(3, seed, 8),
+                     packet(1, seed, 100)[:200], packet(3, seed, 8, owner=seed % 70))
+            self.socket.sendto(kinds[seed >> 33 & 7 if seed >> 33 & 7 < len(kinds) else 0], self.address)
+            self.sent += 1
+
+    def end(self):
+        self.ends.set()
+        self.thread.join()
+        self.socket.close()
+
+
+def check_strangers():
+    """Forged, truncated and foreign packets at a high rate change no sum, and claim no aggregator."""
+    expected = run(4, None, seed=9)[2]
+    with switch() as one:
+        crowd = [Strangers(("127.0.0.1", one.port)) for _ in range(2)]
+        until(lambda: one.status()["malformed"] > 1000)
+        began, before = time.monotonic(), sum(stranger.sent for stranger in crowd)
+        calls, through, digest = run(4, one.address, seed=9)
+        rate = (sum(stranger.sent for stranger in crowd) - before) / (time.monotonic() - began)
+        for stranger in crowd:
+            stranger.end()
+        status = one.status()
+        assert digest == expected and through > 0, (calls, through, digest, expected)
+        assert status["flows"] <= 1 and status["strangers"] > 0 and status["slots_in_use"] == 0, status
+        print(f"strangers: ok, {rate:.0f} packets a second")
+
+
+def check_cookie():
+    """An address is registered only once it has brought back its cookie, and then is the only one that is forwarded for."""
+    with switch() as one:
+        address = ("127.0.0.1", one.port)
+        members = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(3)]
+        for member in members:
+            member.settimeout(PATIENCE)
+        flow, cookies = 0x1234567890ABCDEF, []
+
+        def hello(number, cookie):
+            members[number].sendto(packet(3, flow, owner=number, words=8)[:48] + struct.pack("<QQIHBBQ", cookie, 0, 0, 8, 0, 0, 5), address)
+            return struct.unpack("<QQIHBBQ", members[number].recv(2000)[48:])
+
+        for number in range(2):
+            answer = hello(number, 0)
+            assert answer[4] == 0 and answer[6] == 5, answer
+            cookies.append(answer[0])
+        assert one.status()["members"] == 0
+        assert hello(0, cookies[1])[4] == 0 and one.status()["members"] == 0
+        assert hello(0, cookies[0])[4] == 1 and hello(1, cookies[1])[4] == 1 and one.status()["members"] == 2
+        # two contributions, from two members, make a sum for the third, which is no member yet: it goes nowhere
+        for number in range(2):
+            members[number].sendto(packet(1, flow, 8, owner=2, bitmap=1 << number), address)
+        until(lambda: one.status()["undelivered"] == 2)
+        hello(2, hello(2, 0)[0])
+        for number in range(2):
+            members[number].sendto(packet(1, flow, 8, owner=2, bitmap=1 << number), address)
+        assert len(members[2].recv(2000)) == 80 and one.status()["complete"] == 1
+        # a packet of a stranger to the same flow is not forwarded
+        stranger = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        stranger.sendto(packet(1, flow, 8, owner=2, bitmap=1, sequence=5), address)
+        until(lambda: one.status()["strangers"] == 1)
+        for each in (*members, stranger):
+            each.close()
+    print("cookie: ok")
+
+
+def check_choice():
+    """A switch whose link is known to be too slow for its job is passed by: its operator and a topology say so."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "site.topology"
+        path.write_text(f"topology 1\nswitch rack0\nhost {socket.gethostname()} under rack0 rate 10gbit\n", encoding="utf-8")
+        for rate, helps in (("20gbit", False), ("40gbit", True)):  # four ranks: more than 16 / 6 times
+            with switch("--rate", rate) as one:
+                through = run(4, one.address, ESP_TOPOLOGY=str(path))[1]
+                assert (through > 0) == helps, (rate, through)
+                assert run(4, one.address)[1] > 0  # nothing is known of the ranks' links
+    print("choice: ok")
+
+
+def check_bench():
+    """Compares ways on this machine, without a lab."""
+    status, out, err = espalier("bench", "switch", "--workers", 2, "--size", "4M", "--iters", 2, "--rounds", 1, "--json")
+    assert status == OK, (status, out, err)
+    ways = {way["way"]: way for way in json.loads(out)["ways"]}
+    assert all(way["wrong"] == 0 and way["seconds"] > 0 for way in ways.values()), ways
+    assert all(ways[name]["through_switch"] == name.startswith("switch") for name in ways), ways
+    print("bench: ok")
+
+
+def check_usage():
+    for words in (("--listen", "nowhere"), ("--loss", 2), ("--age", "soon"), ("--rate", "fast"), ("--aggregators", 0)):
+        status, _, err = espalier("switch", *words)
+        assert status == USAGE and err, (words, status, err)
+    with switch() as one:
+        status, _, err = espalier("switch", "--listen", one.address)
+        assert status == NO and "another process" in err, (status, err)
+        text, metrics = espalier("switch", "status")[1], espalier("switch", "status", "--metrics")[1]
+        assert "aggregators in use" in text and "espalier_switch_slots 4096" in metrics, (text, metrics)
+    print("usage: ok")
+
+
+def main():
+    for check in (check_usage, check_cookie, check_sums, check_floats, check_faults, check_deaths, check_drain, check_nobody, check_strangers, check_choice, check_bench):
+        check()
+
+
+main()
