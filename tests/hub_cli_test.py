@@ -307,8 +307,9 @@ def test_many_jobs():
         assert before[1] <= 2 + 2, before
         play(1, 16)
         play(32, 1)
+        # A connection of a worker that has left may still be closing.
+        it.until(lambda: all(now <= then for now, then in zip(tally(it.process.pid)[:2], before[:2])))
         after = tally(it.process.pid)
-        assert after[:2] == before[:2], (before, after)
         assert after[2] - before[2] < 2048 or has_sanitizer(ESPALIER), (before, after)  # a sanitizer keeps freed memory
         assert it.status()["memory_taken_bytes"] == 0
 
