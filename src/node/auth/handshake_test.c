@@ -138,7 +138,7 @@ struct mismatch {
 static const struct mismatch mismatches[] = {
 	{HELLO_OTHER_VERSION, "rank 3 speaks version 15 of the protocol, rank 5 version 14: install the same "
 	 "release on all hosts",
-	 DIALER(.version = 14, .purpose = 200)},
+	 DIALER(.version = 15, .purpose = 200)},
 	{HELLO_OTHER_JOB, "rank 3 and rank 5 have the same key but belong to different jobs", DIALER(.job = "jab")},
 	{HELLO_OTHER_EPOCH, "rank 3 belongs to start 6 of the job, rank 5 to start 7", DIALER(.epoch = 6)},
 	{HELLO_NOT_ME, "rank 3 looked for rank 4 and found rank 5", DIALER(.to = 4)},
