@@ -50,7 +50,7 @@ struct call {
  */
 ESP_CHECKED enum esp_status call_check(struct call *call, uint32_t rank, uint32_t size, struct failure *failure);
 
-/* Of a checked call: is it made in fixed point (numerics.h)? */
+/* Of a checked call: is it made in fixed point (stages.h)? */
 static inline bool call_is_fixed(const struct call *call)
 {
 	return call->numerics == ESP_NUMERICS_FIXED || call->numerics == ESP_NUMERICS_FIXED16;

@@ -1,4 +1,4 @@
-#include "rank/comm/numerics.h"
+#include "rank/comm/stages.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 #ifndef RANK_COMM_SWITCHED_H
 #define RANK_COMM_SWITCHED_H
 
-#include "rank/comm/comm_state.h"
+#include "rank/comm/stages.h"
 #include "switch/worker/switch_link.h"
 
 /* Opens the way to the switch of the settings, if there is one, and the flow of the world. Collective. */
@@ -30,10 +30,7 @@ void comm_switched_fail(struct comm *comm, enum esp_status status);
 /* The rank leaves: members that lost a result get it until that time. */
 void comm_switched_linger(struct rank *rank, uint64_t until_ns);
 
-/* Under the communicator's lock, when parts are planned: may this call go through the switch? Then it is prepared. */
-ESP_CHECKED enum esp_status comm_switched_prepare(struct work *work, struct failure *failure);
-void comm_switched_forget(struct work *work);
-/* ---- calls that have agreed by themselves (numerics.h) ---- */
+/* ---- calls that have agreed by themselves (numerics.c) ---- */
 
 /* Does a sum of so many bytes go through the switch, if no member refuses? From facts that all members have alike. */
 bool comm_switched_may_sum(const struct comm *comm, uint64_t bytes);
@@ -45,14 +42,5 @@ ESP_CHECKED enum esp_status comm_switched_make_sum(struct work *work, enum atp_k
 void comm_switched_sum(struct work *work);
 /* Its parts are launched. */
 void comm_switched_pass_by(struct work *work);
-
-/* ---- all others ---- */
-
-/* Its turn has come: asks the members. */
-void comm_switched_launch(struct work *work, enum drive_by help);
-/* Do the members of this communicator just decide about a call? Then no other one may be launched. */
-bool comm_switched_decides(const struct comm *comm);
-/* Did the sums of this call travel through the switch? */
-bool comm_switched_is_through(const struct work *work);
 
 #endif

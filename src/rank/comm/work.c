@@ -13,9 +13,8 @@
 #include "rank/comm/call_record.h"
 #include "rank/comm/callbacks.h"
 #include "rank/comm/comm.h"
-#include "rank/comm/numerics.h"
 #include "rank/comm/span.h"
-#include "rank/comm/switched.h"
+#include "rank/comm/stages.h"
 #include "rank/observe/recorder.h"
 #include "transport/shm/annex.h"
 

@@ -1,5 +1,8 @@
 /*
- * numerics.h - an allreduce of floats as a sum of integers: the stages of such a call.
+ * stages.h - the functions of calls that have stages, as queues and works call them: allreduces in fixed point
+ * (numerics.c) and sums through a switch (switched.h). These call the queue and works in turn.
+ *
+ * An allreduce of floats as a sum of integers:
  *
  *     begin      each rank finds the exponents of its blocks; first stage: an allreduce (max) of one byte per block
  *     agreed     each rank quantizes its part; second stage: an allreduce (sum) of integers
@@ -16,10 +19,12 @@
  *
  * All memory is taken when the work is made, so a rank without memory refuses the call before it is started.
  */
-#ifndef RANK_COMM_NUMERICS_H
-#define RANK_COMM_NUMERICS_H
+#ifndef RANK_COMM_STAGES_H
+#define RANK_COMM_STAGES_H
 
 #include "rank/comm/comm_state.h"
+
+/* ---- in fixed point ---- */
 
 enum numerics_stage {
 	NUMERICS_IDLE,     /* not begun, or beyond the queue                             */
@@ -41,5 +46,17 @@ const struct work *numerics_planned(const struct work *work);
 ESP_CHECKED enum esp_status numerics_begin(struct work *work, enum drive_by help);
 /* Under the group's lock, off the queue: the second stage is started, or the work ends as the first one has failed. */
 void numerics_go_on(struct work *work, enum drive_by help);
+
+/* ---- through a switch ---- */
+
+/* Under the communicator's lock, when parts are planned: may this call go through the switch? Then it is prepared. */
+ESP_CHECKED enum esp_status comm_switched_prepare(struct work *work, struct failure *failure);
+void comm_switched_forget(struct work *work);
+/* Its turn has come: asks the members. */
+void comm_switched_launch(struct work *work, enum drive_by help);
+/* True while the members of this communicator decide about a call: no other one may be launched. */
+bool comm_switched_decides(const struct comm *comm);
+/* True if the sums of this call travelled through the switch. */
+bool comm_switched_is_through(const struct work *work);
 
 #endif
