@@ -190,11 +190,12 @@ static enum esp_status fill(struct hub_layout *layout, const struct layout_tenso
 	return ESP_OK;
 }
 
-enum esp_status hub_layout_make(const struct layout_tensor *tensors, uint32_t count, uint32_t chunk_bytes, uint32_t lanes,
-                            struct hub_layout *out, struct error *err)
+enum esp_status hub_layout_make(const struct layout_tensor *tensors, uint32_t count, uint32_t chunk_bytes,
+                                uint32_t lanes, struct hub_layout *out, struct error *err)
 {
 	assert(out && (tensors || count == 0));
-	struct hub_layout layout = {.tensors = count, .lanes = lanes, .chunk_elements = chunk_bytes / (uint32_t)sizeof(float)};
+	struct hub_layout layout = {
+		.tensors = count, .lanes = lanes, .chunk_elements = chunk_bytes / (uint32_t)sizeof(float)};
 	enum esp_status status = check_cut(count, chunk_bytes, lanes, err);
 
 	if (status == ESP_OK)

@@ -52,14 +52,15 @@ struct hub_layout {
 	struct layout_tensor *tensor; /* by tensor */
 	struct layout_place *place;   /* by tensor */
 	struct layout_chunk *chunk;   /* by chunk */
-	uint32_t *lane_chunks;        /* chunks by lane, in ascending order: those of lane l are [lane_first[l], lane_first[l + 1]) */
+	uint32_t
+		*lane_chunks; /* chunks by lane, in ascending order: those of lane l are [lane_first[l], lane_first[l + 1]) */
 	uint32_t lane_first[LAYOUT_LANES_MOST + 1];
 	uint32_t *lane_at;            /* by chunk: its place among its lane's chunks */
 };
 
 /* ESP_EINVAL: a bad tensor, chunk size or count of lanes; ESP_ELIMIT: more than the bounds above; ESP_ENOMEM. */
 ESP_CHECKED enum esp_status hub_layout_make(const struct layout_tensor *tensors, uint32_t count, uint32_t chunk_bytes,
-                                        uint32_t lanes, struct hub_layout *out, struct error *err);
+                                            uint32_t lanes, struct hub_layout *out, struct error *err);
 void hub_layout_fini(struct hub_layout *layout); /* accepts a zeroed struct */
 static inline enum esp_type hub_layout_chunk_type(const struct hub_layout *layout, uint32_t chunk)
 {

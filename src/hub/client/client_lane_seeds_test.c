@@ -245,7 +245,8 @@ static void sim_answer(struct sim *sim)
 	sim_deliver(sim, &message, data);
 }
 
-/* The versions that the weights have are not known here: a chunk's elements belong together, and to a version so far. */
+/* The versions that the weights have are not known here: a chunk's elements belong together, and to a version so far.
+ */
 static void check_weights(const struct sim *sim, const struct sim_part *part)
 {
 	const struct layout_place *place = &sim->layout.place[part->part.tensor];

@@ -57,7 +57,8 @@ static void sent(struct fixture *f, const struct transport_message *message)
 }
 
 /* An answer that the lane takes; data may be NULL where bytes is 0. */
-static struct transport_message answer_of(struct fixture *f, uint16_t kind, uint32_t chunk, uint32_t ack, uint32_t bytes)
+static struct transport_message answer_of(struct fixture *f, uint16_t kind, uint32_t chunk, uint32_t ack,
+                                          uint32_t bytes)
 {
 	return (struct transport_message){.channel = kind, .index = f->index, .ack = ack, .call = chunk, .bytes = bytes};
 }

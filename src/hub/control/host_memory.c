@@ -62,7 +62,8 @@ static enum esp_status refuse(uint32_t members, uint64_t bytes, int error, struc
 	                                                                              : ESP_ENOMEM;
 	char text[UNITS_TEXT];
 
-	return error_set(err, status, "no %s of shared memory in which the %u workers of this host add their gradients (%s): "
+	return error_set(err, status,
+	                 "no %s of shared memory in which the %u workers of this host add their gradients (%s): "
 	                 "with the setting transport=tcp each pushes by itself", units_format_bytes(bytes, text), members,
 	                 strerror(error));
 }
@@ -114,7 +115,8 @@ static int map(struct host_memory *memory)
 	memory->gradients = (float *)(void *)(base + parts.gradients);
 	if (parts.gradients == parts.weights)
 		return 0;
-	void *read_only = mmap(NULL, parts.gradients - parts.weights, PROT_READ, MAP_SHARED, memory->fd, (off_t)parts.weights);
+	void *read_only =
+		mmap(NULL, parts.gradients - parts.weights, PROT_READ, MAP_SHARED, memory->fd, (off_t)parts.weights);
 	if (read_only == MAP_FAILED)
 		return errno;
 	memory->read_only = read_only;
@@ -164,7 +166,8 @@ enum esp_status host_memory_map(const struct hub_layout *layout, const struct ho
 		return ESP_OK;
 	host_memory_fini(out);
 	return error != 0 ? refuse(members, head.bytes, error, err)
-	                  : error_set(err, ESP_ECORRUPT, "worker %u handed over memory that is not that of this job's workers",
+	                  : error_set(err, ESP_ECORRUPT,
+	                              "worker %u handed over memory that is not that of this job's workers",
 	                              member[0].worker);
 }
 

@@ -1,7 +1,7 @@
 /*
  * host_memory.h - memory that the workers of a host share, one of which pushes to the hub for all (the *pusher*).
  *
- *     head        who they are: the pusher writes it before the others map the memory
+ *     head        names of the members: the pusher writes it before the others map the memory
  *     posts       by member and tensor: how many gradients the member has put into its area, and its optimizer's values
  *     answers     by tensor: 0, or one more than the rounds of the weights that lie here; the pusher's
  *     weights     of the model, as the hub has answered them; the pusher's

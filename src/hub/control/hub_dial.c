@@ -172,7 +172,8 @@ enum esp_status hub_dial(const struct hub_dial *dial, int *out_fd, uint8_t out_s
 	address_format(dial->hub, text);
 	if (status == ESP_ELINK && hs.refused)
 		return error_set(err, ESP_EPEER,
-		                 "the hub at %.100s does not know this key: the job was removed or replaced, the hub was started "
+		                 "the hub at %.100s does not know this key: the job was removed or replaced, the "
+		                 "hub was started "
 		                 "anew, or the key is another hub's",
 		                 text);
 	return error_set(err, status, "the hub at %.80s: %.150s", text, why.text);

@@ -8,7 +8,8 @@
 #include "node/auth/handshake.h"
 #include "node/net/address.h"
 
-#define HUB_SCHEDULER_ROW (UINT32_MAX - 1) /* of the scheduler in every job's roster: it does not know how many workers there are */
+#define HUB_SCHEDULER_ROW \
+	(UINT32_MAX - 1)     /* of the scheduler in every job's roster: it does not know how many workers there are */
 #define HUB_OPERATORS 1u /* the workers of the hub's own job: an operator is the only one */
 
 /* The end of a connection that dials. */

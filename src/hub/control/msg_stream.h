@@ -3,8 +3,8 @@
  *
  * After the handshake both ends have a key that only they know (node/auth/handshake.h, session). Each message
  * (wire/hub_msg.h) is followed by a keyed hash over direction, number and bytes, so it cannot be changed, left out,
- * repeated or reflected on the way; keys in tickets are hidden with a pad from the same key. Pure: no I/O, no clock; one
- * thread at a time. The caller moves bytes between the stream and the socket.
+ * repeated or reflected on the way; keys in tickets are hidden with a pad from the same key. Pure: no I/O, no clock;
+ * one thread at a time. The caller moves bytes between the stream and the socket.
  */
 #ifndef HUB_CONTROL_MSG_STREAM_H
 #define HUB_CONTROL_MSG_STREAM_H
@@ -44,8 +44,8 @@ void msg_stream_sent(struct msg_stream *stream, size_t n);
 size_t msg_stream_room(struct msg_stream *stream, uint8_t **out);
 void msg_stream_arrived(struct msg_stream *stream, size_t n);
 /*
- * The next message; it borrows from the stream until the next call. ESP_PENDING: none yet; ESP_ECORRUPT: the bytes are no
- * message of the other end, and the connection is to be closed.
+ * The next message; it borrows from the stream until the next call. ESP_PENDING: none yet; ESP_ECORRUPT: the bytes are
+ * no message of the other end, and the connection is to be closed.
  */
 ESP_CHECKED enum esp_status msg_stream_take(struct msg_stream *stream, struct hub_msg *out);
 

@@ -133,7 +133,8 @@ static void forgeries(void)
 /* A ticket's key arrives as it was put, and is not in the bytes between. */
 static void hidden_keys(void)
 {
-	struct hub_msg msg = {.type = HUB_MSG_TICKET, .ticket = {.job = 7, .key = "the key of the job, 32 bytes ..."}}, back;
+	struct hub_msg msg = {.type = HUB_MSG_TICKET, .ticket = {.job = 7, .key = "the key of the job, 32 bytes ..."}};
+	struct hub_msg back;
 	struct pair pair = open_pair();
 	const uint8_t *bytes;
 

@@ -1,5 +1,5 @@
 /*
- * ticket.h - what a worker needs to reach its job on a parameter hub: a small file, readable by its owner alone.
+ * ticket.h - the file by which a worker reaches its job on a parameter hub: small, readable by its owner alone.
  *
  *     espalier hub ticket 1
  *     hub 10.0.0.5:7700

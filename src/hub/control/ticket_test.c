@@ -8,8 +8,11 @@
 
 #include "base/check.h"
 
-static const struct ticket good = {
-	.hub = {.host = "10.0.0.5", .port = 7700}, .name = "resnet", .job = 0x6c0e0a4f1b2d3c4e, .workers = 4, .key = {1, 2, 0xff}};
+static const struct ticket good = {.hub = {.host = "10.0.0.5", .port = 7700},
+                                   .name = "resnet",
+                                   .job = 0x6c0e0a4f1b2d3c4e,
+                                   .workers = 4,
+                                   .key = {1, 2, 0xff}};
 
 static void check_same(const struct ticket *a, const struct ticket *b)
 {

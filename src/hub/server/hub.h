@@ -1,8 +1,8 @@
 /*
  * hub.h - a parameter hub: a process that sums and optimizes the models of many jobs while their gradients arrive.
  *
- * One thread calls these and is the control thread: it listens, proves connections, and serves operators and the control
- * connections of workers (wire/hub_msg.h). Each lane has a thread for data (hub_lane.h). Does I/O.
+ * One thread calls these and is the control thread: it listens, proves connections, and serves operators and the
+ * control connections of workers (wire/hub_msg.h). Each lane has a thread for data (hub_lane.h). Does I/O.
  *
  *     hub ─┬─ port ──── hub_conn ...   connections that are not proved yet, of operators, of workers
  *          ├─ hub_job ── hub_session   a job, and the run of its workers that is under way

@@ -120,7 +120,8 @@ void hub_async_on_offer(struct hub_conn *conn, const struct hub_msg_offer *offer
 
 	enum esp_status status = gate_offer(&async->gate, &wants, &result);
 	if (status == ESP_ECORRUPT) {
-		hub_session_lose(conn, "offered an update out of order, of a version that there is not yet, or in a sum that may not be");
+		hub_session_lose(
+			conn, "offered an update out of order, of a version that there is not yet, or in a sum that may not be");
 		return;
 	}
 	if (status == ESP_OK) {

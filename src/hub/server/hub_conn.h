@@ -44,7 +44,7 @@ struct hub_conn {
 	bool is_pinged;         /* nothing has come since the last PING */
 };
 
-/* What a connection means to the hub's jobs (hub_dispatch.c). */
+/* How the hub's jobs hear of a connection (hub_dispatch.c). */
 struct hub_conn_events {
 	/* Key and workers of a job. False: there is no such job. */
 	bool (*job)(struct hub *hub, uint64_t job, uint8_t out_key[HUB_KEY_BYTES], uint32_t *out_workers);
@@ -60,7 +60,8 @@ struct hub_conn_events {
 
 /* Takes a descriptor that was accepted. */
 void hub_conn_accept(struct hub *hub, int fd, bool is_local, const char *peer);
-/* Puts a message into the connection's stream and sends it; a connection that takes nothing ends. Nothing if it is ENDING or DEAD. */
+/* Puts a message into the connection's stream and sends it; a connection that takes nothing ends. Nothing if it is
+ * ENDING or DEAD. */
 void hub_conn_send(struct hub_conn *conn, const struct hub_msg *msg);
 /* The message WHY, then the end. */
 void hub_conn_refuse(struct hub_conn *conn, enum esp_status status, uint32_t worker, const char *text);

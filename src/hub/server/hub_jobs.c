@@ -33,7 +33,8 @@ static void refuse(struct hub_conn *conn, enum esp_status status, const char *fo
 	hub_conn_refuse(conn, status, UINT32_MAX, text);
 }
 
-/* The operator's command has checked the same with better sentences; a process with the hub's key may be another program. */
+/* The operator's command has checked the same with better sentences; a process with the hub's key may be another
+ * program. */
 static bool is_good(const struct hub_msg_create *create, struct optimizer *out_optimizer)
 {
 	return hub_msg_name_is_good(create->name) && create->workers >= 1 && create->workers <= STORE_WORKERS_MOST &&
@@ -49,12 +50,14 @@ void hub_jobs_on_create(struct hub_conn *conn, const struct hub_msg_create *crea
 	char text[OPTIMIZER_TEXT];
 
 	if (!is_good(create, &optimizer)) {
-		refuse(conn, ESP_EINVAL, "the hub does not take this job: its name, workers, chunk size, weight or optimizer is out of range");
+		refuse(conn, ESP_EINVAL,
+		       "the hub does not take this job: its name, workers, chunk size, weight or optimizer is out of range");
 		return;
 	}
 	struct hub_job *old = find_name(hub, create->name);
 	if (old && !create->replaces) {
-		refuse(conn, ESP_ESTATE, "the hub has a job %s already: remove it first, or use --replace, which makes its tickets void",
+		refuse(conn, ESP_ESTATE,
+		       "the hub has a job %s already: remove it first, or use --replace, which makes its tickets void",
 		       create->name);
 		return;
 	}
@@ -112,7 +115,8 @@ void hub_jobs_on_remove(struct hub_conn *conn, const struct hub_msg_remove *remo
 	struct hub_job *job = find_name(conn->hub, remove->name);
 
 	if (!job) {
-		refuse(conn, ESP_EINVAL, "the hub has no job %s", hub_msg_name_is_good(remove->name) ? remove->name : "of this name");
+		refuse(conn, ESP_EINVAL, "the hub has no job %s",
+		       hub_msg_name_is_good(remove->name) ? remove->name : "of this name");
 		return;
 	}
 	hub_jobs_remove(job, "the job was removed by its operator");

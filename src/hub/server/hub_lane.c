@@ -373,7 +373,8 @@ static bool has_work(const struct hub_lane *lane)
 	return false;
 }
 
-/* To the core with the lane's number among those that the process may use. A lane that cannot be pinned runs anywhere. */
+/* To the core with the lane's number among those that the process may use. A lane that cannot be pinned runs anywhere.
+ */
 static void pin(const struct hub_lane *lane)
 {
 	cpu_set_t allowed, one;

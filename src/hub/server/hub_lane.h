@@ -1,10 +1,10 @@
 /*
  * hub_lane.h - a lane of a parameter hub: a thread that drives the data connections of all sessions on this lane.
  *
- * The control thread gives the lane *parts*, a session's chunks on this lane with a transport of their own, and messages
- * about them; the lane returns each message when it has been done, and tells of trouble. A part is the lane thread's
- * from OPEN to the return of CLOSE, and the control thread's before and after. Parts are served by deficit round robin
- * over bytes, by weight; the lane thread sleeps while no connection can be moved.
+ * The control thread gives the lane *parts*, a session's chunks on this lane with a transport of their own, and
+ * messages about them; the lane returns each message when it has been done, and tells of trouble. A part is the lane
+ * thread's from OPEN to the return of CLOSE, and the control thread's before and after. Parts are served by deficit
+ * round robin over bytes, by weight; the lane thread sleeps while no connection can be moved.
  */
 #ifndef HUB_SERVER_HUB_LANE_H
 #define HUB_SERVER_HUB_LANE_H
@@ -31,7 +31,7 @@ enum hub_lane_kind {
 	HUB_LANE_TROUBLE, /* from the lane, once per part: `trouble`                                     */
 	/* of asynchronous jobs */
 	HUB_LANE_APPLY,   /* the worker's update, which is whole on all lanes                            */
-	HUB_LANE_DROP,    /* what there is of the worker's update                                        */
+	HUB_LANE_DROP,    /* the part of the worker's update that came                                     */
 	HUB_LANE_LOST,    /* the worker is gone: its connection is closed                                */
 	HUB_LANE_NEWS,    /* from the lane: part->whole and part->lost have been written                 */
 };
@@ -66,7 +66,8 @@ struct hub_part {
 	int64_t deficit; /* bytes that it may still move in this round of turns */
 	bool is_active;  /* its last turn moved something */
 	bool is_in_trouble;
-	/* Of an asynchronous job: workers whose update is whole here, that were lost here; the control thread takes them. */
+	/* Of an asynchronous job: workers whose update is whole here, that were lost here; the control thread takes them.
+	 */
 	_Atomic uint64_t whole, lost;
 	atomic_bool has_news; /* NEWS is under way */
 	struct hub_lane_msg open, trouble, close, news; /* so that these never lack memory */

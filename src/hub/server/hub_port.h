@@ -6,7 +6,10 @@
 
 #include "hub/server/hub_state.h"
 
-/* Listens at all addresses of config.listen. ESP_EINVAL, ESP_ELINK. What is open stays so until hub_port_close(). */
+/*
+ * Listens at all addresses of config.listen. ESP_EINVAL, ESP_ELINK. Sockets that are open stay so until
+ * hub_port_close().
+ */
 ESP_CHECKED enum esp_status hub_port_open(struct hub *hub, struct error *err);
 void hub_port_close(struct hub *hub);
 /* In the loop's hook: takes connections that the limit has held up. Returns when to call again. */

@@ -181,8 +181,9 @@ static struct hub_session *session_for(struct hub_conn *conn, struct hub_job *jo
 	else if (session->state == HUB_SESSION_ENDING)
 		refuse(conn, ESP_ESTATE, UINT32_MAX, "the former run of job %s is ending: try again", job->name);
 	else if (session->workers[worker].has_joined)
-		refuse(conn, ESP_ESTATE, worker, "job %s has %s already: its workers have different numbers, and a job runs once at a time",
-		       job->name, worker_text(session, worker, text));
+		refuse(conn, ESP_ESTATE, worker,
+		       "job %s has %s already: its workers have different numbers, and a job runs once at a time", job->name,
+		       worker_text(session, worker, text));
 	else
 		return session;
 	return NULL;
@@ -308,8 +309,9 @@ static void tell_ready(struct hub_session *session)
 	char text[UNITS_TEXT];
 
 	session->state = HUB_SESSION_RUNNING;
-	hub_log(session->hub, "job %s runs: %u tensors, %s of weights, %u chunks", session->job->name, session->tensor_count,
-	        units_format_bytes(session->layout.elements * sizeof(float), text), session->layout.chunks);
+	hub_log(session->hub, "job %s runs: %u tensors, %s of weights, %u chunks", session->job->name,
+	        session->tensor_count, units_format_bytes(session->layout.elements * sizeof(float), text),
+	        session->layout.chunks);
 	for (uint32_t i = 0; i < session->worker_count && session->state == HUB_SESSION_RUNNING; i++) {
 		uint32_t pusher = hub_sets_pusher(session, i);
 
@@ -499,7 +501,8 @@ static void go_on_without(struct hub_session *session, uint32_t number, const ch
 	struct hub_worker *worker = &session->workers[number];
 	char text[WORKER_TEXT];
 
-	hub_log(session->hub, "job %s goes on without %s, which %s", session->job->name, worker_text(session, number, text), why);
+	hub_log(session->hub, "job %s goes on without %s, which %s", session->job->name, worker_text(session, number, text),
+	        why);
 	worker->has_left = true;
 	hub_async_on_lost(session, number);
 	if (session->state == HUB_SESSION_RUNNING && ++session->left == session->worker_count)

@@ -3,11 +3,12 @@
  *
  *     GATHERING ── all workers have declared the same tensors, and there is memory ──> RUNNING
  *         │                                                                              │
- *         └──── a worker is lost, differs or breaks the protocol; all have left ────> ENDING ── parts are back ──> freed
+ *         └──── a worker is lost, differs or breaks the protocol; all have left ────> ENDING ── parts are back ──>
+ * freed
  *
- * A session of an asynchronous job outlives its workers: it goes on while one is there. A session's number is used once,
- * so connections of an earlier session never reach a later one. The control thread's;
- * parts are the lane threads' while they are open.
+ * A session of an asynchronous job outlives its workers: it goes on while one is there. A session's number is used
+ * once, so connections of an earlier session never reach a later one. The control thread's; parts are the lane threads'
+ * while they are open.
  */
 #ifndef HUB_SERVER_HUB_SESSION_H
 #define HUB_SERVER_HUB_SESSION_H
@@ -32,7 +33,7 @@ struct hub_worker {
 	uint32_t pid;
 	char host[HUB_HOST_NAME];
 	uint64_t memory, meeting; /* as it has said when it joined */
-	/* What it asked: the workers that a tensor waits for. */
+	/* Its question: the workers that a tensor waits for. */
 	uint32_t asked_tensor, answers_left, leaves_left;
 	uint64_t missing;
 };

@@ -51,8 +51,8 @@ static void blame(struct hub_conn *conn, const char *what)
 }
 
 /*
- * The file behind a descriptor of another process; -1: none that this process may open. A device or a pipe is not opened:
- * that alone may have effects.
+ * The file behind a descriptor of another process; -1: none that this process may open. A device or a pipe is not
+ * opened: that alone may have effects.
  */
 static int open_shared(uint32_t pid, uint32_t fd)
 {
@@ -79,7 +79,8 @@ static enum esp_status map_shared(struct hub_session *session, uint32_t pusher, 
 		member[members++].worker = (uint32_t)__builtin_ctzll(set);
 	int file = open_shared(session->workers[pusher].pid, fd);
 	if (file < 0)
-		return error_set(err, ESP_EUNSUPPORTED, "the memory of worker %u cannot be opened: %s", pusher, strerror(errno));
+		return error_set(err, ESP_EUNSUPPORTED,
+		                 "the memory of worker %u cannot be opened: %s", pusher, strerror(errno));
 	return host_memory_map(&session->layout, member, members, file, &session->shared[pusher], err);
 }
 
@@ -106,7 +107,8 @@ void hub_sets_on_share(struct hub_conn *conn, uint32_t fd)
 void hub_sets_on_why(struct hub_conn *conn, const struct hub_msg_why *why)
 {
 	struct hub_session *session = conn->session;
-	bool is_known = why->worker < session->worker_count && session->sets[hub_sets_pusher(session, conn->worker)] >> why->worker & 1;
+	bool is_known =
+		why->worker < session->worker_count && session->sets[hub_sets_pusher(session, conn->worker)] >> why->worker & 1;
 
 	if (is_known && session->state == HUB_SESSION_RUNNING)
 		hub_session_end(session, (enum esp_status)why->status, why->worker, why->text);

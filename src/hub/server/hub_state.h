@@ -1,5 +1,5 @@
 /*
- * hub_state.h - what a parameter hub is made of: jobs, connections, lanes. Private to hub/server; the control thread's.
+ * hub_state.h - the parts of a parameter hub: jobs, connections, lanes. Private to hub/server; the control thread's.
  */
 #ifndef HUB_SERVER_HUB_STATE_H
 #define HUB_SERVER_HUB_STATE_H
@@ -27,7 +27,7 @@ struct hub_port {
 	struct hub *hub;
 };
 
-/* What the status server compares with a second ago. */
+/* Counts of a second ago, with which the status server compares. */
 struct hub_rates {
 	uint64_t since_ns; /* 0: never yet */
 	uint64_t idle_ns[LAYOUT_LANES_MOST];  /* of each lane, then */

@@ -96,7 +96,7 @@ static bool moves_data(const struct hub *hub)
 	return false;
 }
 
-/* What keeps the jobs from going faster, or more jobs from running. */
+/* The limit that keeps the jobs from going faster, or more jobs from running. */
 static const char *limit_of(const struct hub *hub)
 {
 	if (busiest_lane(hub) >= LANE_FULL)
@@ -194,7 +194,8 @@ static void answer_text(const struct hub *hub, FILE *out)
 {
 	char taken[UNITS_TEXT], all[UNITS_TEXT], listen[ADDRESS_TEXT];
 
-	fprintf(out, "hub at %s (process %d): %u job%s, %s of %s of memory, %u lane%s, the busiest %.0f%% busy, limit: %s\n",
+	fprintf(out,
+	        "hub at %s (process %d): %u job%s, %s of %s of memory, %u lane%s, the busiest %.0f%% busy, limit: %s\n",
 	        address_format(&hub->config.listen, listen), (int)getpid(), hub->job_count, hub->job_count == 1 ? "" : "s",
 	        units_format_bytes(hub->memory_taken, taken), units_format_bytes(hub->config.memory_bytes, all),
 	        hub->config.lanes, hub->config.lanes == 1 ? "" : "s", 100 * busiest_lane(hub), limit_of(hub));

@@ -1,6 +1,6 @@
 /*
- * model_memory.h - the memory of a job's model: taken, zeroed and present before the first round, so that no round waits
- * for a page and a refusal comes when the job begins. One call of the kernel; any thread.
+ * model_memory.h - the memory of a job's model: taken, zeroed and present before the first round, so that no round
+ * waits for a page and a refusal comes when the job begins. One call of the kernel; any thread.
  */
 #ifndef HUB_SERVER_MODEL_MEMORY_H
 #define HUB_SERVER_MODEL_MEMORY_H

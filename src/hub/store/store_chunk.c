@@ -115,7 +115,8 @@ static void add_set(struct store_lane *lane, uint32_t number, uint32_t pusher, u
 
 	for (uint32_t i = 0; i < members; i++)
 		sources[i] = gradients + i * lane->config.layout->elements;
-	math_fold_many(ESP_F32, ESP_SUM, pusher == 0 ? (void *)(lane->config.model->sums + cut->at) : store_pool_at(&lane->pool, slot),
+	math_fold_many(ESP_F32, ESP_SUM,
+	               pusher == 0 ? (void *)(lane->config.model->sums + cut->at) : store_pool_at(&lane->pool, slot),
 	               sources, members, cut->elements);
 }
 

@@ -110,7 +110,8 @@ static enum esp_status check_config(const struct store_lane_config *config, stru
 		return error_set(err, ESP_EINVAL, "%u workers: expected 1 to %u", config->workers, STORE_WORKERS_MOST);
 	if (config->lane >= config->layout->lanes)
 		return error_set(err, ESP_EINVAL, "lane %u: the layout has %u", config->lane, config->layout->lanes);
-	if (config->layout->elements > 0 && (!model->weights || !model->sums || (config->layout->has_halves && !model->halves)))
+	if (config->layout->elements > 0 &&
+	    (!model->weights || !model->sums || (config->layout->has_halves && !model->halves)))
 		return error_set(err, ESP_EINVAL, "the model has no memory");
 	enum esp_status status = check_sets(config, err);
 	return status == ESP_OK ? check_optimizers(config, err) : status;

@@ -1,20 +1,21 @@
 /*
  * store_lane.h - the chunks of one job on one lane of a parameter hub: rounds, versions, answers.
  *
- * The user of a transport (transport/transport.h, struct transport_user) whose peers are the job's workers. Requests come
- * in (wire/hub_frame.h), terms of a round are added in worker order, the lane that adds a chunk also optimizes it, and
- * answers leave by the connection that the request came on:
+ * The user of a transport (transport/transport.h, struct transport_user) whose peers are the job's workers. Requests
+ * come in (wire/hub_frame.h), terms of a round are added in worker order, the lane that adds a chunk also optimizes it,
+ * and answers leave by the connection that the request came on:
  *
  *     COLLECTING(v) -- the last term is added, and no answer of version v is being sent --> updated: COLLECTING(v + 1)
  *
  * A term whose turn has not come waits in a slot of the lane's pool, the slot freed last is used first; the term whose
- * turn it is is received into the sum itself. Terms of 16 bits are added in float32, and the weights of such a tensor are
- * float32 masters, which are answered rounded to nearest even. No memory is allocated after opening. A contribution
+ * turn it is is received into the sum itself. Terms of 16 bits are added in float32, and the weights of such a tensor
+ * are float32 masters, which are answered rounded to nearest even. No memory is allocated after opening. A contribution
  * stands for a set of workers: one of them, the set's *pusher*, sends the sum of their gradients. Pure: no I/O, no
  * clock; one thread at a time, but lanes of a job share nothing that is written.
  *
- * Of an asynchronous job each worker's update is a round of its own. The lane collects the chunks of an update in slots,
- * says when it has all of them, and applies or drops them together when its owner, who asks all lanes, says so:
+ * Of an asynchronous job each worker's update is a round of its own. The lane collects the chunks of an update in
+ * slots, says when it has all of them, and applies or drops them together when its owner, which asks all lanes, says
+ * so:
  *
  *     COLLECTING ── all chunks are there ──> whole ──┬── store_lane_apply() ──> each chunk has version + 1
  *         └── the worker is lost ──> nothing of it   └── store_lane_drop()
@@ -49,9 +50,9 @@ struct store_lane_config {
 	uint32_t workers;                   /* 1 to STORE_WORKERS_MOST; the peers of the transport */
 	const struct optimizer *optimizers; /* by parameter group (layout->groups); copied. All of one kind */
 	/*
-	 * By worker: the workers that its pushes stand for, as a bit set of which it is the lowest; 0: another worker pushes
-	 * for it. The sets part all workers. The terms of sets are added in the order of their lowest workers, and the sum is
-	 * divided by the number of workers. Copied. NULL: each worker pushes for itself. Of jobs in rounds only.
+	 * By worker: the workers that its pushes stand for, as a bit set of which it is the lowest; 0: another worker
+	 * pushes for it. The sets part all workers. The terms of sets are added in the order of their lowest workers, and
+	 * the sum is divided by the number of workers. Copied. NULL: each worker pushes for itself. Of jobs in rounds only.
 	 */
 	const uint64_t *sets;
 	bool is_async;                      /* each update is a round of its own */
@@ -92,7 +93,7 @@ struct store_shared {
 };
 void store_lane_share(struct store_lane *lane, uint32_t pusher, const struct store_shared *shared);
 
-/* What a transport calls; its context is the struct store_lane. */
+/* The functions that a transport calls; its context is the struct store_lane. */
 extern const struct transport_user store_lane_user;
 
 /*
@@ -118,7 +119,8 @@ void store_lane_apply(struct store_lane *lane, uint32_t worker, uint32_t count);
 /* Forgets what there is of the worker's update. */
 void store_lane_drop(struct store_lane *lane, uint32_t worker);
 
-/* Why the lane wants its job to fail: a worker is lost, or broke the protocol, or workers differ. Once; false: nothing new. */
+/* Why the lane wants its job to fail: a worker is lost, or broke the protocol, or workers differ. Once; false: nothing
+ * new. */
 struct store_trouble {
 	enum esp_status status;
 	uint32_t worker;   /* at fault; UINT32_MAX: none in particular */

@@ -302,7 +302,8 @@ static void test_config(void)
 	struct optimizer optimizers[2] = {plain_sgd, plain_sgd};
 
 	rig_open(&rig, 1, &plain_sgd);
-	struct store_lane_config config = {.layout = &rig.layout, .model = &rig.model, .workers = 1, .optimizers = optimizers};
+	struct store_lane_config config = {
+		.layout = &rig.layout, .model = &rig.model, .workers = 1, .optimizers = optimizers};
 	config.workers = 0;
 	check_not_opened(config, "0 workers");
 	config.workers = STORE_WORKERS_MOST + 1;

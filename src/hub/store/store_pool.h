@@ -1,8 +1,8 @@
 /*
  * store_pool.h - the slots of a lane: memory for terms that came before their turn. Private to hub/store.
  *
- * All of one size. The memory is reserved at opening and touched from its beginning on as slots are needed, and the slot
- * that was freed last is used first: what is in use at a time stays in the caches, and the rest costs no page.
+ * All of one size. The memory is reserved at opening and touched from its beginning on as slots are needed, and the
+ * slot that was freed last is used first: what is in use at a time stays in the caches, and the rest costs no page.
  */
 #ifndef HUB_STORE_STORE_POOL_H
 #define HUB_STORE_STORE_POOL_H

@@ -6,7 +6,8 @@
 
 /* ---- protocol errors ---- */
 
-static void check_refused(uint32_t worker, uint8_t kind, uint32_t chunk, uint32_t version, uint32_t bytes, const char *words)
+static void check_refused(uint32_t worker, uint8_t kind, uint32_t chunk, uint32_t version, uint32_t bytes,
+                          const char *words)
 {
 	struct rig rig;
 

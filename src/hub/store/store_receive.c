@@ -41,8 +41,8 @@ static enum esp_status check_chunk(struct store_lane *lane, uint32_t worker, con
 	}
 	uint32_t chunk = layout->lane_at[message->call];
 	if (store_request(lane, chunk, worker)->state != STORE_IDLE) {
-		error_set(&why, ESP_ECORRUPT, "worker %u sent a %s of chunk %u while its %s of that chunk is not answered", worker,
-		          name, message->call, kind_name(store_request(lane, chunk, worker)->kind));
+		error_set(&why, ESP_ECORRUPT, "worker %u sent a %s of chunk %u while its %s of that chunk is not answered",
+		          worker, name, message->call, kind_name(store_request(lane, chunk, worker)->kind));
 		return store_blame(lane, worker, &why);
 	}
 	*out = chunk;
@@ -82,8 +82,8 @@ static enum esp_status check_pusher(struct store_lane *lane, uint32_t worker, co
 
 	if (lane->sets[worker] != 0)
 		return ESP_OK;
-	error_set(&why, ESP_ECORRUPT, "worker %u sent a %s of chunk %u, and another worker of its host pushes for it", worker,
-	          kind_name((uint8_t)message->channel), message->call);
+	error_set(&why, ESP_ECORRUPT, "worker %u sent a %s of chunk %u, and another worker of its host pushes for it",
+	          worker, kind_name((uint8_t)message->channel), message->call);
 	return store_blame(lane, worker, &why);
 }
 
@@ -123,14 +123,16 @@ static enum esp_status take_value(struct store_lane *lane, uint32_t worker, uint
 	lane->peers[worker].value = store_values_use(&lane->values, worker, group, version);
 	if (lane->peers[worker].value != STORE_NO_VALUE)
 		return ESP_OK;
-	error_set(&why, ESP_ECORRUPT, "worker %u sent a term of version %" PRIu64 " for parameter group %u, of which the %u "
+	error_set(&why, ESP_ECORRUPT,
+	          "worker %u sent a term of version %" PRIu64 " for parameter group %u, of which the %u "
 	          "latest values hold from version %" PRIu64 " on: a tensor that is pushed seldom needs a group of its own",
 	          worker, version, group, STORE_VALUES_PAST, store_values_oldest(&lane->values, worker, group));
 	return store_blame(lane, worker, &why);
 }
 
 /* The term of worker 0 goes straight into the sum, of 16 bits to its end, any other one into a slot. */
-static void place_term(struct store_lane *lane, uint32_t worker, const struct transport_message *message, uint32_t chunk)
+static void place_term(struct store_lane *lane, uint32_t worker, const struct transport_message *message,
+                       uint32_t chunk)
 {
 	if (worker == 0 && !lane->config.is_async) {
 		uint32_t before = store_cut(lane, chunk)->elements * (uint32_t)sizeof(float) - store_bytes(lane, chunk);
@@ -222,7 +224,8 @@ static enum esp_status begin_set(struct store_lane *lane, uint32_t worker, const
 	if (status != ESP_OK)
 		return status;
 	if (worker != 0 || lane->chunks[chunk].has_weights || message->ack != 0) {
-		error_set(&why, ESP_ECORRUPT, "worker %u set the weights of chunk %u as version %u: worker 0 sets them once, as "
+		error_set(&why, ESP_ECORRUPT,
+		          "worker %u set the weights of chunk %u as version %u: worker 0 sets them once, as "
 		          "version 0 (the chunk %s, version %" PRIu64 ")", worker, message->call, message->ack,
 		          lane->chunks[chunk].has_weights ? "has weights" : "has none", lane->chunks[chunk].version);
 		return store_blame(lane, worker, &why);
@@ -284,7 +287,8 @@ static enum esp_status begin_write(struct store_lane *lane, uint32_t worker, con
 		return status;
 	struct store_chunk *to = &lane->chunks[chunk];
 	if (worker != 0 || !to->has_weights || to->version != 0 || (array == 0 && store_type(lane, chunk) == ESP_F32)) {
-		error_set(&why, ESP_ECORRUPT, "worker %u wrote array %u of the optimizer's state of chunk %u at version %" PRIu64
+		error_set(&why, ESP_ECORRUPT,
+		          "worker %u wrote array %u of the optimizer's state of chunk %u at version %" PRIu64
 		          ": worker 0 writes it between the first weights and its first push", worker, array, message->call,
 		          to->version);
 		return store_blame(lane, worker, &why);
@@ -416,11 +420,11 @@ static void end_hyper(struct store_lane *lane, uint32_t worker)
 		error_set(&why, ESP_ECORRUPT, "worker %u sent values of parameter group %u that are out of range", worker,
 		          peer->chunk);
 	else if (optimizer.kind != first->kind)
-		error_set(&why, ESP_EMISMATCH, "worker %u uses optimizer %u for parameter group %u where the job uses %u", worker,
-		          optimizer.kind, peer->chunk, first->kind);
+		error_set(&why, ESP_EMISMATCH, "worker %u uses optimizer %u for parameter group %u where the job uses %u",
+		          worker, optimizer.kind, peer->chunk, first->kind);
 	else if (optimizer_states(&optimizer) > lane->states)
-		error_set(&why, ESP_EMISMATCH, "worker %u uses momentum for parameter group %u: the job was made without", worker,
-		          peer->chunk);
+		error_set(&why, ESP_EMISMATCH, "worker %u uses momentum for parameter group %u: the job was made without",
+		          worker, peer->chunk);
 	else if (store_values_set(&lane->values, worker, peer->chunk, peer->from, &optimizer) != ESP_OK)
 		error_set(&why, ESP_ELIMIT, "parameter group %u has %u different values at a time: worker %u sent one more",
 		          peer->chunk, lane->values.group_values, worker);

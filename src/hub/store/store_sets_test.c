@@ -65,7 +65,8 @@ static void test_other_pushes(void)
 
 	open_sets(&rig);
 	CHECK(begin(&rig, 2, HUB_PUSH, 0, 0, 256) == ESP_ECORRUPT);
-	check_trouble(&rig, ESP_ECORRUPT, 2, "worker 2 sent a push of chunk 0, and another worker of its host pushes for it");
+	check_trouble(&rig, ESP_ECORRUPT, 2,
+	              "worker 2 sent a push of chunk 0, and another worker of its host pushes for it");
 	rig_close(&rig);
 }
 
@@ -83,7 +84,8 @@ static void test_leave(void)
 	rig_close(&rig);
 }
 
-/* The gradients of a set lie in memory of its members, one model after the other; the weights are stored beside them. */
+/* The gradients of a set lie in memory of its members, one model after the other; the weights are stored beside them.
+ */
 static void test_shared(void)
 {
 	struct rig rig;
@@ -119,15 +121,20 @@ static void check_bad_sets(const uint64_t *bad, bool is_async)
 	const struct optimizer optimizers[2] = {plain_sgd, plain_sgd};
 
 	rig_open(&rig, 4, &plain_sgd);
-	struct store_lane_config config = {.layout = &rig.layout, .model = &rig.model, .workers = 4, .optimizers = optimizers,
-	                                   .sets = bad, .is_async = is_async};
+	struct store_lane_config config = {.layout = &rig.layout,
+	                                   .model = &rig.model,
+	                                   .workers = 4,
+	                                   .optimizers = optimizers,
+	                                   .sets = bad,
+	                                   .is_async = is_async};
 	CHECK(store_lane_open(&config, &lane, NULL) == ESP_EINVAL);
 	rig_close(&rig);
 }
 
 static void test_config(void)
 {
-	static const uint64_t twice[4] = {15, 2, 0, 0}, none[4] = {3, 0, 0, 8}, beyond[4] = {31, 0, 0, 0}, others[4] = {13, 0, 0, 2};
+	static const uint64_t twice[4] = {15, 2, 0, 0}, none[4] = {3, 0, 0, 8}, beyond[4] = {31, 0, 0, 0},
+						  others[4] = {13, 0, 0, 2};
 
 	check_bad_sets(twice, false);
 	check_bad_sets(none, false);

@@ -42,7 +42,7 @@ enum store_request_state {
 struct store_request {
 	uint8_t kind;  /* enum hub_frame_kind */
 	uint8_t state; /* enum store_request_state */
-	uint32_t link; /* COMING, WAITING, SENDING: the slot of its data, or STORE_NO_SLOT; DUE: the next chunk in the queue */
+	uint32_t link; /* COMING, WAITING, SENDING: the slot of its data, or STORE_NO_SLOT; DUE: the next chunk queued */
 };
 
 /* A worker and the message that arrives from it. */
@@ -76,7 +76,7 @@ struct store_lane {
 	uint64_t left;                /* workers that contribute no more */
 	uint64_t lost;                /* asynchronous: workers without a connection from now on */
 	uint64_t whole;               /* asynchronous: workers whose update has come whole */
-	uint64_t news_whole, news_lost; /* those of which the owner has not been told */
+	uint64_t news_whole, news_lost; /* workers of which the owner has not been told */
 	uint64_t least, most;         /* version over all chunks */
 	uint32_t at_least;            /* chunks that have the least version */
 	enum esp_status failure;

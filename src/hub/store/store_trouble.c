@@ -33,7 +33,8 @@ void store_blame_value(struct store_lane *lane, uint32_t chunk, uint32_t worker,
 
 	optimizer_print_difference(store_values_get(&lane->values, value),
 	                           store_values_get(&lane->values, lane->chunks[chunk].value), own, first);
-	error_set(&why, ESP_EMISMATCH, "worker %u uses %s for parameter group %u where worker 0 uses %s", worker, own, group,
+	error_set(&why, ESP_EMISMATCH,
+	          "worker %u uses %s for parameter group %u where worker 0 uses %s", worker, own, group,
 	          first);
 	store_blame(lane, worker, &why);
 }

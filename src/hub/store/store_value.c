@@ -53,7 +53,8 @@ const struct optimizer *store_values_get(const struct store_values *values, uint
 
 uint64_t store_values_bytes(uint32_t groups, uint32_t workers)
 {
-	return groups * ((uint64_t)values_of_group(workers) * sizeof(struct store_value) + workers * sizeof(struct store_past));
+	return groups *
+	       ((uint64_t)values_of_group(workers) * sizeof(struct store_value) + workers * sizeof(struct store_past));
 }
 
 enum esp_status store_values_init(struct store_values *values, const struct optimizer *optimizers, uint32_t groups,

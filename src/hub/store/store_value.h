@@ -1,9 +1,10 @@
 /*
  * store_value.h - the hyper-parameters that hold for each worker, parameter group and version. Private to hub/store.
  *
- * Each different value of a group is kept once, with a count of its uses, so that terms name a value by a number and two
- * terms agree if their numbers are equal. Of each worker and group the latest few values are remembered with the versions
- * from which they hold, because a chunk's term of an older version may come after the news of a value for a later one.
+ * Each different value of a group is kept once, with a count of its uses, so that terms name a value by a number and
+ * two terms agree if their numbers are equal. Of each worker and group the latest few values are remembered with the
+ * versions from which they hold, because a chunk's term of an older version may come after the news of a value for a
+ * later one.
  */
 #ifndef HUB_STORE_STORE_VALUE_H
 #define HUB_STORE_STORE_VALUE_H
@@ -41,8 +42,8 @@ ESP_CHECKED enum esp_status store_values_init(struct store_values *values, const
 void store_values_fini(struct store_values *values); /* accepts a zeroed struct */
 
 /* For this worker the value holds from a version on. ESP_ELIMIT: the group has too many different values at a time. */
-ESP_CHECKED enum esp_status store_values_set(struct store_values *values, uint32_t worker, uint32_t group, uint64_t from,
-                                             const struct optimizer *optimizer);
+ESP_CHECKED enum esp_status store_values_set(struct store_values *values, uint32_t worker, uint32_t group,
+                                             uint64_t from, const struct optimizer *optimizer);
 /* Number of the value that holds at a version, used once more. STORE_NO_VALUE: too old to be remembered. */
 uint32_t store_values_use(struct store_values *values, uint32_t worker, uint32_t group, uint64_t version);
 void store_values_release(struct store_values *values, uint32_t value);

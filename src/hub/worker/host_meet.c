@@ -16,7 +16,7 @@
 #define MAGIC UINT64_C(0x74656d6562756831)
 #define GREETING_PATIENCE (1 * NS_PER_S) /* of a process of the same user that connects and says nothing */
 
-/* What a worker says first. */
+/* A worker's first message. */
 struct greeting {
 	uint64_t magic, session;
 	uint32_t worker, pid;
@@ -38,9 +38,11 @@ enum esp_status host_meet_open(struct host_meet *meet, struct error *err)
 	randombytes_buf(&meet->number, sizeof(meet->number));
 	socklen_t length = make_name(meet->number, &name);
 	meet->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (meet->fd >= 0 && bind(meet->fd, (struct sockaddr *)&name, length) == 0 && listen(meet->fd, HOST_MEMBERS_MOST) == 0)
+	if (meet->fd >= 0 && bind(meet->fd, (struct sockaddr *)&name, length) == 0 &&
+	    listen(meet->fd, HOST_MEMBERS_MOST) == 0)
 		return ESP_OK;
-	enum esp_status status = error_set(err, ESP_ELIMIT, "no socket for other workers of this host: %s", strerror(errno));
+	enum esp_status status =
+		error_set(err, ESP_ELIMIT, "no socket for other workers of this host: %s", strerror(errno));
 	host_meet_close(meet);
 	return status;
 }
@@ -120,7 +122,8 @@ static bool read_greeting(const struct host_meeting *meeting, int fd, struct gre
 }
 
 /* Takes fd. True: a worker that was awaited. */
-static bool admit(const struct host_meeting *meeting, int fd, struct host_member *member, uint32_t members, int *sockets)
+static bool admit(const struct host_meeting *meeting, int fd, struct host_member *member, uint32_t members,
+                  int *sockets)
 {
 	struct greeting greeting;
 	bool is_known = read_greeting(meeting, fd, &greeting);
@@ -185,8 +188,8 @@ static bool send_fd(int socket, int fd)
 	return sendmsg(socket, &msg, MSG_NOSIGNAL) == 1;
 }
 
-enum esp_status host_meet_hand_over(const struct host_meeting *meeting, const int *sockets, uint32_t members, int memory,
-                                    struct error *err)
+enum esp_status host_meet_hand_over(const struct host_meeting *meeting, const int *sockets, uint32_t members,
+                                    int memory, struct error *err)
 {
 	for (uint32_t i = 1; i < members; i++) {
 		enum esp_status status = listen_to_hub(meeting, err);
@@ -194,7 +197,8 @@ enum esp_status host_meet_hand_over(const struct host_meeting *meeting, const in
 		if (status != ESP_OK)
 			return status;
 		if (!send_fd(sockets[i], memory)) /* the first bytes on the socket: there is room for them */
-			return error_set(err, ESP_EPEER, "a worker of this host is gone before it shared memory: %s", strerror(errno));
+			return error_set(err, ESP_EPEER,
+			                 "a worker of this host is gone before it shared memory: %s", strerror(errno));
 	}
 	return ESP_OK;
 }
@@ -253,8 +257,10 @@ enum esp_status host_meet_call(const struct host_meeting *meeting, uint64_t numb
 	if (status == ESP_EPEER && await(meeting, -1, 0, clock_now_ns() + GREETING_PATIENCE, err) != ESP_ETIMEOUT)
 		return err->status;
 	if (status == ESP_EPEER || status == ESP_ELIMIT)
-		return error_set(err, status, "the worker of this host that pushes for this one cannot be reached: with the setting "
+		return error_set(err, status,
+		                 "the worker of this host that pushes for this one cannot be reached: with the setting "
 		                 "transport=tcp each pushes by itself");
-	return status == ESP_ETIMEOUT ? error_set(err, status, "the worker of this host that pushes for this one is not ready in time")
-	                              : status;
+	return status == ESP_ETIMEOUT
+	           ? error_set(err, status, "the worker of this host that pushes for this one is not ready in time")
+	           : status;
 }

@@ -36,8 +36,8 @@ ESP_CHECKED enum esp_status host_meet_gather(const struct host_meet *meet, const
                                              struct host_member *member, uint32_t members, int *out_sockets,
                                              struct error *err);
 /* And hands them the descriptor of the memory. */
-ESP_CHECKED enum esp_status host_meet_hand_over(const struct host_meeting *meeting, const int *sockets, uint32_t members,
-                                                int memory, struct error *err);
+ESP_CHECKED enum esp_status host_meet_hand_over(const struct host_meeting *meeting, const int *sockets,
+                                                uint32_t members, int memory, struct error *err);
 /* Another worker's: calls at the socket with this number and waits for the memory. */
 ESP_CHECKED enum esp_status host_meet_call(const struct host_meeting *meeting, uint64_t number, int *out_socket,
                                            int *out_memory, struct error *err);

@@ -130,16 +130,18 @@ static enum esp_status send_tensors(struct hub_link *link, const struct layout_t
 }
 
 /* Until all workers have declared the same. */
-static enum esp_status await_ready(struct hub_link *link, uint64_t until_ns, struct hub_msg_ready *out, struct error *err)
+static enum esp_status await_ready(struct hub_link *link, uint64_t until_ns, struct hub_msg_ready *out,
+                                   struct error *err)
 {
 	struct hub_msg msg;
 	enum esp_status status = msg_socket_take(&link->socket, HUB_MSG_READY, until_ns, &msg, err);
 
 	*out = msg.ready;
 	if (status == ESP_ETIMEOUT)
-		return error_set(err, status, "not all %u workers of job %s have come to the hub at %.100s in time: 'espalier hub "
-		                              "status' on its host says how many are there", link->config.workers,
-		                 link->ticket.name, link->socket.hub);
+		return error_set(err, status,
+		                 "not all %u workers of job %s have come to the hub at %.100s in time: 'espalier hub "
+		                 "status' on its host says how many are there",
+		                 link->config.workers, link->ticket.name, link->socket.hub);
 	if (status == ESP_OK && msg.ready.digest != hub_layout_digest(&link->layout))
 		return error_set(err, ESP_EMISMATCH, "the hub at %.100s cuts tensors in another way: is it of another version?",
 		                 link->socket.hub);

@@ -30,7 +30,8 @@ struct hub_link_config {
 	uint64_t join_ns;            /* most time to connect, and again to wait for the other workers */
 };
 
-/* ESP_EMISMATCH: the ticket is for another number of workers; ESP_EPEER, ESP_ELINK, ESP_ETIMEOUT, ESP_ESTATE, ESP_ENOMEM. */
+/* ESP_EMISMATCH: the ticket is for another number of workers; ESP_EPEER, ESP_ELINK, ESP_ETIMEOUT, ESP_ESTATE,
+ * ESP_ENOMEM. */
 ESP_CHECKED enum esp_status hub_link_open(const struct hub_link_config *config, struct hub_link **out,
                                           struct error *err);
 /* Once. ESP_EMISMATCH: workers differ; ESP_ELIMIT: the hub has not enough memory; others as of hub_link_open(). */
@@ -46,9 +47,9 @@ const struct hub_layout *hub_link_layout(const struct hub_link *link); /* NULL: 
 /* The optimizer that the job was created with. */
 const struct optimizer *hub_link_optimizer(const struct hub_link *link);
 /*
- * The weights of a tensor in memory that the workers of this host share, once all is declared; NULL: this worker pushes by
- * itself. For the first HUB_PULL, which may be given this memory; and in pages that cannot be written, where all answers
- * appear.
+ * The weights of a tensor in memory that the workers of this host share, once all is declared; NULL: this worker pushes
+ * by itself. For the first HUB_PULL, which may be given this memory; and in pages that cannot be written, where all
+ * answers appear.
  */
 float *hub_link_weights(const struct hub_link *link, uint32_t tensor);
 const float *hub_link_map(const struct hub_link *link, uint32_t tensor);
@@ -133,8 +134,8 @@ struct hub_update_result {
 };
 
 /*
- * Gives one update of all tensors to the hub, and returns when it is applied or dropped. ESP_ESTATE: another one is under
- * way; ESP_EUNSUPPORTED: the job trains in rounds; or why the link has failed.
+ * Gives one update of all tensors to the hub, and returns when it is applied or dropped. ESP_ESTATE: another one is
+ * under way; ESP_EUNSUPPORTED: the job trains in rounds; or why the link has failed.
  */
 ESP_CHECKED enum esp_status hub_link_update(struct hub_link *link, const struct hub_update *update,
                                             struct hub_update_result *out, struct error *err);

@@ -177,7 +177,8 @@ enum esp_status hub_link_set_optimizer(struct hub_link *link, uint16_t group, co
 	if (!link->is_declared)
 		return error_set(err, ESP_ESTATE, "no tensors are declared: call esp_hub_init() first");
 	if (optimizer->kind != link->optimizer.kind)
-		return error_set(err, ESP_EINVAL, "the job was created with another optimizer: its values may change, the kind may not");
+		return error_set(err, ESP_EINVAL,
+		                 "the job was created with another optimizer: its values may change, the kind may not");
 	pthread_mutex_lock(&link->lock);
 	bool found = version_of_group(link, group, &version);
 	pthread_mutex_unlock(&link->lock);

@@ -38,7 +38,8 @@ static void fail(struct hub_link *link, enum esp_status status, const char *form
 	link_fail(link, &why);
 }
 
-/* The connection is no more. A hub that has let the worker go, or a job that has failed already, makes that no failure. */
+/* The connection is no more. A hub that has let the worker go, or a job that has failed already, makes that no failure.
+ */
 static void lose(struct hub_link *link)
 {
 	if (link->control.state == LINK_CONTROL_OPEN)
@@ -174,7 +175,8 @@ static void look_for_silence(struct hub_link *link, uint64_t now_ns)
 	uint64_t silent = now_ns - link->control.heard_ns;
 
 	if (silent > SILENCE_MOST) {
-		fail(link, ESP_EPEER, "the hub at %.100s has not been heard for 10 s: it is stopped, or cut off", link->socket.hub);
+		fail(link, ESP_EPEER, "the hub at %.100s has not been heard for 10 s: it is stopped, or cut off",
+		     link->socket.hub);
 		link->control.state = LINK_CONTROL_ENDED;
 	} else if (silent > SILENCE_PING && !link->control.is_pinged) {
 		link->control.is_pinged = true;
@@ -190,10 +192,12 @@ static void look_for_late(struct hub_link *link, uint64_t now_ns)
 
 	char missing[HUB_WHY_TEXT];
 
-	if (!control->late && first && now_ns >= first->until_ns && link_host_missing(link, first, missing, sizeof(missing))) {
+	if (!control->late && first && now_ns >= first->until_ns &&
+	    link_host_missing(link, first, missing, sizeof(missing))) {
 		fail(link, ESP_ETIMEOUT, "the deadline has passed: tensor %u waits for %s", first->call.tensor, missing);
 	} else if (control->late && now_ns >= control->answer_by_ns) {
-		fail(link, ESP_ETIMEOUT, "the deadline has passed: tensor %u waits for the hub at %.100s, which does not answer",
+		fail(link, ESP_ETIMEOUT,
+		     "the deadline has passed: tensor %u waits for the hub at %.100s, which does not answer",
 		     control->late->call.tensor, link->socket.hub);
 	} else if (!control->late && !control->is_asking && first && now_ns >= first->until_ns) {
 		const struct hub_msg ask = {.type = HUB_MSG_ASK, .ask = first->call.tensor};
@@ -269,7 +273,8 @@ static void look_for_update(struct hub_link *link)
 	if (link->control.state == LINK_CONTROL_OPEN && link_update_take_offer(link, &offer))
 		put(link, &offer);
 	if (link->failure.status == ESP_OK && link_update_is_late(link))
-		fail(link, ESP_ETIMEOUT, "the deadline has passed: the hub at %.100s has not answered an update", link->socket.hub);
+		fail(link, ESP_ETIMEOUT, "the deadline has passed: the hub at %.100s has not answered an update",
+		     link->socket.hub);
 }
 
 uint64_t link_control_turn(struct hub_link *link, uint64_t now_ns)

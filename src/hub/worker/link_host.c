@@ -225,7 +225,8 @@ static bool check_values(struct hub_link *link, const struct hub_op *op)
 		if (optimizer_decode(other->values, &its) && its.kind == link->optimizer.kind) {
 			blame_values(link, op, i, &its);
 		} else {
-			error_set(&why, ESP_ECORRUPT, "worker %u put values of an optimizer that are out of range into shared memory",
+			error_set(&why, ESP_ECORRUPT,
+			          "worker %u put values of an optimizer that are out of range into shared memory",
 			          link->host->member[i].worker);
 			link_fail(link, &why);
 		}
@@ -472,7 +473,8 @@ static enum esp_status share(struct hub_link *link, uint64_t until_ns, struct er
 	return status;
 }
 
-static enum esp_status gather(struct hub_link *link, const struct host_meeting *meeting, bool is_read, struct error *err)
+static enum esp_status gather(struct hub_link *link, const struct host_meeting *meeting, bool is_read,
+                              struct error *err)
 {
 	struct link_host *host = link->host;
 	int sockets[HOST_MEMBERS_MOST];
@@ -488,7 +490,8 @@ static enum esp_status gather(struct hub_link *link, const struct host_meeting *
 	return status == ESP_OK ? host_meet_hand_over(meeting, sockets, host->members, host->memory.fd, err) : status;
 }
 
-static enum esp_status call(struct hub_link *link, const struct host_meeting *meeting, uint64_t number, struct error *err)
+static enum esp_status call(struct hub_link *link, const struct host_meeting *meeting, uint64_t number,
+                            struct error *err)
 {
 	struct link_host *host = link->host;
 	int memory;

@@ -1,5 +1,5 @@
 /*
- * link_state.h - what a worker's link to its hub is made of. Private to hub/worker.
+ * link_state.h - the parts of a worker's link to its hub. Private to hub/worker.
  */
 #ifndef HUB_WORKER_LINK_STATE_H
 #define HUB_WORKER_LINK_STATE_H
@@ -73,7 +73,7 @@ struct link_control {
 	/* A data connection has failed: the reason is awaited on this connection. 0: none has. */
 	uint64_t reason_by_ns;
 	struct error suspicion;
-	uint32_t culprit; /* whom the hub is told of with it: a worker that this one pushes with; UINT32_MAX: the hub knows */
+	uint32_t culprit; /* the worker that the hub is told of with it: one of its set; UINT32_MAX: the hub knows */
 };
 
 enum link_update_state {

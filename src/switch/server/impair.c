@@ -152,8 +152,8 @@ static uint64_t delay_of(struct impair *impair)
 	return delay;
 }
 
-void switch_impair_arrival(struct impair *impair, const struct trains_datagram *datagram, uint64_t now_ns, switch_impair_pass_fn *pass,
-                    void *context)
+void switch_impair_arrival(struct impair *impair, const struct trains_datagram *datagram, uint64_t now_ns,
+                           switch_impair_pass_fn *pass, void *context)
 {
 	uint32_t copies = chance(impair, impair->config.repeat) ? 2 : 1;
 

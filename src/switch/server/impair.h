@@ -39,8 +39,8 @@ bool switch_impair_is_active(const struct impair *impair);
 
 typedef void switch_impair_pass_fn(void *context, const struct trains_datagram *datagram);
 /* A packet has arrived: passed on at once, once or twice, or later, or never. */
-void switch_impair_arrival(struct impair *impair, const struct trains_datagram *datagram, uint64_t now_ns, switch_impair_pass_fn *pass,
-                    void *context);
+void switch_impair_arrival(struct impair *impair, const struct trains_datagram *datagram, uint64_t now_ns,
+                           switch_impair_pass_fn *pass, void *context);
 /* Packets that were held back long enough. */
 void switch_impair_release(struct impair *impair, uint64_t now_ns, switch_impair_pass_fn *pass, void *context);
 /* When the next one is due; UINT64_MAX: none is held back. */

@@ -1,5 +1,6 @@
 /*
- * Faults by a seed: the same again from the same seed, in the shares that were asked for, and each packet once or twice.
+ * Faults by a seed: the same again from the same seed, in the shares that were asked for, and each packet once or
+ * twice.
  */
 #include "switch/server/impair.h"
 
@@ -44,8 +45,8 @@ static void run(const struct impair_config *config, struct heard *heard)
 		memcpy(bytes, &i, 4);
 		memcpy(bytes + 4, &i, 4);
 		switch_impair_release(&impair, i * MS, hear, heard);
-		switch_impair_arrival(&impair, &(struct trains_datagram){.bytes = bytes, .length = 8, .from = &from}, i * MS, hear,
-		                      heard);
+		switch_impair_arrival(&impair, &(struct trains_datagram){.bytes = bytes, .length = 8, .from = &from}, i * MS,
+		                      hear, heard);
 	}
 	switch_impair_release(&impair, UINT64_MAX - 1, hear, heard);
 	CHECK(switch_impair_due_ns(&impair) == UINT64_MAX);
@@ -56,7 +57,8 @@ static void run(const struct impair_config *config, struct heard *heard)
 
 static void check_share(uint32_t count, double share)
 {
-	CHECK_MSG(count > 0.8 * share * PACKETS && count < 1.2 * share * PACKETS, "%u of %u, not %g", count, PACKETS, share);
+	CHECK_MSG(count > 0.8 * share * PACKETS && count < 1.2 * share * PACKETS, "%u of %u, not %g", count, PACKETS,
+	          share);
 }
 
 int main(int argc, char **argv)

@@ -62,7 +62,8 @@ static void greet(struct switch_server *server, const struct trains_datagram *da
 	}
 	server->traffic.hellos++;
 	bool is_right = hello.cookie == cookie;
-	bool is_registered = is_right && switch_member_register(server, packet->flow, packet->owner, datagram->from, now_ns);
+	bool is_registered =
+		is_right && switch_member_register(server, packet->flow, packet->owner, datagram->from, now_ns);
 	server->traffic.registered += is_registered;
 	server->traffic.refused_flows += is_right && !is_registered;
 	/* A switch that is to be taken out has room for no element: members go on without it at once. */

@@ -18,7 +18,8 @@
 #define BATCHES 8u /* received in one turn of the loop */
 #define RESOLVE_PATIENCE (10 * NS_PER_S)
 
-#define SERVER_OF(pointer, part) ((struct switch_server *)(void *)((char *)(pointer) - offsetof(struct switch_server, part)))
+#define SERVER_OF(pointer, part) \
+	((struct switch_server *)(void *)((char *)(pointer)-offsetof(struct switch_server, part)))
 
 void switch_log(struct switch_server *server, const char *format, ...)
 {
@@ -150,7 +151,8 @@ static enum esp_status open_port(struct switch_server *server, struct error *err
 	memcpy(&address, &resolved.addresses[0], resolved.lengths[0]);
 	status = trains_open(&address, &server->udp, &why);
 	if (status != ESP_OK)
-		return error_set(err, status, "cannot listen at %s: %s", address_format(&server->config.listen, text), why.text);
+		return error_set(err, status, "cannot listen at %s: %s", address_format(&server->config.listen, text),
+		                 why.text);
 	server->port.ready = on_port;
 	return loop_add(&server->loop, &server->port, trains_fd(server->udp), EPOLLIN, err);
 }

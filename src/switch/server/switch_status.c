@@ -1,5 +1,5 @@
 /*
- * switch_status.c - what a switch does: as text, as JSON, for Prometheus; and the request to drain it.
+ * switch_status.c - the state of a switch: as text, as JSON, for Prometheus; and the request to drain it.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -206,7 +206,8 @@ static void answer_text(const struct switch_server *server, FILE *out)
 	        " repeats, %" PRIu64 " from strangers, %" PRIu64 " malformed\n",
 	        sums.hits, sums.complete, sums.collisions, sums.resends, sums.repeats, server->traffic.strangers,
 	        server->traffic.malformed);
-	fprintf(out, "in %.1f Mbit/s, out %.1f Mbit/s; %.1f packets a system call in, %.1f out\n", server->received_bps / 1e6,
+	fprintf(out,
+	        "in %.1f Mbit/s, out %.1f Mbit/s; %.1f packets a system call in, %.1f out\n", server->received_bps / 1e6,
 	        server->sent_bps / 1e6, udp->receives ? (double)udp->received / (double)udp->receives : 0.0,
 	        udp->sends ? (double)udp->sent / (double)udp->sends : 0.0);
 	if (server->flow_count > 0 && put_flows(server, NULL, out) != ESP_OK)

@@ -56,7 +56,7 @@ static uint32_t path_mtu(int fd, const union trains_address *to)
 	socklen_t length = sizeof(mtu);
 
 	if (getsockopt(fd, is_v6 ? IPPROTO_IPV6 : IPPROTO_IP, is_v6 ? IPV6_MTU : IP_MTU, &mtu, &length) != 0 || mtu < 576)
-		return 1280; /* what every way of IPv6 takes */
+		return 1280; /* every way of IPv6 takes so much */
 	return (uint32_t)mtu;
 }
 
@@ -172,7 +172,7 @@ struct arrival {
 	} control;
 };
 
-/* What the kernel says of a message: the length of its packets, and the ECN bits. */
+/* The kernel's facts about a message: the length of its packets, and the ECN bits. */
 static void read_control(struct msghdr *msg, uint32_t *segment, bool *is_marked)
 {
 	for (struct cmsghdr *at = CMSG_FIRSTHDR(msg); at; at = CMSG_NXTHDR(msg, at)) {

@@ -1,5 +1,6 @@
 /*
- * trains.h - a UDP socket for trains of small packets: batches of system calls, segmentation and coalescing by the kernel.
+ * trains.h - a UDP socket for trains of small packets: batches of system calls, segmentation and coalescing by the
+ * kernel.
  *
  * Packets to one peer that are sent in a row and are equally long leave as one train (UDP_SEGMENT), trains come in
  * whole (UDP_GRO), and several of either pass in one system call. A kernel without the two gets single packets. All
@@ -52,8 +53,8 @@ void trains_bound(const struct trains *udp, union trains_address *out);
 const struct trains_counters *trains_counters(const struct trains *udp);
 
 /* This host's address towards another one, without a port, and the largest packet on that way. ESP_ELINK: no way. */
-ESP_CHECKED enum esp_status trains_local_address(const union trains_address *to, union trains_address *out, uint32_t *out_mtu,
-                                              struct error *err);
+ESP_CHECKED enum esp_status trains_local_address(const union trains_address *to, union trains_address *out,
+                                                 uint32_t *out_mtu, struct error *err);
 
 /* ---- receiving ---- */
 

@@ -82,7 +82,7 @@ static void tell_ended(struct switch_sum *sum)
 	}
 }
 
-/* Those that ended first are told of first. */
+/* Sums that ended first are told of first. */
 static struct switch_sum *take_ended(struct switch_link *link)
 {
 	struct switch_sum *ordered = NULL;

@@ -95,7 +95,8 @@ bool switch_flow_linger(struct switch_flow *flow, uint64_t until_ns, switch_is_g
 
 struct switch_flow_stats {
 	uint64_t sums, words; /* that have ended well */
-	uint64_t originals, direct, resends, bypasses; /* packets: through the switch, straight, again, again and straight */
+	uint64_t originals, direct; /* packets: through the switch, straight */
+	uint64_t resends, bypasses; /* sent again: through the switch, straight */
 	uint64_t refused;     /* results and contributions with a wrong tag */
 	uint64_t added_here;  /* contributions that this owner added, past the switch */
 	uint64_t completed;   /* elements that this owner completed */
