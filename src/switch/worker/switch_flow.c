@@ -16,6 +16,7 @@
 #define RTO_FLOOR (20 * NS_PER_MS)      /* not below the lateness of timers under load: 14 ms at the 99th percentile */
 #define RTO_CAP (320 * NS_PER_MS)
 #define LINGER_EVERY (50 * NS_PER_MS)
+#define RESERVE (SENDER_NUMBERS / 8)    /* numbers that are not used: a terabyte of calls under way */
 #define LAST_BYES 3u                    /* byes are not acknowledged */
 
 /* ---- life ---- */
@@ -290,7 +291,9 @@ static void offer_all(struct switch_flow *flow)
 bool switch_flow_has_numbers(struct switch_flow *flow, uint64_t words, uint32_t pieces)
 {
 	pthread_mutex_lock(&flow->link->lock);
-	uint64_t needed = elements_of(flow, words) + pieces, left = flow->sender ? SENDER_NUMBERS - flow->numbered : 0;
+	/* Calls that have been asked about and have not begun need some, too. */
+	uint64_t needed = elements_of(flow, words) + pieces + RESERVE;
+	uint64_t left = flow->sender ? SENDER_NUMBERS - flow->numbered : 0;
 	pthread_mutex_unlock(&flow->link->lock);
 	return needed < left;
 }
