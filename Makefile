@@ -59,7 +59,7 @@ check-launchers: $(BUILD)/build.ninja ## jobs under torchrun, both mpiruns, ssh,
 	@scripts/bootstrap python
 	@meson setup --reconfigure $(BUILD) >/dev/null
 	@ninja -C $(BUILD) >/dev/null && /usr/bin/python3 bindings/torch/build.py --build $(BUILD) >/dev/null
-	@scripts/run-tests $(BUILD) --setup all --suite launchers --suite launchers-long --suite examples --suite bindings --num-processes 1
+	@scripts/run-tests $(BUILD) --setup all --suite launchers --suite launchers-long --suite examples --suite bindings --suite sched-long --num-processes 1
 
 .PHONY: check-asan
 check-asan: bootstrap-check ## all tests under AddressSanitizer and UndefinedBehaviorSanitizer

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Asynchronous updates as an operator and users see them: a hub, espalier sched, and workers as processes.
 
-sched_cli_test.py ESPALIER PROGRAM EXAMPLE LIBRARY SCRIPT
+sched_cli_test.py ESPALIER PROGRAM EXAMPLE LIBRARY SCRIPT [TIMES [NAME]]
+
+TIMES: how often workers of sums and their scheduler are killed and stopped; NAME: the tests whose names have it.
 
 Nothing here sleeps to wait: a state is asked for until it is as expected, and a minute without that ends the test.
 """
@@ -18,13 +20,16 @@ import tempfile
 import time
 
 import ports
+from sanitizers import has_sanitizer
 
 OK, NO, USAGE = 0, 1, 2
+TIMES = int(sys.argv[6]) if len(sys.argv) > 6 else 1
+ONLY = sys.argv[7] if len(sys.argv) > 7 else ""
 ESPALIER, PROGRAM, EXAMPLE, LIBRARY, SCRIPT = map(os.path.abspath, sys.argv[1:6])
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("ESP_")}
 PATIENCE = 60  # seconds, until something is wrong
 MODEL_BYTES = 4 * 20005
-COUNTS = re.compile(r"worker (\d+): applied (\d+) source (\d+) offer (\d+) hub (\d+) scheduled (\d+) version (\d+)")
+COUNTS = re.compile(r"worker (\d+): applied (\d+) source (\d+) offer (\d+) hub (\d+) scheduled (\d+) version (\d+) sent (\d+) weights (\d+)")
 
 
 def espalier(*words):
@@ -125,7 +130,7 @@ def start(ticket, *words, workers=4, run_options=()):
 
 
 def counts_of(out):
-    """By worker: applied, dropped at the source, when offered, at the hub, scheduled, version."""
+    """By worker: applied, dropped at the source, when offered, at the hub, scheduled, version, bytes sent to the hub, the newest weight."""
     return {int(found[0]): [int(number) for number in found[1:]] for found in COUNTS.findall(out)}
 
 
@@ -152,6 +157,9 @@ def test_script():
     python = "/usr/bin/python3"
     if not os.path.exists(python) or subprocess.run([python, "-c", "import numpy"], stderr=subprocess.DEVNULL, check=False).returncode != 0:
         print("no numpy: the example in Python is not run")
+        return
+    if has_sanitizer(LIBRARY):
+        print("Python cannot load a library with a sanitizer: the example in Python is not run")
         return
     with site("--batch", "20ms") as it:
         status, _, text = run(it.create(30, optimizer="sgd lr=0.05"), python, SCRIPT, "--steps", 40)
@@ -187,6 +195,21 @@ def test_pace():
         assert 0 < link["achieved_bytes_per_second"] <= 1.05 * 8e6, link
 
 
+def test_sums():
+    """Where the hub's link is the bottleneck updates are added on the way: fewer bytes for as many versions."""
+    with site("--batch", "20ms", "--hub-rate", "16mbit", "--rate", "64mbit") as it:
+        status, counts, text = run(it.create(30), PROGRAM, "until", 120)
+        assert status == OK and len(counts) == 4, text
+        job = it.sched.job()
+        applied = sum(one[0] for one in counts.values())
+        assert job["sums"] > 0 and job["summed_updates"] >= 2 * job["sums"], job
+        assert job["updates"]["applied"] == applied >= 120 and job["delays"]["most"] <= 30, job
+        # Each weight is at least as new as the version that came with it (the program checks that), and no newer than all updates.
+        assert max(one[5] for one in counts.values()) <= max(one[7] for one in counts.values()) <= applied, (counts, applied)
+        assert sum(one[6] for one in counts.values()) < 0.9 * applied * MODEL_BYTES, (counts, applied)
+        assert sum(link["sums"] for link in job["links"]) == job["sums"], job
+
+
 def test_misuse():
     with site() as it:
         status, _, text = run(it.create(8, workers=1), PROGRAM, "misuse", workers=1)
@@ -220,18 +243,18 @@ def version_of(it):
     return it.hub.job()["version"]
 
 
-def begin_endless(it):
+def begin_endless(it, *run_options):
     stop = it.folder / "stop"
-    process = start(it.create(30), PROGRAM, "file", stop)
+    process = start(it.create(30), PROGRAM, "file", stop, run_options=run_options)
     assert "ready" in process.stdout.readline()
     return process, stop
 
 
-def end_endless(process, stop):
+def end_endless(process, stop, workers=4):
     stop.touch()
     out, err = process.communicate(timeout=PATIENCE)
     counts = counts_of(out)
-    assert process.returncode == OK and len(counts) == 4, (out, err)
+    assert process.returncode == OK and len(counts) == workers, (out, err)
     return counts
 
 
@@ -269,6 +292,83 @@ def test_hub_is_killed():
         assert process.returncode != OK and len(re.findall(rf"(?:model|update): .*hub at {it.hub_address}", err)) == 4, err
 
 
+# ---- sums whose workers die ----
+
+SUMS = ("--batch", "20ms", "--hub-rate", "16mbit", "--rate", "64mbit")
+
+
+def process_of(it, worker):
+    """The latest process that registered as this worker."""
+    return int(re.findall(rf"worker {worker} \(process (\d+)\) has registered", it.sched.log())[-1])
+
+
+def aggregator_of(it):
+    """A worker that sends a sum now, or None."""
+    job = it.sched.job()
+    found = [link["worker"] for link in job["links"] if (link["sends_to"] or "").startswith("hub, sum")] if job else []
+    return found[0] if found else None
+
+
+def member_of(it):
+    job = it.sched.job()
+    found = [link["worker"] for link in job["links"] if (link["sends_to"] or "").startswith("worker")] if job else []
+    return found[0] if found else None
+
+
+def await_one(it, find):
+    found = []
+    it.until(lambda: found.append(find(it)) or found[-1] is not None)
+    return found[-1]
+
+
+def break_sum(find, number):
+    """A signal to a worker that takes part in a sum: the job goes on, and its weights stay those of whole updates."""
+    with site(*SUMS) as it:
+        process, stop = begin_endless(it, "--lose", "1")
+        worker = await_one(it, find)
+        os.kill(process_of(it, worker), number)
+        before = version_of(it)
+        it.until(lambda: version_of(it) > before + 30)
+        if number == signal.SIGSTOP:
+            os.kill(process_of(it, worker), signal.SIGCONT)
+        counts = end_endless(process, stop, 4 if number == signal.SIGSTOP else 3)
+        assert number == signal.SIGSTOP or worker not in counts, (worker, counts)
+        return it.sched.job()["updates"]["sum_broken"]
+
+
+def test_aggregator_is_killed():
+    for _ in range(TIMES):
+        break_sum(aggregator_of, signal.SIGKILL)
+
+
+def test_member_is_killed():
+    for _ in range(TIMES):
+        break_sum(member_of, signal.SIGKILL)
+
+
+def test_aggregator_is_stopped():
+    for _ in range(TIMES):
+        break_sum(aggregator_of, signal.SIGSTOP)
+
+
+def test_member_is_stopped():
+    for _ in range(TIMES):
+        break_sum(member_of, signal.SIGSTOP)
+
+
+def test_scheduler_of_sums_is_killed():
+    with site(*SUMS) as it:
+        process, stop = begin_endless(it)
+        for _ in range(TIMES):
+            await_one(it, aggregator_of)
+            it.sched.kill()
+            before = version_of(it)
+            it.until(lambda before=before: version_of(it) > before + 30)
+            it.start_sched()
+        await_one(it, aggregator_of)
+        end_endless(process, stop)
+
+
 # ---- strangers ----
 
 def test_other_key():
@@ -301,9 +401,41 @@ def test_strangers():
         assert it.sched.status()["connections_refused"] > 0
 
 
+def listening_port(pid):
+    """The port at which the process listens on the loopback: a worker's, for updates of others."""
+    inodes = set()
+    for one in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            inodes.update(re.findall(r"socket:\[(\d+)\]", os.readlink(one)))
+    rows = [line.split() for line in pathlib.Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]]
+    found = [int(row[1].split(":")[1], 16) for row in rows if row[3] == "0A" and row[9] in inodes]
+    assert len(found) == 1, (pid, found)
+    return found[0]
+
+
+def test_strangers_at_aggregators():
+    """Strangers, silent or loud, cost the sums nothing."""
+    with site(*SUMS) as it:
+        process, stop = begin_endless(it)
+        await_one(it, aggregator_of)
+        silent = []
+        for worker in range(4):
+            port = listening_port(process_of(it, worker))
+            for noise in (b"GET / HTTP/1.0\r\n\r\n", os.urandom(4096), b"", b"E", bytes(200)) * 20:
+                with contextlib.suppress(OSError):
+                    one = socket.create_connection(("127.0.0.1", port), 5)
+                    silent.append(one)
+                    one.sendall(noise)
+        before = it.sched.job()["sums"]
+        it.until(lambda: it.sched.job()["sums"] > before + 5)
+        end_endless(process, stop)
+        for one in silent:
+            one.close()
+
+
 def main():
     for name, test in list(globals().items()):
-        if name.startswith("test_"):
+        if name.startswith("test_") and ONLY in name:
             began = time.monotonic()
             test()
             print(f"{name}: {time.monotonic() - began:.2f} s", flush=True)

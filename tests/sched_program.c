@@ -28,7 +28,7 @@ struct worker {
 	struct esp_hub *hub;
 	uint64_t counts[TENSORS];
 	float *weights[TENSORS], *gradients[TENSORS];
-	uint64_t version;
+	uint64_t version, most; /* of the model; the greatest that a weight has told */
 	uint64_t fates[ESP_HUB_LATE_AT_HUB + 1], scheduled;
 };
 
@@ -88,6 +88,7 @@ static void read_model(struct worker *worker)
 
 			check(version == floorf(version) && version >= (float)worker->version,
 			      "a weight has a version of the model");
+			worker->most = version > (float)worker->most ? (uint64_t)version : worker->most;
 		}
 	}
 }
@@ -142,12 +143,20 @@ static void be_late(struct worker *worker, uint64_t target)
 
 static void end(struct worker *worker)
 {
+	struct esp_hub_stats stats = ESP_HUB_STATS_INIT;
+
+	if (esp_hub_get_stats(worker->hub, &stats) != ESP_OK)
+		fail("stats");
 	printf("worker %u: applied %" PRIu64 " source %" PRIu64 " offer %" PRIu64 " hub %" PRIu64 " scheduled %" PRIu64
-	       " version %" PRIu64 "\n",
+	       " version %" PRIu64 " sent %" PRIu64 " weights %" PRIu64 "\n",
 	       esp_hub_worker(worker->hub), worker->fates[ESP_HUB_APPLIED], worker->fates[ESP_HUB_LATE_AT_SOURCE],
 	       worker->fates[ESP_HUB_LATE_AT_OFFER], worker->fates[ESP_HUB_LATE_AT_HUB], worker->scheduled,
-	       worker->version);
+	       worker->version, stats.sent_bytes, worker->most);
 	esp_hub_close(worker->hub);
+	for (uint32_t i = 0; i < TENSORS; i++) {
+		free(worker->weights[i]);
+		free(worker->gradients[i]);
+	}
 }
 
 static bool is_last(const struct worker *worker)

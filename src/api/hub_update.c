@@ -9,14 +9,18 @@
 #include <time.h>
 
 #include "api/api.h"
+#include "api/hub_sum.h"
 #include "api/hub_update.h"
 #include "base/clock.h"
 #include "fabric/gate.h"
 #include "fabric/ledger.h"
 #include "fabric/worker/sched_link.h"
 
+#define ATTEMPTS_MOST 4u /* then an update goes to the hub without the scheduler */
+
 struct api_updates {
-	struct sched_link *scheduler; /* NULL: the job has none */
+	struct sched_link *scheduler;  /* NULL: the job has none */
+	struct aggregator *aggregator; /* NULL: the job has no scheduler, or an optimizer for which no sum can stand */
 	uint64_t announced;
 };
 
@@ -25,6 +29,7 @@ void api_updates_close(struct api_updates *updates)
 	if (!updates)
 		return;
 	sched_link_close(updates->scheduler);
+	aggregator_close(updates->aggregator);
 	free(updates);
 }
 
@@ -38,15 +43,19 @@ static struct api_updates *open_updates(struct esp_hub *hub)
 {
 	struct api_updates **updates = api_hub_updates(hub);
 	struct hub_link *link = api_hub_link(hub);
-	const struct sched_link_config config = {.ticket = hub_link_ticket(link),
-	                                         .worker = hub_link_worker(link),
-	                                         .delay_bound = hub_link_delay_bound(link)};
+	struct sched_link_config config = {.ticket = hub_link_ticket(link),
+	                                   .worker = hub_link_worker(link),
+	                                   .delay_bound = hub_link_delay_bound(link)};
 
 	if (*updates)
 		return *updates;
 	*updates = calloc(1, sizeof(**updates));
+	if (*updates && config.ticket->has_scheduler) {
+		(*updates)->aggregator = api_sum_open(link);
+		config.port = (*updates)->aggregator ? aggregator_port((*updates)->aggregator) : 0;
+	}
 	if (*updates && config.ticket->has_scheduler && sched_link_open(&config, &(*updates)->scheduler, NULL) != ESP_OK) {
-		free(*updates);
+		api_updates_close(*updates);
 		*updates = NULL;
 	}
 	return *updates;
@@ -65,14 +74,16 @@ static void sleep_for(uint64_t ns)
 
 /* False: there is no scheduler, or it cannot be asked now. */
 static bool ask(struct esp_hub *hub, struct api_updates *updates, const struct esp_hub_update *update,
-                struct sched_link_decision *out)
+                uint32_t attempts, struct sched_link_decision *out)
 {
 	const struct fabric_msg_ready ready = {.number = ++updates->announced,
 	                                       .computed_from = update->computed_from,
 	                                       .bytes = hub_link_bytes(api_hub_link(hub)),
-	                                       .norm = update->norm};
+	                                       .norm = update->norm,
+	                                       .attempts = attempts};
 
-	return updates->scheduler && ready.bytes > 0 && sched_link_ask(updates->scheduler, &ready, out);
+	return updates->scheduler && ready.bytes > 0 && attempts < ATTEMPTS_MOST &&
+	       sched_link_ask(updates->scheduler, &ready, out);
 }
 
 static void tell(struct api_updates *updates, const struct hub_update_result *result)
@@ -80,7 +91,8 @@ static void tell(struct api_updates *updates, const struct hub_update_result *re
 	static const uint8_t ends[GATE_WHYS] = {[GATE_APPLIED] = LEDGER_APPLIED,
 	                                        [GATE_LATE_OFFER] = LEDGER_LATE_AT_OFFER,
 	                                        [GATE_LATE] = LEDGER_LATE_AT_HUB,
-	                                        [GATE_GONE] = LEDGER_LATE_AT_HUB};
+	                                        [GATE_GONE] = LEDGER_LATE_AT_HUB,
+	                                        [GATE_BROKEN] = LEDGER_BROKEN};
 	const struct fabric_msg_done done = {.number = updates->announced,
 	                                     .end = ends[result->why],
 	                                     .version = result->version,
@@ -99,34 +111,60 @@ static enum esp_hub_fate fate_of(uint8_t why)
 	                                : ESP_HUB_LATE_AT_HUB;
 }
 
+/* As the scheduler has decided, or directly if decision is NULL. */
+static enum esp_status send_once(struct esp_hub *hub, struct api_updates *updates, const struct esp_hub_update *update,
+                                 const struct sched_link_decision *decision, uint64_t deadline_ns,
+                                 struct hub_update_result *out, struct error *err)
+{
+	struct hub_update full = {
+		.gradients = update->gradients, .computed_from = update->computed_from, .deadline_ns = deadline_ns};
+
+	if (!decision)
+		return hub_link_update(api_hub_link(hub), &full, out, err);
+	full.epoch = decision->epoch;
+	full.position = decision->decide.position;
+	full.patience_ns = decision->decide.patience_ns;
+	full.rate = decision->decide.rate;
+	if (updates->aggregator && decision->decide.bundle > 0)
+		return api_sum_update(api_hub_link(hub), updates->aggregator, decision, &full, out, err);
+	sleep_for(decision->decide.start_ns < GATE_PATIENCE_MOST ? decision->decide.start_ns : GATE_PATIENCE_MOST);
+	return hub_link_update(api_hub_link(hub), &full, out, err);
+}
+
+/* The rest of a deadline that was set at began_ns. */
+static uint64_t rest_of(uint64_t deadline_ns, uint64_t began_ns)
+{
+	uint64_t passed = clock_now_ns() - began_ns;
+
+	return deadline_ns == UINT64_MAX ? UINT64_MAX : passed < deadline_ns ? deadline_ns - passed : 0;
+}
+
+/* An update whose sum has failed is announced again: this worker still has it. */
 static enum esp_status give(struct esp_hub *hub, struct api_updates *updates, const struct esp_hub_update *update,
                             struct esp_hub_result *out, struct error *err)
 {
-	struct hub_update full = {.gradients = update->gradients,
-	                          .computed_from = update->computed_from,
-	                          .deadline_ns = api_hub_deadline(hub, update->deadline_ns)};
-	struct sched_link_decision decision;
-	struct hub_update_result result;
+	uint64_t deadline = api_hub_deadline(hub, update->deadline_ns), began = clock_now_ns();
+	struct sched_link_decision decision = {0};
+	struct hub_update_result result = {.why = GATE_BROKEN};
+	bool is_scheduled = false;
 
-	bool is_scheduled = ask(hub, updates, update, &decision);
-	if (is_scheduled && decision.decide.end != LEDGER_APPLIED) {
-		*out = (struct esp_hub_result){.fate = ESP_HUB_LATE_AT_SOURCE, .delay = decision.decide.delay};
-		return ESP_OK;
+	for (uint32_t attempts = 0; result.why == GATE_BROKEN; attempts++) {
+		is_scheduled = ask(hub, updates, update, attempts, &decision);
+		if (is_scheduled && decision.decide.end != LEDGER_APPLIED) {
+			*out = (struct esp_hub_result){.fate = ESP_HUB_LATE_AT_SOURCE, .delay = decision.decide.delay};
+			return ESP_OK;
+		}
+		enum esp_status status = send_once(hub, updates, update, is_scheduled ? &decision : NULL,
+		                                   rest_of(deadline, began), &result, err);
+		if (status != ESP_OK)
+			return status;
+		if (is_scheduled)
+			tell(updates, &result);
 	}
-	if (is_scheduled) {
-		sleep_for(decision.decide.start_ns < GATE_PATIENCE_MOST ? decision.decide.start_ns : GATE_PATIENCE_MOST);
-		full.epoch = decision.epoch;
-		full.position = decision.decide.position;
-		full.patience_ns = decision.decide.patience_ns;
-		full.rate = decision.decide.rate;
-	}
-	enum esp_status status = hub_link_update(api_hub_link(hub), &full, &result, err);
-	if (status != ESP_OK)
-		return status;
-	if (is_scheduled)
-		tell(updates, &result);
-	*out = (struct esp_hub_result){
-		.fate = fate_of(result.why), .version = result.version, .delay = result.delay, .position = full.position};
+	*out = (struct esp_hub_result){.fate = fate_of(result.why),
+	                               .version = result.version,
+	                               .delay = result.delay,
+	                               .position = is_scheduled ? decision.decide.position : 0};
 	return ESP_OK;
 }
 

@@ -17,6 +17,7 @@ const char *ledger_end_name(uint8_t end)
 		[LEDGER_LATE_AT_HUB] = "late at hub",
 		[LEDGER_GONE] = "worker gone",
 		[LEDGER_UNHEARD] = "unheard of",
+		[LEDGER_BROKEN] = "sum broken",
 	};
 
 	assert(end < LEDGER_ENDS);

@@ -33,14 +33,16 @@ enum ledger_end {
 	LEDGER_LATE_AT_HUB,   /* dropped by the hub when its turn came                      */
 	LEDGER_GONE,          /* its worker was lost                                        */
 	LEDGER_UNHEARD,       /* decided, and nothing was heard of it for its lease         */
+	LEDGER_BROKEN,        /* the sum that had it failed: its worker announces it again  */
 };
-#define LEDGER_ENDS 8
+#define LEDGER_ENDS 9
 const char *ledger_end_name(uint8_t end); /* "applied", "late at source" */
 
 struct ledger_update {
 	uint8_t state;          /* enum ledger_state */
 	uint64_t number, computed_from, bytes;
 	double norm;
+	uint32_t attempts;      /* to send it within a sum that have failed */
 	uint64_t ready_ns;
 	uint32_t batches;       /* for which it has waited */
 	uint64_t position;      /* DECIDED */

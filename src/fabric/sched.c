@@ -1,11 +1,10 @@
-#include "fabric/sched.h"
+#include "fabric/sched_parts.h"
 
 #include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "fabric/order.h"
 
 #define STEPS 1024u
 #define LEASE_LEAST (2 * NS_PER_S)
@@ -17,34 +16,28 @@
 #define KEPT_PERCENT 90u
 #define RISE_PERCENT 125u
 
-struct sched {
-	struct sched_config config;
-	struct calendar *calendar;
-	struct ledger ledger;
-	struct sched_link links[LEDGER_WORKERS_MOST];
-	uint64_t now, batch_end_ns; /* batch_end_ns: UINT64_MAX while nothing is READY */
-	uint64_t positions, batches;
-	uint32_t latest_updates, latest_sent;
-	struct order_update order[LEDGER_WORKERS_MOST];
-	uint32_t workers[LEDGER_WORKERS_MOST]; /* of the order's rows */
-	struct sched_decision decisions[LEDGER_WORKERS_MOST];
-	uint32_t decision_count, decision_at;
-};
 
 /* ---- opening ---- */
 
-static uint32_t hub_link(const struct sched *sched)
+uint32_t sched_hub_link(const struct sched *sched)
 {
 	return sched->config.workers;
 }
 
+uint32_t sched_link_in(const struct sched *sched, uint32_t worker)
+{
+	return sched->config.workers + 1 + worker;
+}
+
 static enum esp_status set_rates(struct sched *sched, struct error *err)
 {
-	bool is_set = calendar_set_rate(sched->calendar, hub_link(sched), 0, sched->config.hub_rate);
+	bool is_set = calendar_set_rate(sched->calendar, sched_hub_link(sched), 0, sched->config.hub_rate);
 
 	for (uint32_t i = 0; i < sched->config.workers; i++) {
-		sched->links[i] = (struct sched_link){.rate = sched->config.worker_rate, .booking = CALENDAR_NONE};
-		is_set &= calendar_set_rate(sched->calendar, i, 0, sched->config.worker_rate);
+		sched->links[i] = (struct sched_link){
+			.rate = sched->config.worker_rate, .booking = CALENDAR_NONE, .aggregator = SCHED_ALONE};
+		is_set &= calendar_set_rate(sched->calendar, i, 0, sched->config.worker_rate) &&
+		          calendar_set_rate(sched->calendar, sched_link_in(sched, i), 0, sched->config.worker_rate);
 	}
 	return is_set ? ESP_OK : error_set(err, ESP_ENOMEM, "no room in the calendar");
 }
@@ -67,9 +60,10 @@ enum esp_status sched_open(const struct sched_config *config, struct sched **out
 		return error_set(err, ESP_ENOMEM, "no memory for a job's scheduler");
 	sched->config = *config;
 	sched->batch_end_ns = UINT64_MAX;
+	rng_init(&sched->rng, 1);
 	ledger_init(&sched->ledger, config->workers, config->bound);
 	enum esp_status status =
-		calendar_open(config->workers + 1, STEPS, 2 * LEDGER_WORKERS_MOST, &sched->calendar, err);
+		calendar_open(2 * config->workers + 1, STEPS, 2 * LEDGER_WORKERS_MOST, &sched->calendar, err);
 	if (status == ESP_OK)
 		status = set_rates(sched, err);
 	if (status != ESP_OK) {
@@ -103,6 +97,8 @@ static void end_update(struct sched *sched, uint32_t worker, uint8_t end, uint64
 	if (link->booking != CALENDAR_NONE)
 		calendar_give_back(sched->calendar, link->booking, 0);
 	link->booking = CALENDAR_NONE;
+	link->aggregator = SCHED_ALONE;
+	link->members = 0;
 	ledger_end(&sched->ledger, worker, end, delay);
 }
 
@@ -127,7 +123,8 @@ void sched_gone(struct sched *sched, uint32_t worker, uint64_t now)
 static void set_rate(struct sched *sched, uint32_t worker, uint64_t rate)
 {
 	/* Without room the rate stays as it was: a link that is booked so often has one. */
-	if (calendar_set_rate(sched->calendar, worker, sched->now, rate))
+	if (calendar_set_rate(sched->calendar, worker, sched->now, rate) &&
+	    calendar_set_rate(sched->calendar, sched_link_in(sched, worker), sched->now, rate))
 		sched->links[worker].rate = rate;
 }
 
@@ -149,8 +146,15 @@ enum esp_status sched_join(struct sched *sched, uint32_t worker, uint64_t rate, 
 		return error_set(err, ESP_EINVAL, "there is no worker %u of %u", worker, sched->config.workers);
 	sched_gone(sched, worker, now);
 	sched->links[worker].is_here = true;
+	sched->links[worker].can_aggregate = false;
 	sched->ledger.last[worker] = 0; /* its numbers begin anew */
 	return rate > 0 ? sched_report(sched, worker, rate, now, err) : ESP_OK;
+}
+
+void sched_set_aggregator(struct sched *sched, uint32_t worker, bool can_aggregate)
+{
+	assert(worker < sched->config.workers);
+	sched->links[worker].can_aggregate = can_aggregate;
 }
 
 /* ---- updates ---- */
@@ -202,7 +206,8 @@ enum esp_status sched_done(struct sched *sched, uint32_t worker, const struct sc
 	if (worker >= sched->config.workers)
 		return error_set(err, ESP_EINVAL, "there is no worker %u of %u", worker, sched->config.workers);
 	const struct ledger_update *update = &sched->ledger.updates[worker];
-	if (done->end != LEDGER_APPLIED && done->end != LEDGER_LATE_AT_OFFER && done->end != LEDGER_LATE_AT_HUB)
+	if (done->end != LEDGER_APPLIED && done->end != LEDGER_LATE_AT_OFFER && done->end != LEDGER_LATE_AT_HUB &&
+	    done->end != LEDGER_BROKEN)
 		return error_set(err, ESP_EINVAL, "worker %u tells of an update that ended in a way that workers do not know",
 		                 worker);
 	if (done->end == LEDGER_APPLIED &&
@@ -233,7 +238,7 @@ static uint32_t collect(struct sched *sched)
 			continue;
 		sched->workers[count] = worker;
 		sched->order[count++] = (struct order_update){
-			.path = {2, {worker, hub_link(sched)}},
+			.path = {2, {worker, sched_hub_link(sched)}},
 			.bytes = update->bytes,
 			.from = sched->now,
 			.deadline = order_deadline(update->computed_from, sched->config.bound, version),
@@ -243,7 +248,7 @@ static uint32_t collect(struct sched *sched)
 	return count;
 }
 
-static uint64_t rate_of(uint64_t bytes, const struct calendar_span *span)
+uint64_t sched_rate_of(uint64_t bytes, const struct calendar_span *span)
 {
 	uint64_t ns = span->end > span->begin ? span->end - span->begin : 1;
 	unsigned __int128 rate = ((unsigned __int128)bytes * NS_PER_S + ns - 1) / ns;
@@ -255,27 +260,30 @@ static struct sched_decision *add_decision(struct sched *sched, uint32_t worker)
 {
 	struct sched_decision *decision = &sched->decisions[sched->decision_count++];
 
-	*decision = (struct sched_decision){.worker = worker, .number = sched->ledger.updates[worker].number};
+	*decision = (struct sched_decision){
+		.worker = worker, .number = sched->ledger.updates[worker].number, .aggregator = SCHED_ALONE};
 	return decision;
 }
 
-static void decide_send(struct sched *sched, uint32_t worker, const struct order_update *order)
+struct sched_decision *sched_decide_send(struct sched *sched, uint32_t worker, uint64_t bytes,
+                                         const struct calendar_span *span, uint32_t booking)
 {
 	struct sched_decision *decision = add_decision(sched, worker);
-	uint64_t lasts = order->span.end - sched->now;
+	uint64_t lasts = span->end - sched->now;
 
 	decision->end = LEDGER_APPLIED;
 	decision->position = ++sched->positions;
-	decision->start_ns = order->span.begin > sched->now ? order->span.begin - sched->now : 0;
-	decision->rate = rate_of(order->bytes, &order->span);
+	decision->start_ns = span->begin > sched->now ? span->begin - sched->now : 0;
+	decision->rate = sched_rate_of(bytes, span);
 	decision->patience_ns = 2 * sched->config.batch_ns + lasts;
 	if (decision->patience_ns < PATIENCE_LEAST)
 		decision->patience_ns = PATIENCE_LEAST;
-	sched->links[worker].booking = order->booking;
+	sched->links[worker].booking = booking;
 	sched->links[worker].granted = decision->rate;
 	ledger_decide(&sched->ledger, worker, decision->position,
 	              sched->now + LEASE_LEAST + LEASE_TIMES * (lasts + decision->patience_ns));
 	sched->latest_sent++;
+	return decision;
 }
 
 static void decide_drop(struct sched *sched, uint32_t worker, const struct order_update *order)
@@ -289,32 +297,44 @@ static void decide_drop(struct sched *sched, uint32_t worker, const struct order
 	end_update(sched, worker, decision->end, 0);
 }
 
-/* In the order of the places. */
-static void decide(struct sched *sched, uint32_t count, uint32_t places)
+void sched_put_off(struct sched *sched, uint32_t worker, uint32_t booking)
 {
-	uint64_t next_batch = sched->now + sched->config.batch_ns;
-	uint32_t rows[LEDGER_WORKERS_MOST + 1];
+	if (booking != CALENDAR_NONE)
+		calendar_give_back(sched->calendar, booking, 0);
+	sched->ledger.updates[worker].batches++;
+}
 
+/* Updates that are not sent. */
+void sched_decide_rest(struct sched *sched, uint32_t count, uint32_t rows[LEDGER_WORKERS_MOST + 1])
+{
 	for (uint32_t row = 0; row < count; row++) {
 		const struct order_update *order = &sched->order[row];
 
 		if (order->fate == ORDER_SENT)
 			rows[order->place] = row;
 		else if (order->fate == ORDER_UNBOOKED)
-			sched->ledger.updates[sched->workers[row]].batches++;
+			sched_put_off(sched, sched->workers[row], CALENDAR_NONE);
 		else
 			decide_drop(sched, sched->workers[row], order);
 	}
+}
+
+/* In the order of the places. */
+static void decide(struct sched *sched, uint32_t count, uint32_t places)
+{
+	uint64_t next_batch = sched->now + sched->config.batch_ns;
+	uint32_t rows[LEDGER_WORKERS_MOST + 1];
+
+	sched_decide_rest(sched, count, rows);
 	for (uint32_t place = 1; place <= places; place++) {
 		const struct order_update *order = &sched->order[rows[place]];
 		uint32_t worker = sched->workers[rows[place]];
 
 		if (order->span.begin < next_batch || order->has_waited) {
-			decide_send(sched, worker, order);
+			(void)sched_decide_send(sched, worker, order->bytes, &order->span, order->booking);
 			continue;
 		}
-		calendar_give_back(sched->calendar, order->booking, 0);
-		sched->ledger.updates[worker].batches++;
+		sched_put_off(sched, worker, order->booking);
 	}
 }
 
@@ -350,7 +370,10 @@ void sched_tick(struct sched *sched, uint64_t now)
 		sched->batches++;
 		sched->latest_updates = count;
 		sched->latest_sent = 0;
-		decide(sched, count, order_run(sched->calendar, sched->order, count));
+		if (sched_sum_is_possible(sched, count))
+			sched_sum_decide(sched, count);
+		else
+			decide(sched, count, order_run(sched->calendar, sched->order, count));
 	}
 	sched->batch_end_ns = has_ready(sched) ? (now / sched->config.batch_ns + 1) * sched->config.batch_ns : UINT64_MAX;
 }
@@ -402,7 +425,13 @@ void sched_latest(const struct sched *sched, uint32_t *out_updates, uint32_t *ou
 	*out_sent = sched->latest_sent;
 }
 
+void sched_sums(const struct sched *sched, uint64_t *out_sums, uint64_t *out_updates)
+{
+	*out_sums = sched->sums;
+	*out_updates = sched->summed;
+}
+
 uint64_t sched_hub_booked_until(const struct sched *sched)
 {
-	return calendar_booked_until(sched->calendar, hub_link(sched));
+	return calendar_booked_until(sched->calendar, sched_hub_link(sched));
 }

@@ -3,8 +3,10 @@
  * are sent when, at which rate and in which order, and which are dropped at their workers.
  *
  * Links: the hub's, and one of each worker, whose rate is told or follows from what its transfers achieve. A
- * transfer that would not begin before the next batch is not booked. A decision has a lease: an update of which nothing
- * is heard by then is given up, and its booking is free again. Pure: no I/O, time is an argument and never goes back.
+ * transfer that would not begin before the next batch is not booked. Where it pays by the calendar, some workers send
+ * their updates to an aggregator, a worker of the same batch, which sends the sum (fabric/sched_sum.c). A decision has
+ * a lease: an update of which nothing is heard by then is given up, and its booking is free again. Pure: no I/O, time
+ * is an argument and never goes back.
  */
 #ifndef FABRIC_SCHED_H
 #define FABRIC_SCHED_H
@@ -14,12 +16,15 @@
 #include "fabric/ledger.h"
 
 #define SCHED_WAITED 3u /* batches after which an update is decided first */
+#define SCHED_ALONE UINT32_MAX /* no aggregator */
+#define SCHED_ATTEMPTS 2u /* an update whose sums have failed so often goes to the hub by itself */
 
 struct sched_config {
 	uint32_t workers, bound;
 	uint64_t batch_ns;
 	uint64_t hub_rate;    /* bytes per second of the hub's link */
 	uint64_t worker_rate; /* of a worker's until it is known    */
+	bool aggregates;
 };
 
 struct sched_decision {
@@ -31,12 +36,16 @@ struct sched_decision {
 	uint64_t rate;        /* bytes per second */
 	uint64_t patience_ns; /* how long the hub may hold it for earlier positions */
 	uint64_t delay;       /* of a dropped one: what it would have had at least */
+	uint64_t bundle;      /* number of the sum that has it; 0: it goes to the hub by itself */
+	uint32_t aggregator;  /* of a bundle: the worker that sends the sum; SCHED_ALONE */
+	uint64_t members;     /* at the aggregator: workers whose updates it waits for and its own, as a bit set */
+	uint64_t wait_ns;     /* at the aggregator: until then it waits for them */
 };
 
 /* How a worker's update has ended, as the worker tells it. */
 struct sched_done {
 	uint64_t number;
-	uint8_t end;          /* LEDGER_APPLIED, LEDGER_LATE_AT_OFFER or LEDGER_LATE_AT_HUB */
+	uint8_t end;          /* LEDGER_APPLIED, LEDGER_LATE_AT_OFFER, LEDGER_LATE_AT_HUB or LEDGER_BROKEN */
 	uint64_t version, delay;
 	uint64_t took_ns;     /* of the transfer; 0: nothing was sent */
 };
@@ -49,6 +58,10 @@ struct sched_link {
 	uint64_t granted;     /* of the update that is decided */
 	uint32_t booking;     /* CALENDAR_NONE: none */
 	uint64_t sent;        /* bytes of updates that were sent */
+	bool can_aggregate;
+	uint32_t aggregator;  /* of the update that is decided; SCHED_ALONE: none */
+	uint64_t members;     /* whose updates it is to add to its own, as a bit set with its own; 0: none */
+	uint64_t sums;        /* that it was to send */
 };
 
 struct sched;
@@ -68,6 +81,8 @@ ESP_CHECKED enum esp_status sched_ready(struct sched *sched, uint32_t worker, co
 /* ESP_EINVAL: the worker has no such update, or its numbers contradict each other. */
 ESP_CHECKED enum esp_status sched_done(struct sched *sched, uint32_t worker, const struct sched_done *done,
                                        uint64_t now, struct error *err);
+/* The worker can add the updates of others to its own, and they can reach it. From when it joins it cannot. */
+void sched_set_aggregator(struct sched *sched, uint32_t worker, bool can_aggregate);
 /* The rate of a worker's link from now on. ESP_EINVAL: 0, or beyond all bounds. */
 ESP_CHECKED enum esp_status sched_report(struct sched *sched, uint32_t worker, uint64_t rate, uint64_t now,
                                          struct error *err);
@@ -84,6 +99,8 @@ const struct sched_link *sched_worker(const struct sched *sched, uint32_t worker
 uint64_t sched_batches(const struct sched *sched);
 /* Updates in the latest batch that had any: in it, and of them sent. */
 void sched_latest(const struct sched *sched, uint32_t *out_updates, uint32_t *out_sent);
+/* Sums that were decided, and updates in them. */
+void sched_sums(const struct sched *sched, uint64_t *out_sums, uint64_t *out_updates);
 /* When the hub's link is free, as far as is booked. */
 uint64_t sched_hub_booked_until(const struct sched *sched);
 

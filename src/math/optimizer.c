@@ -128,6 +128,11 @@ uint32_t optimizer_states(const struct optimizer *optimizer)
 	return optimizer->kind == OPTIMIZER_AVG ? 0 : 2;
 }
 
+bool optimizer_is_linear(const struct optimizer *optimizer)
+{
+	return optimizer->kind == OPTIMIZER_SGD && optimizer->momentum == 0 && optimizer->weight_decay == 0;
+}
+
 /* ---- the wire ---- */
 
 enum {

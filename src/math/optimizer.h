@@ -56,6 +56,9 @@ bool optimizer_equal(const struct optimizer *a, const struct optimizer *b);
 /* Arrays of floats that it keeps beside the weights: 0 to OPTIMIZER_STATES. */
 uint32_t optimizer_states(const struct optimizer *optimizer);
 
+/* True if a step with a sum of gradients is the same as a step with each, but for rounding: plain SGD without decay. */
+bool optimizer_is_linear(const struct optimizer *optimizer);
+
 /* 64 bytes on the wire, little endian. False: not an optimizer that optimizer_check() takes. */
 #define OPTIMIZER_BYTES 64u
 void optimizer_encode(const struct optimizer *optimizer, uint8_t out[OPTIMIZER_BYTES]);

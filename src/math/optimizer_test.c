@@ -457,6 +457,7 @@ static void test_defaults(void)
 	CHECK_U64(optimizer_states(&avg), 0);
 	CHECK_U64(optimizer_states(&sgd), 0);
 	CHECK_U64(optimizer_states(&adam), 2);
+	CHECK(optimizer_is_linear(&sgd) && !optimizer_is_linear(&avg) && !optimizer_is_linear(&adam));
 	CHECK(optimizer_parse("sgd lr=1 momentum=0.5 nesterov=yes", &got, NULL) == ESP_OK);
 	CHECK_U64(optimizer_states(&got), 1);
 	CHECK_STR(optimizer_print(&got, text), "sgd lr=1 momentum=0.5 dampening=0 weight_decay=0 nesterov=yes");

@@ -20,12 +20,14 @@ _Static_assert(4 + FABRIC_TEXT == BODY_BYTES, "a refusal fills its message");
 
 /* Bytes of the body that a type uses; the rest is zero. */
 static const uint8_t body_bytes[FABRIC_MSG_TYPES] = {
-	[FABRIC_REGISTER] = FABRIC_JOB_NAME + 24,
+	[FABRIC_REGISTER] = FABRIC_JOB_NAME + 32,
 	[FABRIC_WELCOME] = 16,
 	[FABRIC_REFUSE] = BODY_BYTES,
-	[FABRIC_READY] = 32,
-	[FABRIC_DECIDE] = 56,
+	[FABRIC_READY] = 40,
+	[FABRIC_DECIDE] = 104,
 	[FABRIC_DONE] = 40,
+	[FABRIC_GIVE] = 32,
+	[FABRIC_TAKEN] = 16,
 };
 
 static void put_text(uint8_t *out, const char *text, size_t room)
@@ -90,14 +92,17 @@ static void put_register(const struct fabric_msg_register *reg, uint8_t *body)
 	bytes_put32(body + FABRIC_JOB_NAME + 8, reg->delay_bound);
 	bytes_put32(body + FABRIC_JOB_NAME + 12, reg->pid);
 	bytes_put64(body + FABRIC_JOB_NAME + 16, reg->rate);
+	bytes_put64(body + FABRIC_JOB_NAME + 24, reg->port);
 }
 
 static void put_decide(const struct fabric_msg_decide *decide, uint8_t *body)
 {
 	const uint64_t numbers[] = {decide->number, decide->position, decide->start_ns, decide->rate, decide->patience_ns,
-	                            decide->delay, decide->end};
+	                            decide->delay, decide->end, decide->bundle, decide->members, decide->wait_ns,
+	                            (uint64_t)decide->port << 32 | decide->aggregator};
 
-	put_numbers(body, numbers, 7);
+	put_numbers(body, numbers, 11);
+	memcpy(body + 88, decide->host, FABRIC_HOST);
 }
 
 static void put_body(const struct fabric_msg *msg, uint8_t *body)
@@ -115,7 +120,7 @@ static void put_body(const struct fabric_msg *msg, uint8_t *body)
 		return;
 	case FABRIC_READY:
 		put_numbers(body, (const uint64_t[]){msg->ready.number, msg->ready.computed_from, msg->ready.bytes,
-		                                     bits_of(msg->ready.norm)}, 4);
+		                                     bits_of(msg->ready.norm), msg->ready.attempts}, 5);
 		return;
 	case FABRIC_DECIDE:
 		put_decide(&msg->decide, body);
@@ -123,6 +128,12 @@ static void put_body(const struct fabric_msg *msg, uint8_t *body)
 	case FABRIC_DONE:
 		put_numbers(body, (const uint64_t[]){msg->done.number, msg->done.version, msg->done.delay, msg->done.took_ns,
 		                                     msg->done.end}, 5);
+		return;
+	case FABRIC_GIVE:
+		put_numbers(body, (const uint64_t[]){msg->give.epoch, msg->give.bundle, msg->give.bytes, msg->give.crc}, 4);
+		return;
+	case FABRIC_TAKEN:
+		put_numbers(body, (const uint64_t[]){msg->taken.epoch, msg->taken.bundle}, 2);
 		return;
 	}
 }
@@ -136,7 +147,8 @@ static bool get_register(const uint8_t *body, struct fabric_msg_register *out)
 	out->delay_bound = bytes_get32(rest + 8);
 	out->pid = bytes_get32(rest + 12);
 	out->rate = bytes_get64(rest + 16);
-	return get_text(body, out->name, FABRIC_JOB_NAME);
+	out->port = bytes_get16(rest + 24);
+	return are_zeros(rest + 26, 6) && get_text(body, out->name, FABRIC_JOB_NAME);
 }
 
 static bool get_decide(const uint8_t *body, struct fabric_msg_decide *out)
@@ -147,8 +159,14 @@ static bool get_decide(const uint8_t *body, struct fabric_msg_decide *out)
 	                                  .rate = bytes_get64(body + 24),
 	                                  .patience_ns = bytes_get64(body + 32),
 	                                  .delay = bytes_get64(body + 40),
-	                                  .end = body[48]};
-	return are_zeros(body + 49, 7);
+	                                  .end = body[48],
+	                                  .bundle = bytes_get64(body + 56),
+	                                  .members = bytes_get64(body + 64),
+	                                  .wait_ns = bytes_get64(body + 72),
+	                                  .aggregator = bytes_get32(body + 80),
+	                                  .port = bytes_get16(body + 84)};
+	memcpy(out->host, body + 88, FABRIC_HOST);
+	return are_zeros(body + 49, 7) && are_zeros(body + 86, 2);
 }
 
 static bool get_body(uint8_t type, const uint8_t *body, struct fabric_msg *out)
@@ -164,8 +182,8 @@ static bool get_body(uint8_t type, const uint8_t *body, struct fabric_msg *out)
 		return out->refuse.status < 0 && get_text(body + 4, out->refuse.text, FABRIC_TEXT);
 	case FABRIC_READY:
 		out->ready = (struct fabric_msg_ready){bytes_get64(body), bytes_get64(body + 8), bytes_get64(body + 16),
-		                                       of_bits(bytes_get64(body + 24))};
-		return true;
+		                                       of_bits(bytes_get64(body + 24)), bytes_get32(body + 32)};
+		return are_zeros(body + 36, 4);
 	case FABRIC_DECIDE:
 		return get_decide(body, &out->decide);
 	case FABRIC_DONE:
@@ -173,6 +191,13 @@ static bool get_body(uint8_t type, const uint8_t *body, struct fabric_msg *out)
 		                                     .delay = bytes_get64(body + 16), .took_ns = bytes_get64(body + 24),
 		                                     .end = body[32]};
 		return are_zeros(body + 33, 7);
+	case FABRIC_GIVE:
+		out->give = (struct fabric_msg_give){bytes_get64(body), bytes_get64(body + 8), bytes_get64(body + 16),
+		                                     bytes_get32(body + 24)};
+		return are_zeros(body + 28, 4);
+	case FABRIC_TAKEN:
+		out->taken = (struct fabric_msg_taken){bytes_get64(body), bytes_get64(body + 8)};
+		return true;
 	}
 	return false;
 }

@@ -1,5 +1,5 @@
 /*
- * fabric_msg.h - messages between a worker and the scheduler of its updates.
+ * fabric_msg.h - messages between a worker and the scheduler of its updates, and between a worker and its aggregator.
  *
  * All have one size, so that no length is believed; each ends with a checksum. All numbers are little endian. Pure.
  *
@@ -13,6 +13,10 @@
  *        | <-- DECIDE ------------------------------ |   send it at this time and rate, or drop it
  *        | -- DONE --------------------------------> |   applied, or dropped by the hub
  *        | <-- REFUSE ------------------------------ |   at any time: why the connection closes
+ *
+ *     member of a sum                              aggregator
+ *        | -- GIVE --------------------------------> |   then its update, tensor by tensor, float32
+ *        | <-- TAKEN ------------------------------- |   all of it is there, and its checksum is right
  *
  * Times are relative to the message's arrival: clocks of two hosts are never compared.
  */
@@ -33,14 +37,18 @@ enum fabric_msg_type {
 	FABRIC_READY = 4,
 	FABRIC_DECIDE = 5,
 	FABRIC_DONE = 6,
+	FABRIC_GIVE = 7,
+	FABRIC_TAKEN = 8,
 };
-#define FABRIC_MSG_TYPES 7
+#define FABRIC_MSG_TYPES 9
+#define FABRIC_HOST 16u /* bytes of an IPv6 address; an IPv4 address stands in it as ::ffff:a.b.c.d */
 
 struct fabric_msg_register {
 	char name[FABRIC_JOB_NAME]; /* of the job */
 	uint32_t worker, workers, delay_bound;
 	uint32_t pid;
 	uint64_t rate;              /* bytes per second of the worker's link; 0: not known */
+	uint16_t port;              /* where it takes updates of others as an aggregator; 0: nowhere */
 };
 
 struct fabric_msg_welcome {
@@ -56,6 +64,7 @@ struct fabric_msg_refuse {
 struct fabric_msg_ready {
 	uint64_t number, computed_from, bytes;
 	double norm;
+	uint32_t attempts; /* to send it within a sum that have failed */
 };
 
 struct fabric_msg_decide {
@@ -63,12 +72,27 @@ struct fabric_msg_decide {
 	uint8_t end;       /* enum ledger_end (fabric/ledger.h): LEDGER_APPLIED stands for "send it" */
 	uint64_t position, start_ns, rate, patience_ns;
 	uint64_t delay;
+	/* Of a sum; as in struct sched_decision (fabric/sched.h). bundle 0: it goes to the hub by itself. */
+	uint64_t bundle, members, wait_ns;
+	uint32_t aggregator;
+	uint8_t host[FABRIC_HOST]; /* of the aggregator, with its port */
+	uint16_t port;
 };
 
 struct fabric_msg_done {
 	uint64_t number;
 	uint8_t end;       /* enum ledger_end */
 	uint64_t version, delay, took_ns;
+};
+
+struct fabric_msg_give {
+	uint64_t epoch, bundle; /* of the sum that it is for */
+	uint64_t bytes;
+	uint32_t crc;           /* crc-32c of them */
+};
+
+struct fabric_msg_taken {
+	uint64_t epoch, bundle;
 };
 
 struct fabric_msg {
@@ -80,6 +104,8 @@ struct fabric_msg {
 		struct fabric_msg_ready ready;
 		struct fabric_msg_decide decide;
 		struct fabric_msg_done done;
+		struct fabric_msg_give give;
+		struct fabric_msg_taken taken;
 	};
 };
 

@@ -29,6 +29,7 @@ static void draw(struct rng *rng, uint8_t type, struct fabric_msg *out)
 		out->reg.delay_bound = (uint32_t)rng_next(rng);
 		out->reg.pid = (uint32_t)rng_next(rng);
 		out->reg.rate = rng_next(rng);
+		out->reg.port = (uint16_t)rng_next(rng);
 		break;
 	case FABRIC_WELCOME:
 		out->welcome.epoch = rng_next(rng);
@@ -43,6 +44,7 @@ static void draw(struct rng *rng, uint8_t type, struct fabric_msg *out)
 		out->ready.computed_from = rng_next(rng);
 		out->ready.bytes = rng_next(rng);
 		out->ready.norm = rng_unit(rng);
+		out->ready.attempts = (uint32_t)rng_next(rng);
 		break;
 	case FABRIC_DECIDE:
 		out->decide.number = rng_next(rng);
@@ -52,6 +54,19 @@ static void draw(struct rng *rng, uint8_t type, struct fabric_msg *out)
 		out->decide.patience_ns = rng_next(rng);
 		out->decide.delay = rng_next(rng);
 		out->decide.end = (uint8_t)rng_next(rng);
+		out->decide.bundle = rng_next(rng);
+		out->decide.members = rng_next(rng);
+		out->decide.wait_ns = rng_next(rng);
+		out->decide.aggregator = (uint32_t)rng_next(rng);
+		out->decide.port = (uint16_t)rng_next(rng);
+		for (uint32_t i = 0; i < FABRIC_HOST; i++)
+			out->decide.host[i] = (uint8_t)rng_next(rng);
+		break;
+	case FABRIC_GIVE:
+		out->give = (struct fabric_msg_give){rng_next(rng), rng_next(rng), rng_next(rng), (uint32_t)rng_next(rng)};
+		break;
+	case FABRIC_TAKEN:
+		out->taken = (struct fabric_msg_taken){rng_next(rng), rng_next(rng)};
 		break;
 	case FABRIC_DONE:
 		out->done.number = rng_next(rng);
@@ -115,9 +130,14 @@ static void bad_contents(void)
 	refuse(FABRIC_READY, 4, 0);
 	refuse(FABRIC_READY, 4, FABRIC_MSG_TYPES);
 	refuse(FABRIC_READY, 5, 1);
-	refuse(FABRIC_READY, 8 + 32, 1);  /* behind the body */
+	refuse(FABRIC_READY, 8 + 36, 1);
+	refuse(FABRIC_READY, 8 + 40, 1);  /* behind the body */
 	refuse(FABRIC_WELCOME, 123, 1);
 	refuse(FABRIC_DECIDE, 8 + 49, 1);
+	refuse(FABRIC_DECIDE, 8 + 86, 1);
+	refuse(FABRIC_GIVE, 8 + 28, 1);
+	refuse(FABRIC_TAKEN, 8 + 16, 1);
+	refuse(FABRIC_REGISTER, 8 + FABRIC_JOB_NAME + 26, 1);
 	refuse(FABRIC_DONE, 8 + 33, 1);
 	refuse(FABRIC_REFUSE, 8 + 3, 0);  /* not negative */
 	refuse(FABRIC_REFUSE, 8 + 4, '\n');

@@ -35,7 +35,7 @@ static const uint32_t body_bytes[HUB_MSG_TYPES] = {
 	[HUB_MSG_LEAVE] = 0,
 	[HUB_MSG_PING] = 0,
 	[HUB_MSG_PONG] = 0,
-	[HUB_MSG_OFFER] = 40,
+	[HUB_MSG_OFFER] = 64,
 	[HUB_MSG_GRANT] = 8,
 	[HUB_MSG_RESULT] = 40,
 	[HUB_MSG_SHARE] = 8,
@@ -191,6 +191,10 @@ static uint32_t put_body(const struct hub_msg *msg, uint8_t *body)
 		bytes_put64(body + 16, msg->offer.epoch);
 		bytes_put64(body + 24, msg->offer.position);
 		bytes_put64(body + 32, msg->offer.patience_ns);
+		bytes_put64(body + 40, msg->offer.bundle);
+		bytes_put64(body + 48, msg->offer.members);
+		bytes_put32(body + 56, msg->offer.aggregator);
+		bytes_put32(body + 60, 0);
 		break;
 	case HUB_MSG_GRANT:
 		bytes_put64(body, msg->grant);
@@ -275,9 +279,10 @@ static bool get_body(uint8_t type, const uint8_t *body, uint32_t bytes, struct h
 		out->missing = (struct hub_msg_missing){.tensor = bytes_get32(body), .workers = bytes_get64(body + 8)};
 		return bytes_get32(body + 4) == 0 && get_text(body + 16, out->missing.text, HUB_WHY_TEXT);
 	case HUB_MSG_OFFER:
-		out->offer = (struct hub_msg_offer){bytes_get64(body), bytes_get64(body + 8), bytes_get64(body + 16),
-		                                    bytes_get64(body + 24), bytes_get64(body + 32)};
-		return true;
+		out->offer = (struct hub_msg_offer){bytes_get64(body),      bytes_get64(body + 8),  bytes_get64(body + 16),
+		                                    bytes_get64(body + 24), bytes_get64(body + 32), bytes_get64(body + 40),
+		                                    bytes_get64(body + 48), bytes_get32(body + 56)};
+		return bytes_get32(body + 60) == 0;
 	case HUB_MSG_GRANT:
 		out->grant = bytes_get64(body);
 		return true;

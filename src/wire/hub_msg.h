@@ -145,6 +145,8 @@ struct hub_msg_offer {
 	uint64_t number, computed_from;
 	uint64_t epoch, position;
 	uint64_t patience_ns;
+	uint64_t bundle, members;
+	uint32_t aggregator;
 };
 
 struct hub_msg_result {

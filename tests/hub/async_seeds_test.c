@@ -341,7 +341,7 @@ static void obey(uint32_t lane)
 		return;
 	const struct order *next = &world.orders[lane][world.order_first[lane]++];
 	if (next->kind == 'a')
-		store_lane_apply(world.lanes[lane], next->worker);
+		store_lane_apply(world.lanes[lane], next->worker, 1);
 	else if (next->kind == 'd')
 		store_lane_drop(world.lanes[lane], next->worker);
 	else

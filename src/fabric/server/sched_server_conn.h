@@ -30,6 +30,8 @@ struct sched_server_conn {
 	uint64_t job_number;  /* from PROVED on */
 	uint32_t worker;
 	struct sched_server_job *job; /* REGISTERED */
+	uint8_t host[FABRIC_HOST];    /* REGISTERED: from where it is connected */
+	uint16_t port;                /* REGISTERED: of its aggregator; 0: none */
 	uint8_t in[FABRIC_MSG_BYTES];
 	size_t in_bytes;
 };

@@ -4,8 +4,10 @@
  */
 #include <assert.h>
 #include <inttypes.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/clock.h"
 #include "fabric/server/sched_server_conn.h"
@@ -17,15 +19,25 @@
 
 static void send_decision(struct sched_server_job *job, const struct sched_decision *decision)
 {
-	const struct fabric_msg msg = {.type = FABRIC_DECIDE,
+	struct fabric_msg msg = {.type = FABRIC_DECIDE,
 	                               .decide = {.number = decision->number,
 	                                          .end = decision->end,
 	                                          .position = decision->position,
 	                                          .start_ns = decision->start_ns,
 	                                          .rate = decision->rate,
 	                                          .patience_ns = decision->patience_ns,
-	                                          .delay = decision->delay}};
+	                                          .delay = decision->delay,
+	                                          .bundle = decision->bundle,
+	                                          .members = decision->members,
+	                                          .wait_ns = decision->wait_ns,
+	                                          .aggregator = decision->aggregator}};
+	const struct sched_server_conn *aggregator =
+		decision->aggregator == SCHED_ALONE ? NULL : job->conns[decision->aggregator];
 
+	if (aggregator) {
+		memcpy(msg.decide.host, aggregator->host, sizeof(msg.decide.host));
+		msg.decide.port = aggregator->port;
+	}
 	if (job->conns[decision->worker])
 		sched_server_conn_send(job->conns[decision->worker], &msg);
 }
@@ -76,7 +88,8 @@ static enum esp_status make_job(struct sched_server *server, uint64_t number, co
 	                                    .bound = reg->delay_bound,
 	                                    .batch_ns = server->config.batch_ns,
 	                                    .hub_rate = server->config.hub_rate,
-	                                    .worker_rate = server->config.worker_rate};
+	                                    .worker_rate = server->config.worker_rate,
+	                                    .aggregates = server->config.aggregates};
 
 	if (server->job_count >= SCHED_SERVER_JOBS)
 		return error_set(err, ESP_ELIMIT, "the scheduler has %u jobs, and takes no more", server->job_count);
@@ -133,6 +146,47 @@ void sched_server_job_close_all(struct sched_server *server)
 
 /* ---- workers ---- */
 
+/* IPv4 addresses as IPv6 addresses that stand for them. False: the connection has neither. */
+static bool find_host(int fd, uint8_t out[FABRIC_HOST])
+{
+	struct sockaddr_storage name;
+	socklen_t length = sizeof(name);
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+
+	if (getpeername(fd, (struct sockaddr *)&name, &length) != 0)
+		return false;
+	if (name.ss_family == AF_INET6) {
+		memcpy(out, &((const struct sockaddr_in6 *)(const void *)&name)->sin6_addr, FABRIC_HOST);
+		return true;
+	}
+	memcpy(out, mapped, sizeof(mapped));
+	memcpy(out + sizeof(mapped), &((const struct sockaddr_in *)(const void *)&name)->sin_addr, 4);
+	return name.ss_family == AF_INET;
+}
+
+static bool is_loopback(const uint8_t host[FABRIC_HOST])
+{
+	struct in6_addr address;
+
+	memcpy(&address, host, sizeof(address));
+	return IN6_IS_ADDR_LOOPBACK(&address) || (IN6_IS_ADDR_V4MAPPED(&address) && host[12] == 127);
+}
+
+/* An aggregator on the scheduler's own host, as far as its address tells, is reached from there only. */
+static void set_aggregators(struct sched_server_job *job)
+{
+	bool are_near = true;
+
+	for (uint32_t i = 0; i < job->workers; i++)
+		are_near &= !job->conns[i] || is_loopback(job->conns[i]->host);
+	for (uint32_t i = 0; i < job->workers; i++) {
+		const struct sched_server_conn *conn = job->conns[i];
+
+		if (conn)
+			sched_set_aggregator(job->sched, i, conn->port > 0 && (are_near || !is_loopback(conn->host)));
+	}
+}
+
 static enum esp_status check_register(const struct sched_server_conn *conn, const struct fabric_msg_register *reg,
                                       struct error *err)
 {
@@ -188,6 +242,8 @@ enum esp_status sched_server_job_join(struct sched_server *server, struct sched_
 	job->connected++;
 	job->empty_ns = 0;
 	conn->job = job;
+	conn->port = find_host(conn->watched.fd, conn->host) ? reg->port : 0;
+	set_aggregators(job);
 	conn->state = SCHED_SERVER_CONN_REGISTERED;
 	sched_server_log(server, "job %s: worker %u (process %u) has registered", job->name, reg->worker, reg->pid);
 	const struct fabric_msg welcome = {.type = FABRIC_WELCOME,
@@ -213,7 +269,11 @@ enum esp_status sched_server_job_ready(struct sched_server_conn *conn, const str
                                        struct error *err)
 {
 	const struct ledger_update update = {
-		.number = ready->number, .computed_from = ready->computed_from, .bytes = ready->bytes, .norm = ready->norm};
+		.number = ready->number,
+		.computed_from = ready->computed_from,
+		.bytes = ready->bytes,
+		.norm = ready->norm,
+		.attempts = ready->attempts};
 	struct sched_server_job *job = conn->job;
 	enum esp_status status = sched_ready(job->sched, conn->worker, &update, loop_now(&job->server->loop), err);
 

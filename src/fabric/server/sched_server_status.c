@@ -32,6 +32,8 @@ static const struct column columns[] = {
 	{"KNOWN", "rate_is_measured"},
 	{"LAST MB/S", "achieved_bytes_per_second", "%.3f", 1e-6},
 	{"SENT MB", "sent_bytes", "%.3f", 1e-6},
+	{"TO", "sends_to"},
+	{"SUMS", "sums"},
 	{0},
 };
 
@@ -41,6 +43,24 @@ static const char *state_of(const struct sched_server_job *job, uint32_t worker)
 		[LEDGER_NONE] = "computes", [LEDGER_READY] = "ready", [LEDGER_DECIDED] = "sends"};
 
 	return job->conns[worker] ? names[sched_ledger(job->sched)->updates[worker].state] : "away";
+}
+
+/* Which link carries the worker's update: its own to the hub, or to the aggregator of its sum. */
+static void put_target(struct rows *rows, const struct sched_link *link, uint32_t worker, bool sends)
+{
+	char text[64];
+
+	if (!sends) {
+		rows_none(rows);
+		return;
+	}
+	if (link->members)
+		snprintf(text, sizeof(text), "hub, sum of %d", __builtin_popcountll(link->members));
+	else if (link->aggregator != SCHED_ALONE && link->aggregator != worker)
+		snprintf(text, sizeof(text), "worker %u", link->aggregator);
+	else
+		snprintf(text, sizeof(text), "hub");
+	rows_text(rows, text);
 }
 
 static void put_worker(struct rows *rows, const struct sched_server_job *job, uint32_t worker)
@@ -70,6 +90,8 @@ static void put_worker(struct rows *rows, const struct sched_server_job *job, ui
 	rows_bool(rows, link->is_measured);
 	rows_double(rows, (double)link->achieved);
 	rows_double(rows, (double)link->sent);
+	put_target(rows, link, worker, update->state == LEDGER_DECIDED);
+	rows_u64(rows, link->sums);
 }
 
 static enum esp_status put_workers(const struct sched_server_job *job, struct json *json, FILE *out)
@@ -133,6 +155,7 @@ static double booked_seconds(const struct sched_server_job *job)
 static void text_job(const struct sched_server_job *job, FILE *out)
 {
 	uint32_t updates, sent;
+	uint64_t sums, summed;
 
 	sched_latest(job->sched, &updates, &sent);
 	fprintf(out,
@@ -141,6 +164,9 @@ static void text_job(const struct sched_server_job *job, FILE *out)
 	        job->name, job->connected, job->workers, sched_ledger(job->sched)->version, sched_batches(job->sched),
 	        updates, sent, booked_seconds(job));
 	text_ends(sched_ledger(job->sched), out);
+	sched_sums(job->sched, &sums, &summed);
+	if (sums > 0)
+		fprintf(out, "sums: %" PRIu64 " of %" PRIu64 " updates\n", sums, summed);
 	text_delays(sched_ledger(job->sched), out);
 	if (put_workers(job, NULL, out) != ESP_OK)
 		fputs("no memory for the table of workers\n", out);
@@ -157,6 +183,7 @@ static void json_ends(const struct ledger *ledger, struct json *json)
 		[LEDGER_LATE_AT_HUB] = "late_at_hub",
 		[LEDGER_GONE] = "worker_gone",
 		[LEDGER_UNHEARD] = "unheard_of",
+		[LEDGER_BROKEN] = "sum_broken",
 	};
 
 	json_key(json, "updates");
@@ -196,8 +223,10 @@ static void json_delays(const struct ledger *ledger, struct json *json)
 static enum esp_status json_job(const struct sched_server_job *job, struct json *json)
 {
 	uint32_t updates, sent;
+	uint64_t sums, summed;
 
 	sched_latest(job->sched, &updates, &sent);
+	sched_sums(job->sched, &sums, &summed);
 	json_object_begin(json);
 	json_put_string(json, "name", job->name);
 	json_put_u64(json, "workers", job->workers);
@@ -206,6 +235,8 @@ static enum esp_status json_job(const struct sched_server_job *job, struct json 
 	json_put_u64(json, "batches", sched_batches(job->sched));
 	json_put_u64(json, "batch_updates", updates);
 	json_put_u64(json, "batch_sent", sent);
+	json_put_u64(json, "sums", sums);
+	json_put_u64(json, "summed_updates", summed);
 	json_put_double(json, "hub_booked_seconds", booked_seconds(job));
 	json_ends(sched_ledger(job->sched), json);
 	json_delays(sched_ledger(job->sched), json);

@@ -145,7 +145,8 @@ static bool join(struct sched_link *link)
 	                                 .workers = link->config.ticket->workers,
 	                                 .delay_bound = link->config.delay_bound,
 	                                 .pid = (uint32_t)getpid(),
-	                                 .rate = link->config.rate}};
+	                                 .rate = link->config.rate,
+	                                 .port = link->config.port}};
 
 	snprintf(msg.reg.name, sizeof(msg.reg.name), "%s", link->config.ticket->name);
 	if (!put(link, &msg, until) || !take(link, FABRIC_WELCOME, until, &msg))

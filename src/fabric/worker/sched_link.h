@@ -18,6 +18,7 @@ struct sched_link_config {
 	const struct ticket *ticket; /* with a scheduler; borrowed */
 	uint32_t worker, delay_bound;
 	uint64_t rate;               /* bytes per second of the worker's link; 0: not known */
+	uint16_t port;               /* of its aggregator (fabric/worker/aggregator.h); 0: none */
 };
 
 /* Connects to nothing yet. ESP_ENOMEM. */

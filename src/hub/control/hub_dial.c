@@ -66,9 +66,13 @@ static void make_config(const struct hub_dial *dial, struct handshake_config *ou
 			{
 				.purpose = dial->purpose,
 				.from = dial->worker,
-				.to = dial->is_scheduler ? HUB_SCHEDULER_ROW : dial->workers,
+				.to = dial->is_worker      ? dial->to
+			          : dial->is_scheduler ? HUB_SCHEDULER_ROW
+			                               : dial->workers,
 				.role = NODE_WORKER,
-				.to_role = dial->is_scheduler ? NODE_SCHEDULER : NODE_HUB,
+				.to_role = dial->is_worker      ? NODE_WORKER
+			               : dial->is_scheduler ? NODE_SCHEDULER
+			                                    : NODE_HUB,
 				.size = dial->workers,
 				.lane = dial->lane,
 			},

@@ -21,6 +21,8 @@ struct hub_dial {
 	uint32_t lane;
 	uint64_t session;   /* of HELLO_LANE */
 	bool is_scheduler;  /* the other end is the scheduler of updates, with purpose HELLO_FABRIC, and not the hub */
+	bool is_worker;     /* it is a worker of the job, an aggregator, with purpose HELLO_FABRIC */
+	uint32_t to;        /* that worker */
 	uint64_t until_ns;
 	uint64_t proof_ns;  /* how long the other end may take to prove itself; 0: a few seconds */
 };

@@ -23,6 +23,8 @@ enum esp_status hub_async_open(struct hub_session *session, struct error *err)
 	async->timer.due = on_due;
 	async->session = session;
 	gate_init(&async->gate, session->worker_count, session->job->delay_bound);
+	if (optimizer_is_linear(&session->job->optimizer) && !session->layout.has_halves)
+		gate_take_sums(&async->gate);
 	for (uint32_t i = 0; i < session->layout.lanes; i++) {
 		if (session->layout.lane_first[i + 1] > session->layout.lane_first[i])
 			async->lanes |= UINT64_C(1) << i;
@@ -39,12 +41,18 @@ void hub_async_stop(struct hub_session *session)
 
 /* ---- results ---- */
 
+/* Has the worker's update, or the sum that it sends, come here? */
+static bool was_sent(const struct gate_result *result)
+{
+	return result->count > 0 && (result->why == GATE_APPLIED || result->why == GATE_LATE);
+}
+
 static void tell(struct hub_async *async, const struct gate_result *result)
 {
 	struct hub_conn *conn = async->session->workers[result->worker].conn;
 	struct hub_msg msg = {.type = HUB_MSG_RESULT,
 	                      .result = {.number = result->number, .version = result->version, .delay = result->delay,
-	                                 .took_ns = result->why == GATE_LATE_OFFER ? 0 : async->took_ns[result->worker],
+	                                 .took_ns = was_sent(result) ? async->took_ns[result->worker] : 0,
 	                                 .why = result->why}};
 
 	if (conn)
@@ -53,11 +61,17 @@ static void tell(struct hub_async *async, const struct gate_result *result)
 
 static void settle(struct hub_async *async, const struct gate_result *result)
 {
-	const struct hub_lane_msg msg = {
-		.kind = result->why == GATE_APPLIED ? HUB_LANE_APPLY : HUB_LANE_DROP, .worker = result->worker, .fd = -1};
+	const struct hub_lane_msg msg = {.kind = result->why == GATE_APPLIED ? HUB_LANE_APPLY : HUB_LANE_DROP,
+	                                 .worker = result->worker,
+	                                 .count = result->count,
+	                                 .fd = -1};
 
-	async->whole[result->worker] = 0;
 	async->delay_sum += result->why == GATE_APPLIED ? result->delay : 0;
+	if (result->count == 0) { /* another worker's sum had it */
+		tell(async, result);
+		return;
+	}
+	async->whole[result->worker] = 0;
 	if (hub_session_tell_lanes(async->session, &msg))
 		tell(async, result);
 }
@@ -96,13 +110,17 @@ void hub_async_on_offer(struct hub_conn *conn, const struct hub_msg_offer *offer
 	                                 .computed_from = offer->computed_from,
 	                                 .epoch = offer->epoch,
 	                                 .position = offer->position,
-	                                 .patience_ns = offer->patience_ns};
+	                                 .patience_ns = offer->patience_ns,
+	                                 .bundle = offer->bundle,
+	                                 .aggregator = offer->aggregator,
+	                                 .members = offer->members,
+	                                 .at_ns = loop_now(&conn->hub->loop)};
 	const struct hub_msg grant = {.type = HUB_MSG_GRANT, .grant = offer->number};
 	struct gate_result result;
 
 	enum esp_status status = gate_offer(&async->gate, &wants, &result);
 	if (status == ESP_ECORRUPT) {
-		hub_session_lose(conn, "offered an update out of order, or of a version that there is not yet");
+		hub_session_lose(conn, "offered an update out of order, of a version that there is not yet, or in a sum that may not be");
 		return;
 	}
 	if (status == ESP_OK) {

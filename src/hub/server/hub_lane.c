@@ -282,7 +282,7 @@ static bool obey(struct hub_lane *lane, struct hub_lane_msg *msg)
 		store_lane_share(part->store, msg->worker, &msg->shared);
 		return false;
 	case HUB_LANE_APPLY:
-		store_lane_apply(part->store, msg->worker);
+		store_lane_apply(part->store, msg->worker, msg->count);
 		part->is_active = true;
 		return false;
 	case HUB_LANE_DROP:

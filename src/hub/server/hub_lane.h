@@ -43,6 +43,7 @@ struct hub_lane_msg {
 	int fd;
 	bool is_checked; /* ADOPT: data that is sent on it carries checksums */
 	uint32_t tensor;
+	uint32_t count;  /* APPLY: updates that the worker's is the sum of */
 	uint64_t workers;
 	struct store_shared shared;
 	struct store_trouble trouble;

@@ -47,7 +47,7 @@ bool store_lane_take_lost(struct store_lane *lane, uint32_t *out_worker)
 /* ---- the end of an update ---- */
 
 /* A term of 16 bits is widened into the sum's memory, which is free. */
-static void apply_term(struct store_lane *lane, uint32_t number, const void *term)
+static void apply_term(struct store_lane *lane, uint32_t number, const void *term, uint32_t count)
 {
 	struct store_chunk *chunk = &lane->chunks[number];
 	const struct layout_chunk *cut = store_cut(lane, number);
@@ -58,9 +58,9 @@ static void apply_term(struct store_lane *lane, uint32_t number, const void *ter
 		math_widen(store_type(lane, number), wide, term, cut->elements);
 	store_chunk_optimize(lane, number, &lane->optimizers[lane->config.layout->tensor[cut->tensor].group], 1,
 	                     is_wide ? term : wide);
-	chunk->version++;
-	lane->stats.rounds++;
-	store_chunk_count(lane, chunk->version);
+	chunk->version += count;
+	lane->stats.rounds += count;
+	store_chunk_count(lane, chunk->version - count, chunk->version);
 }
 
 /* Frees the slot of a worker's term, and answers if the worker can be answered. */
@@ -88,9 +88,9 @@ static void forget_update(struct store_lane *lane, uint32_t worker)
 	lane->news_whole &= ~bit(worker);
 }
 
-void store_lane_apply(struct store_lane *lane, uint32_t worker)
+void store_lane_apply(struct store_lane *lane, uint32_t worker, uint32_t count)
 {
-	assert(lane->config.is_async && worker < lane->config.workers);
+	assert(lane->config.is_async && worker < lane->config.workers && count > 0);
 	if (lane->failure != ESP_OK)
 		return;
 	assert(lane->chunk_count == 0 || lane->whole & bit(worker));
@@ -98,7 +98,7 @@ void store_lane_apply(struct store_lane *lane, uint32_t worker)
 		const struct store_request *request = store_request(lane, number, worker);
 
 		assert(is_collected(request));
-		apply_term(lane, number, store_pool_at(&lane->pool, request->link));
+		apply_term(lane, number, store_pool_at(&lane->pool, request->link), count);
 		end_term(lane, number, worker);
 	}
 	forget_update(lane, worker);

@@ -187,10 +187,10 @@ void store_chunk_optimize(struct store_lane *lane, uint32_t number, const struct
 }
 
 /* The least version has risen, if this was the last chunk that had it. */
-void store_chunk_count(struct store_lane *lane, uint64_t version)
+void store_chunk_count(struct store_lane *lane, uint64_t before, uint64_t version)
 {
 	lane->most = version > lane->most ? version : lane->most;
-	if (version - 1 != lane->least || --lane->at_least > 0)
+	if (before != lane->least || --lane->at_least > 0)
 		return;
 	lane->least = UINT64_MAX;
 	for (uint32_t i = 0; i < lane->chunk_count; i++) {
@@ -245,7 +245,7 @@ void store_chunk_try_update(struct store_lane *lane, uint32_t number)
 	chunk->terms = 0;
 	chunk->added = 0;
 	lane->stats.rounds++;
-	store_chunk_count(lane, chunk->version);
+	store_chunk_count(lane, chunk->version - 1, chunk->version);
 	spread_shared(lane, number);
 	answer_all(lane, number);
 	answer_pulls(lane, number);

@@ -113,8 +113,8 @@ void store_lane_leave(struct store_lane *lane, uint32_t worker);
  */
 bool store_lane_take_whole(struct store_lane *lane, uint32_t *out_worker);
 bool store_lane_take_lost(struct store_lane *lane, uint32_t *out_worker);
-/* Applies the worker's update, which is whole. */
-void store_lane_apply(struct store_lane *lane, uint32_t worker);
+/* Applies the worker's update, which is whole, and is the sum of count updates: each chunk has version + count. */
+void store_lane_apply(struct store_lane *lane, uint32_t worker, uint32_t count);
 /* Forgets what there is of the worker's update. */
 void store_lane_drop(struct store_lane *lane, uint32_t worker);
 

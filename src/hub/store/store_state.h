@@ -169,8 +169,8 @@ void store_chunk_try_update(struct store_lane *lane, uint32_t chunk);
 /* The step of the optimizer with a finished sum; the version is raised by the caller. */
 void store_chunk_optimize(struct store_lane *lane, uint32_t chunk, const struct optimizer *optimizer,
                           uint32_t contributors, const float *sum);
-/* Says that a chunk has this version now. */
-void store_chunk_count(struct store_lane *lane, uint64_t version);
+/* Says that a chunk, whose version was `before`, has this version now. */
+void store_chunk_count(struct store_lane *lane, uint64_t before, uint64_t version);
 
 /* store_async.c */
 void store_async_term(struct store_lane *lane, uint32_t chunk, uint32_t worker);

@@ -117,6 +117,12 @@ struct hub_update {
 	uint64_t patience_ns;         /* how long the hub's gate may hold it for earlier positions */
 	uint64_t rate;                /* bytes per second; 0: any */
 	uint64_t deadline_ns;         /* from now on */
+	/* Of a sum (fabric/gate.h); bundle 0: none. */
+	uint64_t bundle, members;
+	uint32_t aggregator;
+	/* Sends it to the aggregator once the hub has granted it, in place of the data connections; NULL: does not. */
+	void (*send)(void *context);
+	void *context;
 };
 
 struct hub_update_result {

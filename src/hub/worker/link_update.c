@@ -193,7 +193,10 @@ static enum esp_status offer(struct hub_link *link, const struct hub_update *upd
 	              .computed_from = update->computed_from,
 	              .epoch = update->epoch,
 	              .position = update->position,
-	              .patience_ns = update->patience_ns},
+	              .patience_ns = update->patience_ns,
+	              .bundle = update->bundle,
+	              .members = update->members,
+	              .aggregator = update->aggregator},
 	};
 	link->unfinished++; /* a worker with an update under way does not leave in order */
 	poller_wake(&link->poller);
@@ -209,8 +212,12 @@ static enum esp_status send_granted(struct hub_link *link, const struct hub_upda
 	const struct hub_op_call call = {.kind = HUB_PUSH,
 	                                 .rate = update->rate,
 	                                 .deadline_ns = until_ns == UINT64_MAX ? UINT64_MAX : until_ns - now};
-	enum esp_status status = run_all(link, call, update->gradients, NULL, &unused, err);
+	enum esp_status status = ESP_OK;
 
+	if (update->send)
+		update->send(update->context);
+	else
+		status = run_all(link, call, update->gradients, NULL, &unused, err);
 	if (status != ESP_OK)
 		return status;
 	pthread_mutex_lock(&link->lock);
@@ -237,7 +244,7 @@ enum esp_status hub_link_update(struct hub_link *link, const struct hub_update *
 	*out = (struct hub_update_result){.why = link->update.result.why,
 	                                  .version = link->update.result.version,
 	                                  .delay = link->update.result.delay,
-	                                  .is_sent = is_granted,
+	                                  .is_sent = is_granted && !update->send,
 	                                  .took_ns = link->update.result.took_ns};
 	if (status == ESP_OK && out->version > link->version)
 		link->version = out->version;
