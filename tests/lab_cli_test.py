@@ -538,6 +538,29 @@ def test_two_labs():
             assert call("down", "--name", NAME + "b")[0] == OK
 
 
+def job_through(at):
+    out = lab("run", "-n", "2", "--no-prefix", "--env", f"ESP_SWITCH={at}", "--", ESPALIER, "bench", "allreduce", "--type", "i32", "--size", "1M",
+              "--iters", "2", "--json")
+    assert '"plan": "switch"' in out, out
+
+
+def test_switch():
+    """A switch of sums at a rack's bridge, and on a host with a faster link: it serves jobs, and ends with the lab."""
+    code, _, err = call("up", "--name", NAME, "--no-check", "--switch", "rack7")
+    assert code != OK and "there is no rack7" in err, (code, err)
+    assert call("up", "--name", NAME, "--switch", "rack0/1:fast")[0] == USAGE
+    for words, place in (([], "rack0"), (["rack1"], "rack1"), (["rack1/1:4x"], "rack1/1")):
+        with up("--rate", "100mbit", "--switch", *words):
+            at = status()["switch"]
+            assert f"ESP_SWITCH={at}" in lab("status")
+            rates = {link["rate_bits_per_second"] for link in links(kind="host")}
+            assert (400_000_000 in rates) == (place == "rack1/1"), rates
+            job_through(at)
+            found = json.loads(subprocess.run(on(place, ESPALIER, "switch", "status", "--json"), capture_output=True, text=True,
+                                              timeout=PATIENCE, check=True).stdout)
+            assert len(found) == 1 and found[0]["complete"] > 0, found
+
+
 def test_bench_hub():
     """The command makes a lab of its own, with a faster link for the hub, and leaves nothing."""
     done = subprocess.run([sys.argv[1], "bench", "hub", "--lab", "100mbit", "--workers", "3", "--size", "1M", "--rounds", "1", "--iters", "2",
@@ -560,7 +583,7 @@ def test_many_hosts():
 
 PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 QUICK = [test_usage, test_without_a_lab, test_help, test_killed_while_it_is_made, test_killed_while_it_is_measured,
-         test_interrupted_while_it_is_measured, test_killed_keeper, test_a_small_lab, test_relay]
+         test_interrupted_while_it_is_measured, test_killed_keeper, test_a_small_lab, test_switch, test_relay]
 LONG = [test_loss_without_relay, test_bench_hub, test_job_through_faults, test_corruption_that_tcp_misses, test_rails_and_carrier, test_check_and_rates,
         test_up_measures, test_two_labs, test_many_hosts]
 

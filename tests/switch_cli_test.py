@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """In-network aggregation as an operator and users see it: espalier switch, and ranks as processes.
 
-switch_cli_test.py ESPALIER PROGRAM
+switch_cli_test.py ESPALIER PROGRAM [KILLS SEED]
 
+With KILLS, only the test that kills the switch so often, at moments drawn from SEED.
 The program checks every sum by itself; here it is checked that sums went through the switch, or did not have to, that
 their bits are those of a run without a switch, and that jobs survive faults. Nothing here sleeps to wait: a state is
 asked for until it is as expected, and a minute without that ends the test.
@@ -11,6 +12,7 @@ import contextlib
 import json
 import os
 import pathlib
+import random
 import re
 import socket
 import struct
@@ -24,8 +26,13 @@ import ports
 
 OK, NO, USAGE = 0, 1, 2
 ESPALIER, PROGRAM = map(os.path.abspath, sys.argv[1:3])
+KILLS = 4
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("ESP_")}
 PATIENCE = 60  # seconds, until something is wrong
+WINDOW = 300  # sums
+WINDOWS = 50  # until the switch helps again
+STATS = re.compile(r"(\d+) sums of (\d+) bytes went through the switch; packets: (\d+) through it, (\d+) straight, (\d+) again, "
+                   r"(\d+) again and straight, (\d+) refused; (\d+) elements owned here, (\d+) contributions added here")
 LINE = re.compile(r"rank (\d+): (\d+) calls, (\d+) through a switch, sums ([0-9a-f]{16})")
 
 
@@ -174,6 +181,84 @@ def check_deaths():
         third.end()
         assert digest == expected and 0 < through < calls, (calls, through, digest, expected)
     print("deaths: ok")
+
+
+def share_of_window(one, members):
+    """Of the next sums: how many contributions are in a complete sum of the switch."""
+    first = until(lambda: by_flow(one))
+    last = until(lambda: (now := by_flow(one)) and now["complete"] >= first["complete"] + WINDOW and now, one.status)
+    packets = last["contributions"] - first["contributions"]
+    return (last["complete"] - first["complete"]) * (members - 1) / packets
+
+
+def by_flow(one):
+    flows = one.status()["by_flow"]
+    return flows[0] if flows else None
+
+
+def check_restarts(kills, seed):
+    """A switch that is killed and started anew at random moments helps again, and changes no bit."""
+    draw, members = random.Random(seed), 4
+    expected = run(members, None, calls=8, seed=7)[2]
+    with tempfile.TemporaryDirectory() as folder:
+        one = Switch(folder, ports.free_port())
+        job = Job(folder, members, one.address)
+        for kill in range(kills):
+            until(lambda: share_of_window(one, members) >= 0.5, kill, one.status)
+            moment = one.status()["complete"] + draw.randrange(2 * WINDOW)
+            until(lambda: one.status()["complete"] >= moment, kill, one.status)
+            one.kill()
+            one = Switch(folder, one.port)
+            windows = 1
+            while share_of_window(one, members) < 0.99:
+                windows += 1
+                assert windows <= WINDOWS, (kill, seed, one.status())
+        calls, through, digest = job.end()
+        one.end()
+        assert digest == expected and 0 < through <= calls, (calls, through, digest, expected)
+    print(f"restarts: ok, {kills} with seed {seed}")
+
+
+def check_vanished():
+    """A switch that vanishes in mid-call, for ever: this call and all later ones end with the right sums."""
+    expected = run(4, None, calls=8, seed=7)[2]
+    with tempfile.TemporaryDirectory() as folder:
+        one = Switch(folder, ports.free_port())
+        job = Job(folder, 4, one.address)
+        until(lambda: one.status()["slots_in_use"] > 0)
+        one.kill()
+        assert job.end()[2] == expected
+    print("vanished: ok")
+
+
+def helps_fully():
+    """One job without faults: the contributions that owners added by element, and bytes at the switch by what they must be."""
+    ranks = 4
+    with switch() as one:
+        status, out, err = espalier("run", "-n", ranks, "--", PROGRAM, 24, 1000000, 5, ESP_SWITCH=one.address, ESP_LOG="info")
+        assert status == OK and outcome(out)[1] > 6, (status, out, err)
+        found = [list(map(int, line)) for line in STATS.findall(err)]
+        assert len(found) == ranks, err
+        elements, added, summed = sum(line[7] for line in found), sum(line[8] for line in found), found[0][1]
+        again = sum(line[3] + line[4] + line[5] for line in found)
+        assert added <= again, found  # an original is never left to an owner
+        bound = ranks * (summed + 48 * elements)
+        now = one.status()
+        assert now["slots"] >= 512 and now["slots_in_use_peak"] <= 512, now
+        return added / elements, now["received_bytes"] / bound, now["sent_bytes"] / bound
+
+
+def check_help():
+    """
+    Without faults, with a slot for each number of the window: the switch adds all originals, and the bytes at its port are
+    those of one packet for each member and element. A rank that is late makes others send again: then it is tried once more.
+    That nothing is sent again where nothing is late, tests/switch/seeds_test.c shows, in virtual time.
+    """
+    tries = []
+    while not tries or max(tries[-1][1:]) > 1.02:
+        assert len(tries) < 30, tries
+        tries.append(helps_fully())
+    print("help: ok, owners added %.4f, bytes in %.4f and out %.4f of the bound" % tries[-1])
 
 
 def check_drain():
@@ -327,7 +412,11 @@ def check_usage():
 
 
 def main():
-    for check in (check_usage, check_cookie, check_sums, check_floats, check_faults, check_deaths, check_drain, check_nobody, check_strangers, check_choice, check_bench):
+    if len(sys.argv) > 3:
+        check_restarts(int(sys.argv[3]), int(sys.argv[4]))
+        return
+    for check in (check_usage, check_cookie, check_sums, check_help, check_floats, check_faults, check_deaths, check_vanished,
+                  lambda: check_restarts(KILLS, os.getpid()), check_drain, check_nobody, check_strangers, check_choice, check_bench):
         check()
 
 

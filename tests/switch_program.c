@@ -3,8 +3,9 @@
  *
  * switch_program CALLS COUNT SEED [FILE]: CALLS allreduces of up to COUNT elements each, of i32 and u32, blocking and
  * not, in place and not, in one buffer and in several; with FILE, more of them until there is such a file. Every sum is
- * compared with one that is added up here. With ESP_NUMERICS in the environment, half of the calls sum floats. Prints how many went through a switch, and a digest of all results of the
- * first CALLS calls.
+ * compared with one that is added up here. With ESP_NUMERICS in the environment, half of the calls sum floats, and in
+ * some of these rank 0 has a NaN: they may not go through a switch. Prints how many calls did, and a digest of all
+ * results of the first CALLS calls.
  */
 #include <espalier/espalier.h>
 #include <inttypes.h>
@@ -17,6 +18,7 @@
 
 #define AT_ONCE 3u
 #define BUFFERS 3u
+#define QUIET_NAN 0x7fc00000u
 
 static uint64_t mix(uint64_t x)
 {
@@ -40,6 +42,7 @@ struct shape {
 	uint64_t seed, count;
 	enum esp_type type;
 	bool is_large; /* values whose sum needs all bits of a word, or leaves it */
+	bool has_nan;  /* of floats: the last element of rank 0 */
 };
 
 static struct shape shape_of(uint64_t seed, uint64_t call, uint64_t most)
@@ -51,6 +54,7 @@ static struct shape shape_of(uint64_t seed, uint64_t call, uint64_t most)
 	return (struct shape){
 		.seed = random, .count = 1 + random % most,
 		.type = is_float ? ESP_F32 : random >> 40 & 1 ? ESP_I32 : ESP_U32, .is_large = (random >> 41) % 5 == 0,
+		.has_nan = is_float && (random >> 55) % 4 == 0,
 	};
 }
 
@@ -102,6 +106,8 @@ static void prepare(struct op *op, const struct shape *shape, uint32_t rank)
 		exit(1);
 	for (uint64_t i = 0; i < shape->count; i++)
 		op->in[i] = value_of(shape, rank, i);
+	if (shape->has_nan && rank == 0)
+		op->in[shape->count - 1] = QUIET_NAN;
 	op->call = (struct esp_call)ESP_CALL_INIT;
 	op->call.collective = ESP_ALLREDUCE;
 	op->call.type = shape->type;
@@ -130,7 +136,11 @@ static void check_floats(const struct op *op, uint32_t size)
 {
 	double bound = size * (strcmp(getenv("ESP_NUMERICS"), "fixed16") == 0 ? 0.005 : 1e-6);
 
-	for (uint64_t i = 0; i < op->shape.count; i++) {
+	if (op->shape.has_nan && !isnan(real_of(op->out[op->shape.count - 1]))) {
+		fprintf(stderr, "wrong sum: NaN was lost\n");
+		exit(1);
+	}
+	for (uint64_t i = 0; i < op->shape.count - op->shape.has_nan; i++) {
 		double sum = 0;
 		for (uint32_t rank = 0; rank < size; rank++)
 			sum += real_of(value_of(&op->shape, rank, i));
@@ -192,7 +202,12 @@ static uint32_t run(struct esp_group *world, uint64_t first, uint64_t seed, uint
 		if (esp_wait(ops[i].work, -1) != ESP_OK)
 			fail("wait");
 		check(&ops[i], esp_size(world));
-		through += strcmp(esp_work_plan(ops[i].work), "switch") == 0;
+		bool went_through = strcmp(esp_work_plan(ops[i].work), "switch") == 0;
+		if (went_through && ops[i].shape.has_nan) {
+			fprintf(stderr, "a NaN went through the switch\n");
+			exit(1);
+		}
+		through += went_through;
 		*out_digest = digest(*out_digest, &ops[i]);
 		finish(&ops[i]);
 	}

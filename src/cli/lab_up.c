@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -23,7 +24,7 @@
 
 struct given {
 	uint64_t racks, hosts, interfaces, mtu, seed;
-	const char *rate, *delay, *uplink_delay, *name, *congestion;
+	const char *rate, *delay, *uplink_delay, *name, *congestion, *through;
 	double oversubscribe;
 	bool interfaces_given, ipv6, no_check, json;
 };
@@ -46,6 +47,9 @@ static int parse(struct given *given, int *argc, char **argv)
 		{"ipv6", 0, OPTION_FLAG, &given->ipv6, NULL, "hosts have IPv6 addresses alone"},
 		{"congestion", 0, OPTION_STRING, &given->congestion, "NAME",
 	     "congestion control of TCP (default: this machine's)"},
+		{"switch", 0, OPTION_STRING, &given->through, "[PLACE]",
+	     "a switch of sums (espalier switch) in rack0, or in PLACE; HOST:Kx: on a host whose link has K times the rate",
+	     .bare = "rack0"},
 		{"name", 0, OPTION_STRING, &given->name, "NAME", "of the lab, for several beside each other (default lab)"},
 		{"seed", 0, OPTION_U64, &given->seed, "N", "shuffles names and addresses, and decides faults (default 1)"},
 		{"no-check", 0, OPTION_FLAG, &given->no_check, NULL, "do not measure rates and latencies"},
@@ -91,6 +95,25 @@ static int take_time(const char *name, const char *text, uint64_t *out_ns)
 	return complain_usage(COMMAND ": --%s: '%s' is not a time such as 5ms or 200us", name, text);
 }
 
+/* "rack0", or "HOST:4x". */
+static int take_switch(const struct given *given, struct lab_config *config)
+{
+	const char *colon = given->through ? strchr(given->through, ':') : NULL;
+	size_t length = colon ? (size_t)(colon - given->through) : given->through ? strlen(given->through) : 0;
+	char *end = NULL;
+
+	if (!given->through)
+		return GO_ON;
+	config->through_links = colon ? strtod(colon + 1, &end) : 1;
+	bool is_number = !colon || (end != colon + 1 && strcmp(end, "x") == 0 && config->through_links >= 0.01 &&
+	                            config->through_links <= 1000);
+	if (length == 0 || length >= sizeof(config->through) || !is_number)
+		return complain_usage(COMMAND ": --switch: '%s' is not a rack, as in rack0, or a host and how much faster its "
+		                      "link is, as in rack0/1:4x", given->through);
+	memcpy(config->through, given->through, length);
+	return GO_ON;
+}
+
 static int understand(const struct given *given, struct lab_config *config)
 {
 	struct error err;
@@ -103,6 +126,8 @@ static int understand(const struct given *given, struct lab_config *config)
 		.seed = given->seed,
 	};
 	int status = take_rates(given, config);
+	if (status == GO_ON)
+		status = take_switch(given, config);
 	if (status == GO_ON)
 		status = take_time("delay", given->delay, &config->delay_ns);
 	if (status == GO_ON)

@@ -14,7 +14,7 @@
 #define SWITCHES_MOST 256u
 
 /* Prints the answer of one switch. */
-static bool ask(const char *command, uint16_t port, const char *path, unsigned patience_ms)
+static bool ask(const char *command, uint16_t port, const char *path, unsigned patience_ms, const char *before)
 {
 	char name[SWITCH_STATUS_NAME], *body;
 	size_t bytes;
@@ -25,6 +25,7 @@ static bool ask(const char *command, uint16_t port, const char *path, unsigned p
 		complain_note("%s: the switch at port %u: %s", command, port, err.text);
 		return false;
 	}
+	fputs(before, stdout);
 	fwrite(body, 1, bytes, stdout);
 	free(body);
 	return true;
@@ -56,10 +57,13 @@ static int run_status(int argc, char **argv)
 		puts("No switch of yours runs on this machine.");
 	if (json)
 		puts("[");
+	const char *path = json ? "/status" : metrics ? "/metrics" : "/text", *before = "";
 	for (uint32_t i = 0; i < count; i++) {
-		if (i > 0)
-			puts(json ? "," : "");
-		all &= ask("switch status", ports[i], json ? "/status" : metrics ? "/metrics" : "/text", (unsigned)patience_ms);
+		/* one that ends just now does not answer, and leaves no gap */
+		bool answers = ask("switch status", ports[i], path, (unsigned)patience_ms, before);
+		if (answers)
+			before = json ? ",\n" : "\n";
+		all &= answers;
 	}
 	if (json)
 		puts("]");
@@ -93,7 +97,7 @@ static int run_drain(int argc, char **argv)
 	for (uint32_t i = 0; i < count; i++) {
 		if (wanted && ports[i] != wanted)
 			continue;
-		all &= ask("switch drain", ports[i], undo ? "/undrain" : "/drain", 2000);
+		all &= ask("switch drain", ports[i], undo ? "/undrain" : "/drain", 2000, "");
 		asked++;
 	}
 	if (asked == 0)

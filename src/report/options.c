@@ -208,6 +208,9 @@ static void take_flag(struct parser *parser, const struct option_spec *option)
 /* The value is the next word. */
 static int take_next_word(struct parser *parser, const struct option_spec *option)
 {
+	bool is_bare = parser->next == parser->argc || parser->argv[parser->next][0] == '-';
+	if (option->bare && is_bare)
+		return take_value(parser, option, option->bare);
 	if (parser->next == parser->argc)
 		return complain_usage("%s: --%s needs a value (%s)", parser->usage->command, option->name, option->metavar);
 	return take_value(parser, option, parser->argv[parser->next++]);

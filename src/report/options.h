@@ -56,6 +56,7 @@ struct option_spec {
 	uint64_t min, max;          /* OPTION_U64 and OPTION_BYTES; max 0: no bound */
 	const char *const *choices; /* OPTION_CHOICE; ends with NULL */
 	bool *given;                /* set to true when the option is given; may be NULL */
+	const char *bare;           /* of a long option: its value where no word follows that can be one; NULL: needed */
 };
 
 struct options_usage {

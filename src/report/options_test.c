@@ -10,7 +10,7 @@ static struct {
 	bool flag, other, bytes_given, flag_given;
 	uint64_t ranks, bytes;
 	double rate;
-	const char *file;
+	const char *file, *where;
 	int kind;
 	int argc;
 	char *argv[16];
@@ -24,6 +24,7 @@ static const struct option_spec options[] = {
 	{"bytes", 'b', OPTION_BYTES, &got.bytes, "BYTES", "bytes", .max = 1 << 20, .given = &got.bytes_given},
 	{"rate", 0, OPTION_DOUBLE, &got.rate, "X", "rate"},
 	{"file", 0, OPTION_STRING, &got.file, "FILE", "file"},
+	{"at", 0, OPTION_STRING, &got.where, "[P]", "place", .bare = "here"},
 	{"kind", 'k', OPTION_CHOICE, &got.kind, "KIND", "kind", .choices = kinds},
 	{0},
 };
@@ -58,6 +59,19 @@ static void test_accepted(void)
 	CHECK_STR(got.file, "");
 	CHECK(parse("--file -x") == -1);
 	CHECK_STR(got.file, "-x");
+}
+
+/* An option whose value may be left out. */
+static void test_bare(void)
+{
+	CHECK(parse("--at") == -1);
+	CHECK_STR(got.where, "here");
+	CHECK(parse("--at --flag") == -1 && got.flag);
+	CHECK_STR(got.where, "here");
+	CHECK(parse("--at there --flag") == -1 && got.flag);
+	CHECK_STR(got.where, "there");
+	CHECK(parse("--at=-there") == -1);
+	CHECK_STR(got.where, "-there");
 }
 
 static void test_arguments(void)
@@ -104,6 +118,7 @@ static void test_help(void)
 int main(void)
 {
 	test_accepted();
+	test_bare();
 	test_arguments();
 	test_refused();
 	test_help();

@@ -55,8 +55,8 @@ static void open_job(struct world *world, uint16_t number)
 	struct error err;
 
 	*job = (struct job){
-		.flow = rng_next(&world->rng) | 1, .members = 2 + below(world, is_large ? WORLD_MEMBERS - 1 : 5), .calls = 3,
-		.per_call = is_large ? 200 + below(world, 800) : 16 + below(world, 64), .words = 1 + below(world, WORLD_WORDS),
+		.flow = rng_next(&world->rng) | 1, .members = 4 + below(world, is_large ? WORLD_MEMBERS - 3 : 3), .calls = 3,
+		.per_call = is_large ? 200 + below(world, 800) : 64 + below(world, 32), .words = 1 + below(world, WORLD_WORDS),
 		.window = is_large ? 64u << below(world, 3) : 8u << below(world, 3), .has_server = below(world, 4) == 0,
 		.is_two_level = below(world, 2),
 	};
@@ -73,6 +73,9 @@ static void open_switches(struct world *world)
 
 	world->slots_count = world->faults[FAULT_FEW_SLOTS] ? 1 + below(world, 16) : window * (1 + below(world, 16));
 	world->limits = (struct step_limits){.age_ns = (50 + below(world, 500)) * MS, .words_max = WORLD_WORDS};
+	/* Of some, slots are shorter than their welcomes say. */
+	if (!world->options.is_plain && below(world, 8) == 0)
+		world->limits.words_max = (uint16_t)(1 + below(world, WORLD_WORDS));
 	for (uint16_t i = 0; i < world->switches_count; i++) {
 		for (uint32_t hop = 0; hop < ATP_HOPS; hop++) {
 			world->switches[i].slots[hop] = calloc(world->slots_count, sizeof(struct table_slot));

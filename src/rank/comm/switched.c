@@ -212,9 +212,10 @@ static void tell_stats(const struct comm *comm)
 		log_write(&comm->context->log, LOG_LEVEL_INFO, LOG_NET,
 		          "group %u: %" PRIu64 " sums of %" PRIu64 " bytes went through the switch; packets: %" PRIu64
 		          " through it, %" PRIu64 " straight, %" PRIu64 " again, %" PRIu64 " again and straight, %" PRIu64
-		          " refused; it fell silent %" PRIu64 " times",
+		          " refused; %" PRIu64 " elements owned here, %" PRIu64 " contributions added here; "
+		          "it fell silent %" PRIu64 " times",
 		          comm->channel, stats.sums, 4 * stats.words, stats.originals, stats.direct, stats.resends,
-		          stats.bypasses, stats.refused, stats.gone);
+		          stats.bypasses, stats.refused, stats.completed, stats.added_here, stats.gone);
 }
 
 void comm_switched_close(struct comm *comm)

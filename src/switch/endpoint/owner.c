@@ -23,6 +23,7 @@ enum pending {
 	PENDING_ASK, /* of an open entry: to members whose contributions are missing */
 	PENDING_ONE, /* of a complete one: the result, to the asker */
 	PENDING_ALL,
+	PENDING_EACH, /* to all, past the switch: several have asked, and it may not reach one of them */
 };
 
 #define NO_BUFFER UINT32_MAX
@@ -33,6 +34,7 @@ struct entry {
 	uint32_t buffer; /* NO_BUFFER while free */
 	uint16_t words;
 	uint16_t asker; /* of PENDING_ONE */
+	bool is_straight; /* of PENDING_ONE: the asker came past the switch */
 	uint8_t scale, kind;
 	uint8_t state;   /* enum entry_state */
 	uint8_t pending; /* enum pending: waits in the queue */
@@ -238,15 +240,18 @@ static void queue_push(struct owner *owner, struct entry *entry)
 }
 
 /* A second member that asks while the first waits makes it a result for all. */
-static void queue_result(struct owner *owner, struct entry *entry, enum pending whom, uint16_t asker)
+static void queue_result(struct owner *owner, struct entry *entry, enum pending whom, uint16_t asker, bool is_straight)
 {
 	assert(entry->state == ENTRY_COMPLETE && whom >= PENDING_ONE);
 	if (entry->pending == PENDING_ASK && is_head(owner, entry))
 		owner->spread_at = 0;
-	if (entry->pending == PENDING_ONE && (whom == PENDING_ALL || asker != entry->asker))
-		entry->pending = PENDING_ALL;
-	else if (entry->pending < PENDING_ONE)
+	if (entry->pending < PENDING_ONE) {
 		entry->pending = (uint8_t)whom;
+		entry->is_straight = false;
+	} else if (entry->pending == PENDING_ONE && (whom == PENDING_ALL || asker != entry->asker)) {
+		entry->pending = entry->is_straight || is_straight ? PENDING_EACH : PENDING_ALL;
+	}
+	entry->is_straight |= is_straight;
 	entry->asker = asker;
 	queue_push(owner, entry);
 }
@@ -334,7 +339,8 @@ static bool next_of(struct owner *owner, struct entry *entry, struct endpoint_ou
 		return entry->state == ENTRY_OPEN && spread_ask(owner, entry, out);
 	if (entry->state != ENTRY_COMPLETE || entry->pending == PENDING_NONE)
 		return false;
-	if (entry->pending == PENDING_ALL && (!owner->uses_switch || owner->spread_at > 0))
+	if (entry->pending == PENDING_EACH ||
+	    (entry->pending == PENDING_ALL && (!owner->uses_switch || owner->spread_at > 0)))
 		return spread_result(owner, entry, out);
 	write_result(owner, entry, out);
 	if (entry->pending == PENDING_ONE)
@@ -381,7 +387,7 @@ static bool complete(struct owner *owner, struct entry *entry)
 	entry_enter(entry, ENTRY_COMPLETE);
 	owner->last = entry->sequence + 1 > owner->last ? entry->sequence + 1 : owner->last;
 	if (shape_members(owner->config.shape) - has_own_part(owner) > 0)
-		queue_result(owner, entry, PENDING_ALL, 0);
+		queue_result(owner, entry, PENDING_ALL, 0, false);
 	/* O5: all members have contributed to it, and so have all results up to it minus a window. */
 	if (entry->sequence >= owner->config.window)
 		forget_up_to(owner, entry->sequence - owner->config.window + 1);
@@ -423,7 +429,7 @@ static enum owner_event answer(struct owner *owner, struct entry *entry, const s
 
 	if (is_single && !(packet->flags & ATP_RESEND))
 		return OWNER_COMPLETE;
-	queue_result(owner, entry, is_single ? PENDING_ONE : PENDING_ALL, member);
+	queue_result(owner, entry, is_single ? PENDING_ONE : PENDING_ALL, member, (packet->flags & ATP_BYPASS) != 0);
 	return OWNER_ANSWERED;
 }
 
@@ -560,7 +566,7 @@ void owner_linger(struct owner *owner)
 		return;
 	for (uint32_t member = 0; member < shape_members(owner->config.shape); member++)
 		if (member != owner->config.self && owner->done[member] < owner->last)
-			queue_result(owner, entry, PENDING_ONE, (uint16_t)member);
+			queue_result(owner, entry, PENDING_ONE, (uint16_t)member, true);
 }
 
 /* ---- for people ---- */

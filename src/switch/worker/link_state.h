@@ -32,6 +32,7 @@ struct switch_flow {
 	atomic_bool helps;
 	_Atomic uint64_t rate_bps;
 	uint64_t sums, summed_words, gone;
+	uint64_t kept_bytes; /* of the link's budget */
 };
 
 struct switch_link {
@@ -49,6 +50,7 @@ struct switch_link {
 	pthread_mutex_t lock;
 	pthread_cond_t changed; /* a flow's helps, or its owner's quiet */
 	struct switch_flow *flows;
+	uint64_t kept_bytes; /* by the owners of all flows */
 	struct switch_sum *ended; /* whose done() is to be called */
 };
 

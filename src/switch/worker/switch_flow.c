@@ -16,6 +16,7 @@
 #define RTO_FLOOR (20 * NS_PER_MS)      /* not below the lateness of timers under load: 14 ms at the 99th percentile */
 #define RTO_CAP (320 * NS_PER_MS)
 #define LINGER_EVERY (50 * NS_PER_MS)
+#define RESERVE (SENDER_NUMBERS / 8)    /* numbers that are not used: a terabyte of calls under way */
 #define LAST_BYES 3u                    /* byes are not acknowledged */
 
 /* ---- life ---- */
@@ -34,6 +35,22 @@ static enum esp_status open_sender(struct switch_flow *flow, struct error *err)
 	return sender_open(&config, &flow->sender, err);
 }
 
+/* Flows of a process share a budget. */
+static enum esp_status reserve(struct switch_flow *flow, uint64_t bytes, struct error *err)
+{
+	struct switch_link *link = flow->link;
+
+	pthread_mutex_lock(&link->lock);
+	bool fits = link->kept_bytes + bytes <= SWITCH_FLOW_BUDGET;
+	if (fits) {
+		link->kept_bytes += bytes;
+		flow->kept_bytes = bytes;
+	}
+	pthread_mutex_unlock(&link->lock);
+	return fits ? ESP_OK : error_set(err, ESP_ELIMIT, "the flows of a process keep at most %u MiB of sums",
+	                                 SWITCH_FLOW_BUDGET >> 20);
+}
+
 static enum esp_status open_owner(struct switch_flow *flow, struct error *err)
 {
 	struct owner_config config = {
@@ -41,7 +58,8 @@ static enum esp_status open_owner(struct switch_flow *flow, struct error *err)
 		.words_max = flow->words, .elements = (2 * WINDOW + flow->members - 1) / flow->members,
 	};
 
-	return owner_open(&config, &flow->owner, err);
+	enum esp_status status = reserve(flow, owner_bytes(&config), err);
+	return status == ESP_OK ? owner_open(&config, &flow->owner, err) : status;
 }
 
 static enum esp_status open_shape(struct switch_flow *flow, struct error *err)
@@ -53,6 +71,9 @@ static enum esp_status open_shape(struct switch_flow *flow, struct error *err)
 
 static void release(struct switch_flow *flow)
 {
+	pthread_mutex_lock(&flow->link->lock);
+	flow->link->kept_bytes -= flow->kept_bytes;
+	pthread_mutex_unlock(&flow->link->lock);
 	sender_close(flow->sender);
 	owner_close(flow->owner);
 	tag_keys_fini(&flow->keys);
@@ -270,7 +291,9 @@ static void offer_all(struct switch_flow *flow)
 bool switch_flow_has_numbers(struct switch_flow *flow, uint64_t words, uint32_t pieces)
 {
 	pthread_mutex_lock(&flow->link->lock);
-	uint64_t needed = elements_of(flow, words) + pieces, left = flow->sender ? SENDER_NUMBERS - flow->numbered : 0;
+	/* Calls that have been asked about and have not begun need some, too. */
+	uint64_t needed = elements_of(flow, words) + pieces + RESERVE;
+	uint64_t left = flow->sender ? SENDER_NUMBERS - flow->numbered : 0;
 	pthread_mutex_unlock(&flow->link->lock);
 	return needed < left;
 }

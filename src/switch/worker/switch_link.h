@@ -38,6 +38,7 @@ uint16_t switch_link_words(const struct switch_link *link);
 /* ---- flows ---- */
 
 #define SWITCH_FLOW_SECRET 32u
+#define SWITCH_FLOW_BUDGET (64u << 20) /* bytes of sums that the owners of all flows of a link keep */
 
 struct switch_flow_config {
 	uint8_t secret[SWITCH_FLOW_SECRET]; /* that the members have, of this flow alone: its number and keys */
@@ -46,6 +47,7 @@ struct switch_flow_config {
 	uint16_t words;                     /* of an element: alike on all members */
 };
 
+/* ESP_ELIMIT: the flows of the link would keep more than the budget; ESP_ENOMEM. */
 ESP_CHECKED enum esp_status switch_flow_open(struct switch_link *link, const struct switch_flow_config *config,
                                              struct switch_flow **out, struct error *err);
 /* No sum is under way. NULL: nothing. */

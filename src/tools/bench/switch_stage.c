@@ -12,8 +12,8 @@
 #include "tools/bench/child.h"
 #include "tools/bench/hub_stage.h"
 #include "tools/lab/client.h"
+#include "tools/lab/lab_switch.h"
 
-#define SWITCH_PORT 7800u
 #define LOOPBACK_PORT 27800u /* and up to 999 more: so that several may run */
 #define SETUP_SECONDS 120.0
 #define LISTEN_PATIENCE (20 * NS_PER_S)
@@ -45,59 +45,44 @@ static enum esp_status do_command(const struct child_words *words, struct error 
 static enum esp_status find_address(struct switch_stage *stage, struct error *err)
 {
 	const struct lab *lab;
-	char address[LAB_ADDRESS_TEXT];
 	enum esp_status status = lab_client_map(stage->lab, &lab, err);
 
 	if (status != ESP_OK)
 		return status;
-	snprintf(stage->host, sizeof(stage->host), "%s", lab_host(lab, stage->config.workers)->name);
-	snprintf(stage->address, sizeof(stage->address), "%s:%u", lab_address(lab, stage->config.workers, 0, address),
-	         SWITCH_PORT);
+	lab_switch_address(lab, stage->address);
 	lab_client_unmap(lab);
 	return ESP_OK;
 }
 
-/* A rack of the workers and one more host, the last, with its faster link. */
+/* A rack of the workers and one more host, the last, with its faster link and the switch. */
 static enum esp_status make_lab(struct switch_stage *stage, struct error *err)
 {
-	char hosts[16], rate[32], fast[32];
+	char hosts[16], rate[32], place[48];
 	struct child_words words;
 
 	snprintf(stage->lab, sizeof(stage->lab), "benchswitch%d", (int)getpid());
 	snprintf(hosts, sizeof(hosts), "%u", stage->config.workers + 1);
 	snprintf(rate, sizeof(rate), "%" PRIu64 "bit", stage->config.rate);
-	snprintf(fast, sizeof(fast), "%.0fbit", (double)stage->config.rate * stage->config.links);
+	snprintf(place, sizeof(place), "rack0/%u:%gx", stage->config.workers, stage->config.links);
 	begin(stage, &words);
 	add_all(&words, (const char *const[]){"lab", "up", "--name", stage->lab, "--racks", "1", "--hosts", hosts, "--rate",
-	                                      rate, "--no-check", "--json", NULL});
+	                                      rate, "--switch", place, "--no-check", "--json", NULL});
 	enum esp_status status = do_command(&words, err);
 	if (status != ESP_OK) {
 		stage->lab[0] = '\0';
 		return status;
 	}
-	status = find_address(stage, err);
-	if (status != ESP_OK)
-		return status;
-	begin(stage, &words);
-	add_all(&words, (const char *const[]){"lab", "set", "--name", stage->lab, stage->host, "rate", fast, NULL});
-	return do_command(&words, err);
+	return find_address(stage, err);
 }
 
-/* ---- the switch ---- */
+/* ---- the switch, without a lab ---- */
 
 static enum esp_status start_switch(struct switch_stage *stage, struct error *err)
 {
-	char rate[32];
 	struct child_words words;
 
 	begin(stage, &words);
-	if (stage->lab[0])
-		add_all(&words, (const char *const[]){"lab", "exec", "--name", stage->lab, stage->host, "--", stage->self,
-		                                      NULL});
 	add_all(&words, (const char *const[]){"switch", "--listen", stage->address, NULL});
-	snprintf(rate, sizeof(rate), "%.0fbit", (double)stage->config.rate * stage->config.links);
-	if (stage->config.rate)
-		add_all(&words, (const char *const[]){"--rate", rate, NULL});
 	return bench_child_start(&words, stage->log, &stage->server, err);
 }
 
@@ -151,9 +136,9 @@ enum esp_status bench_switch_stage_open(struct switch_stage *stage, const struct
 	snprintf(stage->address, sizeof(stage->address), "127.0.0.1:%u", LOOPBACK_PORT + (unsigned)getpid() % 1000);
 	if (config->rate > 0)
 		status = make_lab(stage, err);
-	if (status == ESP_OK)
+	else
 		status = start_switch(stage, err);
-	if (status == ESP_OK)
+	if (status == ESP_OK && config->rate == 0)
 		status = await_switch(stage, err);
 	if (status != ESP_OK)
 		bench_switch_stage_close(stage);

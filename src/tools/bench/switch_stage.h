@@ -27,7 +27,6 @@ struct switch_stage {
 	char log[64];                      /* the switch's; "": none */
 	char lab[24];                      /* name; "": none */
 	char address[64];                  /* of the switch */
-	char host[32];                     /* in the lab */
 	char gloo[SWITCH_STAGE_PATH + 24]; /* Gloo's program; "": there is none */
 	pid_t server;                      /* 0: none */
 };

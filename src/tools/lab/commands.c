@@ -46,6 +46,14 @@ void lab_commands_rack(FILE *out, const struct lab *lab, uint32_t rack, const in
 	}
 }
 
+void lab_commands_bridge_address(FILE *out, const struct lab *lab)
+{
+	char address[LAB_ADDRESS_TEXT];
+
+	fprintf(out, "addr add %s/%u dev br0%s\n", lab_bridge_address(lab, address), lab_prefix_length(lab),
+	        lab->config.ipv6 ? " nodad" : "");
+}
+
 void lab_commands_core(FILE *out, const struct lab *lab)
 {
 	put_bridges(out, lab);

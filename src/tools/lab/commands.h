@@ -16,6 +16,8 @@
 void lab_commands_rack(FILE *out, const struct lab *lab, uint32_t rack, const int *nets);
 
 /* ip, in the core: its bridges, and the uplinks that the racks have made. */
+/* Of the switch in user space, at the bridge of a rack. */
+void lab_commands_bridge_address(FILE *out, const struct lab *lab);
 void lab_commands_core(FILE *out, const struct lab *lab);
 
 /* ip, in the space of a host: its interfaces and addresses. */

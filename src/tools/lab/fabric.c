@@ -74,6 +74,8 @@ static enum esp_status run_ip(struct fabric *fabric, uint32_t space, struct erro
 		lab_commands_rack(batch.out, lab, space - lab->host_count, fabric->nets);
 	else
 		lab_commands_core(batch.out, lab);
+	if (space >= lab->host_count && space == lab->through)
+		lab_commands_bridge_address(batch.out, lab);
 	return lab_tool_run(&batch, TOOL_IP, fabric->nets[space], err);
 }
 

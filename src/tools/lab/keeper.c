@@ -16,6 +16,7 @@
 #include "tools/lab/ask.h"
 #include "tools/lab/background.h"
 #include "tools/lab/fabric.h"
+#include "tools/lab/lab_switch.h"
 #include "tools/lab/relay.h"
 #include "tools/lab/sweep.h"
 
@@ -30,7 +31,7 @@ struct house {
 	int listener; /* for questions */
 	int signals;
 	int hold; /* -1: settled */
-	pid_t background;
+	pid_t background, through; /* flows in the background; the switch in user space */
 	bool over;
 };
 
@@ -205,6 +206,8 @@ static void fork_check(struct house *house, int fd, const struct ask *ask)
 static void stop_children(struct house *house)
 {
 	lab_background_stop(house->background);
+	lab_switch_stop(house->through);
+	house->through = 0;
 	for (uint32_t i = 0; i < house->lab->link_count; i++)
 		lab_relay_stop(lab_link(house->lab, i)->relay);
 }
@@ -212,6 +215,8 @@ static void stop_children(struct house *house)
 static void end_lab(struct house *house, int fd)
 {
 	struct answer answer = {.status = ESP_OK};
+	lab_switch_stop(house->through);
+	house->through = 0;
 	answer.count = lab_sweep(house->fabric.spaces, lab_space_count(house->lab));
 	stop_children(house);
 	house->over = true;
@@ -263,7 +268,9 @@ static void on_question(struct house *house)
 static void on_child_end(struct house *house, pid_t pid)
 {
 	struct error unused;
-	if (pid == house->background) {
+	if (pid == house->through) {
+		house->through = 0; /* jobs go on without it */
+	} else if (pid == house->background) {
 		house->background = 0;
 		(void)!lab_background_start(&house->fabric, &house->background, &unused);
 	} else {
@@ -340,7 +347,7 @@ static enum esp_status open_memory(struct house *house, const struct lab_config 
 	house->lab = memory;
 	lab_init(house->lab, config);
 	house->lab->keeper = getpid();
-	return ESP_OK;
+	return lab_place_switch(house->lab, err);
 }
 
 static enum esp_status open_signals(struct house *house, struct error *err)
@@ -397,6 +404,8 @@ static void keeper_main(const struct lab_config *config, int hold)
 		status = open_memory(&house, config, &err);
 	if (status == ESP_OK)
 		status = lab_fabric_build(&house.fabric, house.lab, is_abandoned, &house, &err);
+	if (status == ESP_OK)
+		status = lab_switch_start(&house.fabric, &house.through, &err);
 	answer_status(hold, status, &err);
 	if (status == ESP_OK)
 		serve_lab(&house);

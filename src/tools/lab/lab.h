@@ -45,6 +45,8 @@ struct lab_config {
 	bool ipv6;                    /* IPv6 addresses only */
 	uint64_t seed;                /* shuffles names and addresses; seed of the relays */
 	char congestion[LAB_CONGESTION_TEXT]; /* TCP's congestion control; empty: the machine's default */
+	char through[LAB_HOST_TEXT]; /* where a switch in user space runs: a rack, or a host; empty: nowhere */
+	double through_links;        /* of a host that runs it: its link's rate by that of others */
 };
 
 struct lab_host {
@@ -99,6 +101,7 @@ struct lab {
 	struct lab_config config;
 	int32_t keeper; /* its pid */
 	uint32_t host_count, link_count;
+	uint32_t through; /* the space where the switch in user space runs; LAB_NOBODY: there is none */
 };
 
 /* ---- making one ---- */
@@ -110,6 +113,9 @@ size_t lab_bytes(const struct lab_config *config);
 
 /* Writes lab_bytes() bytes: all but the keeper. config must have passed lab_config_check(). */
 void lab_init(struct lab *lab, const struct lab_config *config);
+
+/* Finds the place of the switch in user space, and gives its host the rate. ESP_EINVAL: there is no such place. */
+ESP_CHECKED enum esp_status lab_place_switch(struct lab *lab, struct error *err);
 
 /* True if this memory is a lab of this version. */
 bool lab_is_valid(const struct lab *lab, size_t bytes);
@@ -144,6 +150,8 @@ const char *lab_link_name(const struct lab *lab, uint32_t index, char text[LAB_L
 
 /* The address of a host on a rail, without a prefix length. Returns text. */
 const char *lab_address(const struct lab *lab, uint32_t host, uint32_t rail, char text[LAB_ADDRESS_TEXT]);
+/* Of the bridge that the switch in user space runs at, on rail 0. */
+const char *lab_bridge_address(const struct lab *lab, char text[LAB_ADDRESS_TEXT]);
 unsigned lab_prefix_length(const struct lab *lab);
 
 /* ---- choosing ---- */

@@ -5,6 +5,7 @@
 
 #include "base/units.h"
 #include "report/complain.h"
+#include "tools/lab/lab_switch.h"
 
 /* ---- measurements ---- */
 
@@ -102,7 +103,7 @@ enum esp_status lab_report_checks(const struct lab *lab, const struct lab_checks
 void lab_report_sentence(const struct lab *lab)
 {
 	const struct lab_config *config = &lab->config;
-	char text[UNITS_TEXT], number[32] = "";
+	char text[UNITS_TEXT], number[32] = "", name[LAB_HOST_TEXT], address[LAB_SWITCH_TEXT];
 	printf("lab %s: %u rack%s of %u host%s, ", config->name, config->racks, plural(config->racks), config->hosts,
 	       plural(config->hosts));
 	for (uint32_t rail = 0; rail < config->rails; rail++)
@@ -110,11 +111,15 @@ void lab_report_sentence(const struct lab *lab)
 	snprintf(number, sizeof(number), "%g", config->oversubscribe);
 	printf(" each, oversubscribed %s to 1, MTU %u, %s, seed %llu, process %d\n", number, config->mtu,
 	       config->ipv6 ? "IPv6" : "IPv4", (unsigned long long)config->seed, lab->keeper);
+	if (lab->through != LAB_NOBODY)
+		printf("a switch at %s: ESP_SWITCH=%s\n", lab_space_name(lab, lab->through, name),
+		       lab_switch_address(lab, address));
 }
 
 void lab_json_config(struct json *json, const struct lab *lab)
 {
 	const struct lab_config *config = &lab->config;
+	char address[LAB_SWITCH_TEXT];
 	json_put_string(json, "name", config->name);
 	json_put_u64(json, "racks", config->racks);
 	json_put_u64(json, "hosts_per_rack", config->hosts);
@@ -129,6 +134,7 @@ void lab_json_config(struct json *json, const struct lab *lab)
 	json_put_u64(json, "seed", config->seed);
 	json_put_string(json, "congestion", config->congestion[0] ? config->congestion : NULL);
 	json_put_i64(json, "process", lab->keeper);
+	json_put_string(json, "switch", lab->through != LAB_NOBODY ? lab_switch_address(lab, address) : NULL);
 }
 
 /* "frames 120, duplicated 3": what the relay of a link has done, both ways; "-" without one. */

@@ -10,7 +10,7 @@
 #include "base/rng.h"
 #include "tools/lab/lab.h"
 
-#define MAGIC UINT64_C(0x313042414c505345) /* "ESPLAB01", the layout of struct lab and the arrays behind it */
+#define MAGIC UINT64_C(0x323042414c505345) /* "ESPLAB02", the layout of struct lab and the arrays behind it */
 #define MTU_MIN 576u
 #define MTU_MIN_IPV6 1280u
 #define MTU_MAX 65535u
@@ -164,6 +164,7 @@ void lab_init(struct lab *lab, const struct lab_config *config)
 	lab->config = *config;
 	lab->host_count = config->racks * config->hosts;
 	lab->link_count = config->rails * links_per_rail(config);
+	lab->through = LAB_NOBODY;
 	rng_init(&rng, config->seed);
 	init_hosts(lab, &rng);
 	for (uint32_t rail = 0; rail < config->rails; rail++) {
@@ -242,6 +243,25 @@ uint32_t lab_find_space(const struct lab *lab, const char *name)
 	return find_place(lab, name);
 }
 
+enum esp_status lab_place_switch(struct lab *lab, struct error *err)
+{
+	const struct lab_config *config = &lab->config;
+
+	if (!config->through[0])
+		return ESP_OK;
+	uint32_t space = lab_find_space(lab, config->through);
+	if (space == LAB_NOBODY || (lab_has_core(lab) && space == lab_core_space(lab)))
+		return error_set(err, ESP_EINVAL, "a switch runs at a rack, as rack0, or on a host, as rack0/1; there is no %s",
+		                 config->through);
+	lab->through = space;
+	if (space >= lab->host_count)
+		return ESP_OK;
+	struct lab_link *link = lab_link(lab, lab_host_link(lab, space, 0));
+	link->made.rate = (uint64_t)((double)link->made.rate * config->through_links);
+	link->set.rate = link->made.rate;
+	return ESP_OK;
+}
+
 struct lab_end lab_far_end(const struct lab *lab, uint32_t index)
 {
 	const struct lab_link *link = lab_link(lab, index);
@@ -274,14 +294,23 @@ const char *lab_link_name(const struct lab *lab, uint32_t index, char text[LAB_L
 	return text;
 }
 
-const char *lab_address(const struct lab *lab, uint32_t host, uint32_t rail, char text[LAB_ADDRESS_TEXT])
+static const char *address_of(const struct lab *lab, uint32_t number, uint32_t rail, char text[LAB_ADDRESS_TEXT])
 {
-	uint32_t number = lab_host(lab, host)->number[rail];
 	if (lab->config.ipv6)
 		snprintf(text, LAB_ADDRESS_TEXT, "fd65:7370:6c61:%x::%x", rail, number);
 	else
 		snprintf(text, LAB_ADDRESS_TEXT, "10.%u.%u.%u", 80 + rail, number >> 8, number & 255);
 	return text;
+}
+
+const char *lab_address(const struct lab *lab, uint32_t host, uint32_t rail, char text[LAB_ADDRESS_TEXT])
+{
+	return address_of(lab, lab_host(lab, host)->number[rail], rail, text);
+}
+
+const char *lab_bridge_address(const struct lab *lab, char text[LAB_ADDRESS_TEXT])
+{
+	return address_of(lab, lab->host_count + 1, 0, text); /* the first number that no host has */
 }
 
 unsigned lab_prefix_length(const struct lab *lab)

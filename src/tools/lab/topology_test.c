@@ -116,6 +116,35 @@ static void test_names_tell_nothing(void)
 		          counts[i], addresses[i]);
 }
 
+/* A switch of sums at a rack's bridge has an address that no host has; a host that runs it has a faster link. */
+static void test_switch_place(void)
+{
+	char text[LAB_ADDRESS_TEXT], other[LAB_ADDRESS_TEXT];
+	struct lab_config config = config_of(2, 3, 1);
+	struct error err;
+	struct lab *lab = make(&config);
+
+	CHECK(lab_place_switch(lab, &err) == ESP_OK && lab->through == LAB_NOBODY);
+	snprintf(lab->config.through, sizeof(lab->config.through), "rack1");
+	CHECK(lab_place_switch(lab, &err) == ESP_OK);
+	CHECK_U64(lab->through, lab_rack_space(lab, 1));
+	lab_bridge_address(lab, text);
+	for (uint32_t host = 0; host < lab->host_count; host++)
+		CHECK(strcmp(lab_address(lab, host, 0, other), text) != 0);
+	snprintf(lab->config.through, sizeof(lab->config.through), "rack1/2");
+	lab->config.through_links = 4;
+	uint64_t rate = lab_link(lab, lab_host_link(lab, 5, 0))->made.rate;
+	CHECK(lab_place_switch(lab, &err) == ESP_OK);
+	CHECK_U64(lab->through, 5);
+	CHECK_U64(lab_link(lab, lab_host_link(lab, 5, 0))->made.rate, 4 * rate);
+	CHECK_U64(lab_link(lab, lab_host_link(lab, 5, 0))->set.rate, 4 * rate);
+	for (int i = 0; i < 2; i++) {
+		snprintf(lab->config.through, sizeof(lab->config.through), "%s", i ? "core" : "rack1/3");
+		CHECK(lab_place_switch(lab, &err) == ESP_EINVAL);
+	}
+	free(lab);
+}
+
 static void test_rates_and_texts(void)
 {
 	char text[LAB_ADDRESS_TEXT], name[LAB_HOST_TEXT];
@@ -207,6 +236,7 @@ int main(int argc, char **argv)
 	test_random_labs(&rng);
 	test_names_tell_nothing();
 	test_rates_and_texts();
+	test_switch_place();
 	test_targets();
 	test_one_rack();
 	test_places(&rng);
