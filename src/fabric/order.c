@@ -12,6 +12,7 @@ struct batch {
 	struct order_update *updates;
 	uint32_t count;
 	uint32_t sent;  /* places that are taken */
+	uint64_t ends[ORDER_UPDATES_MOST]; /* none is there before: what is left of links only falls while updates are booked */
 };
 
 int64_t order_deadline(uint64_t computed_from, uint32_t delay_bound, uint64_t version)
@@ -99,32 +100,45 @@ static void drop_hopeless(struct batch *batch)
 
 /* ---- picks ---- */
 
-/* Among those that are due within so many places (0: all), one that has waited, if any, and the one that is there
- * first. */
-static uint32_t shortest(const struct batch *batch, uint32_t places)
+/* Among those that are due within so many places (0: all): one that has waited, if any, and the least of ends. */
+static uint32_t least_end(const struct batch *batch, uint32_t places)
 {
 	uint32_t best = NO_UPDATE;
-	uint64_t earliest = CALENDAR_NEVER;
-	bool has_waited = false;
 
 	for (uint32_t i = 0; i < batch->count; i++) {
 		const struct order_update *update = &batch->updates[i];
 
-		if (update->fate != UNDECIDED || (places > 0 && !is_due(batch, update, places)) ||
-		    (has_waited && !update->has_waited))
+		if (update->fate != UNDECIDED || (places > 0 && !is_due(batch, update, places)))
 			continue;
-		uint64_t end = end_of(batch, update);
-		if (best == NO_UPDATE || end < earliest || (update->has_waited && !has_waited)) {
+		bool is_first = best == NO_UPDATE || (update->has_waited && !batch->updates[best].has_waited);
+		bool is_equal = !is_first && update->has_waited == batch->updates[best].has_waited;
+		if (is_first || (is_equal && batch->ends[i] < batch->ends[best]))
 			best = i;
-			earliest = end;
-			has_waited = update->has_waited;
-		}
+	}
+	return best;
+}
+
+/*
+ * The one that is there first. Ends are lower bounds: the least one is computed anew until it stays the least, which
+ * takes a few of all in place of each.
+ */
+static uint32_t shortest(struct batch *batch, uint32_t places)
+{
+	uint32_t best;
+
+	while ((best = least_end(batch, places)) != NO_UPDATE) {
+		uint64_t end = end_of(batch, &batch->updates[best]);
+
+		bool is_least = end <= batch->ends[best];
+		batch->ends[best] = end;
+		if (is_least)
+			break;
 	}
 	return best;
 }
 
 /* NO_UPDATE: all are decided. */
-static uint32_t pick(const struct batch *batch, bool *out_forced)
+static uint32_t pick(struct batch *batch, bool *out_forced)
 {
 	uint32_t places = least_full(batch, 0);
 
@@ -136,11 +150,16 @@ static uint32_t pick(const struct batch *batch, bool *out_forced)
 static bool is_overtaken(struct batch *batch, const struct order_update *update)
 {
 	bool is_forced;
+	uint64_t ends[ORDER_UPDATES_MOST];
 
+	memcpy(ends, batch->ends, batch->count * sizeof(ends[0]));
 	batch->sent++;
 	uint32_t next = pick(batch, &is_forced);
 	batch->sent--;
-	return next != NO_UPDATE && end_of(batch, &batch->updates[next]) < update->span.end;
+	bool is_late = next != NO_UPDATE && batch->ends[next] < update->span.end;
+	if (is_late) /* its booking is undone, and with it the ends that follow from it */
+		memcpy(batch->ends, ends, batch->count * sizeof(ends[0]));
+	return is_late;
 }
 
 static void send_next(struct batch *batch, struct order_update *update, bool is_forced)
