@@ -13,7 +13,8 @@ struct cut {
 	uint32_t closed;  /* updates that are direct or in a closed group: they are in out->last and out->sum */
 	enum bundle_goal goal;
 	struct bundle best;             /* of the cuts before; direct UINT32_MAX: none */
-	unsigned __int128 least[BUNDLE_UPDATES_MOST + 1]; /* what the updates from here on add to the sum at least */
+	unsigned __int128 least[BUNDLE_UPDATES_MOST + 1]; /* the updates from here on add at least this to the sum */
+	uint64_t from_least, bytes_least; /* of any update */
 	struct bundle *out;
 };
 
@@ -103,6 +104,14 @@ static bool fits(const struct cut *cut, const struct bundle_update *update, uint
 	       arrival(cut, update, &cut->aggregators[group - 1]) <= cut->blocked;
 }
 
+/* No update that is still open is there before the hub's link, as it is booked by now, has room for one. */
+static uint64_t next_there(const struct cut *cut)
+{
+	const struct calendar_path path = {1, {cut->hub_in}};
+
+	return cut->closed < cut->count ? calendar_fit(cut->calendar, &path, cut->from_least, cut->bytes_least) : 0;
+}
+
 /* Whatever becomes of the open updates, the cut is not better than the best one. */
 static bool is_hopeless(const struct cut *cut)
 {
@@ -110,7 +119,10 @@ static bool is_hopeless(const struct cut *cut)
 		return false;
 	if (cut->goal == BUNDLE_LAST)
 		return cut->out->last >= cut->best.last;
-	return cut->out->sum + cut->least[cut->closed] >= cut->best.sum;
+	unsigned __int128 least = cut->least[cut->closed], next = next_there(cut);
+
+	next *= cut->count - cut->closed;
+	return cut->out->sum + (next > least ? next : least) >= cut->best.sum;
 }
 
 static bool send_rest(struct cut *cut, uint32_t first)
@@ -146,9 +158,12 @@ static void find_least(struct cut *cut)
 	const struct calendar_path path = {1, {cut->hub_in}};
 
 	cut->least[cut->count] = 0;
+	cut->from_least = cut->bytes_least = UINT64_MAX;
 	for (uint32_t i = cut->count; i-- > 0;) {
 		const struct bundle_update *update = &cut->updates[i];
 
+		cut->from_least = update->from < cut->from_least ? update->from : cut->from_least;
+		cut->bytes_least = update->bytes < cut->bytes_least ? update->bytes : cut->bytes_least;
 		cut->least[i] = cut->least[i + 1] + calendar_fit(cut->calendar, &path, update->from, update->bytes);
 	}
 }

@@ -241,7 +241,7 @@ struct ratios {
 	double last, sum, worst_last, worst_sum;
 };
 
-/* What is cut off as hopeless is no better: all cuts, one by one, have the same best one. */
+/* A cut that is left as hopeless is no better: all cuts, one by one, have the same best one. */
 static void check_pruned(struct play *play, const struct bundle *best, enum bundle_goal goal)
 {
 	struct bundle all = {.direct = UINT32_MAX}, one;
