@@ -7,6 +7,7 @@
 
 static const struct cli_command *const commands[] = {
 	&cli_sim_advise,
+	&cli_sim_fabric,
 	&cli_sim_models,
 	&cli_sim_plan,
 	&cli_sim_record,

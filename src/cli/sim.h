@@ -8,8 +8,8 @@
 
 #include "cli/cli.h"
 
-extern const struct cli_command cli_sim_advise, cli_sim_models, cli_sim_plan, cli_sim_record, cli_sim_run,
-	cli_sim_sweep, cli_sim_topology, cli_sim_traces;
+extern const struct cli_command cli_sim_advise, cli_sim_fabric, cli_sim_models, cli_sim_plan, cli_sim_record,
+	cli_sim_run, cli_sim_sweep, cli_sim_topology, cli_sim_traces;
 
 /* espalier sim run --collective: a collective alone, without training around it. Is it meant? */
 extern const struct cli_command cli_sim_collective;

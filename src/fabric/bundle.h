@@ -4,7 +4,8 @@
  * An order of updates is cut into groups: the first goes to the hub directly, each other one to an aggregator, which
  * adds its members and sends one aggregate. For each size of the first group the rest is cut greedily: an update joins
  * the group that is open if it is there before the hub has all groups before; else the group is closed, its aggregate
- * is booked, and the next aggregator opens one. The best cut is booked. Updates reach the hub in the given order.
+ * is booked, and the next aggregator opens one. The best cut is booked. Updates are applied in the given order. A cut
+ * that cannot become better than the best one before is left as soon as that is certain.
  *
  * Rules where the paper leaves something open: a group takes its first update whenever it comes; the last aggregator
  * takes the rest; an aggregate starts when its last member is there; an update of the aggregator's own host costs no
@@ -61,5 +62,10 @@ struct bundle {
 bool bundle_run(struct calendar *calendar, struct bundle_update *updates, uint32_t count,
                 const struct bundle_aggregator *aggregators, uint32_t aggregator_count, uint32_t hub_in,
                 enum bundle_goal goal, struct bundle *out);
+
+/* Books the one cut with so many direct updates. False: as of bundle_run(), but some may be booked: roll back. */
+bool bundle_cut(struct calendar *calendar, struct bundle_update *updates, uint32_t count,
+                const struct bundle_aggregator *aggregators, uint32_t aggregator_count, uint32_t hub_in,
+                uint32_t direct, struct bundle *out);
 
 #endif

@@ -241,6 +241,22 @@ struct ratios {
 	double last, sum, worst_last, worst_sum;
 };
 
+/* A cut that is left as hopeless is no better: all cuts, one by one, have the same best one. */
+static void check_pruned(struct play *play, const struct bundle *best, enum bundle_goal goal)
+{
+	struct bundle all = {.direct = UINT32_MAX}, one;
+
+	for (uint32_t direct = play->aggregator_count > 0 ? 0 : play->count; direct <= play->count; direct++) {
+		CHECK(bundle_cut(play->calendar, play->updates, play->count, play->aggregators, play->aggregator_count, HUB_IN,
+		                 direct, &one));
+		if (all.direct == UINT32_MAX || (goal == BUNDLE_LAST ? one.last < all.last : one.sum < all.sum))
+			all = one;
+		calendar_rollback(play->calendar, 0);
+	}
+	CHECK_U64(best->direct, all.direct);
+	CHECK(best->last == all.last && best->sum == all.sum);
+}
+
 static void compare(struct play *play, struct ratios *ratios)
 {
 	struct search all = {play, UINT64_MAX, (unsigned __int128)-1};
@@ -284,6 +300,7 @@ int main(int argc, char **argv)
 		updates += play.count;
 		aggregated += play.count - bundle.direct;
 		calendar_rollback(play.calendar, 0);
+		check_pruned(&play, &bundle, seed % 2 ? BUNDLE_LAST : BUNDLE_MEAN);
 		draw(&play, 5, 3);
 		compare(&play, &ratios);
 	}

@@ -14,7 +14,7 @@
 
 #include "base/error.h"
 
-#define CALENDAR_PATH_MOST 4u
+#define CALENDAR_PATH_MOST 32u
 #define CALENDAR_LINKS_MOST 4096u
 #define CALENDAR_NEVER UINT64_MAX
 #define CALENDAR_NONE UINT32_MAX            /* no booking */

@@ -45,4 +45,11 @@ int64_t order_deadline(uint64_t computed_from, uint32_t delay_bound, uint64_t ve
 /* Orders count updates, at most ORDER_UPDATES_MOST. Returns how many are sent. */
 uint32_t order_run(struct calendar *calendar, struct order_update *updates, uint32_t count);
 
+/* Rules that are left out, to see what each is worth. */
+enum order_flag {
+	ORDER_NO_DEADLINES = 1, /* the shortest first: places may be later than deadlines, and no update is dropped */
+	ORDER_NO_DROPS = 2,     /* an update that cannot be in time is sent, behind all deadlines; no look-ahead    */
+};
+uint32_t order_run_with(struct calendar *calendar, struct order_update *updates, uint32_t count, uint32_t flags);
+
 #endif

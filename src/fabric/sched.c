@@ -7,6 +7,7 @@
 #include "base/clock.h"
 
 #define STEPS 1024u
+#define BOOKINGS (4 * LEDGER_WORKERS_MOST + SCHED_MODELS_MOST) /* updates, also while they are ordered; sums; models */
 #define LEASE_LEAST (2 * NS_PER_S)
 #define LEASE_TIMES 4u       /* as long as was booked */
 #define PATIENCE_LEAST (100 * NS_PER_MS)
@@ -24,19 +25,30 @@ uint32_t sched_hub_link(const struct sched *sched)
 	return sched->config.workers;
 }
 
+uint32_t sched_link_out(const struct sched *sched, uint32_t worker)
+{
+	return sched->hosts[worker];
+}
+
 uint32_t sched_link_in(const struct sched *sched, uint32_t worker)
 {
-	return sched->config.workers + 1 + worker;
+	return sched->config.workers + 1 + sched->hosts[worker];
+}
+
+uint32_t sched_hub_link_out(const struct sched *sched)
+{
+	return 2 * sched->config.workers + 1;
 }
 
 static enum esp_status set_rates(struct sched *sched, struct error *err)
 {
-	bool is_set = calendar_set_rate(sched->calendar, sched_hub_link(sched), 0, sched->config.hub_rate);
+	bool is_set = calendar_set_rate(sched->calendar, sched_hub_link(sched), 0, sched->config.hub_rate) &&
+	              calendar_set_rate(sched->calendar, sched_hub_link_out(sched), 0, sched->config.hub_rate);
 
 	for (uint32_t i = 0; i < sched->config.workers; i++) {
 		sched->links[i] = (struct sched_link){
 			.rate = sched->config.worker_rate, .booking = CALENDAR_NONE, .aggregator = SCHED_ALONE};
-		is_set &= calendar_set_rate(sched->calendar, i, 0, sched->config.worker_rate) &&
+		is_set &= calendar_set_rate(sched->calendar, sched_link_out(sched, i), 0, sched->config.worker_rate) &&
 		          calendar_set_rate(sched->calendar, sched_link_in(sched, i), 0, sched->config.worker_rate);
 	}
 	return is_set ? ESP_OK : error_set(err, ESP_ENOMEM, "no room in the calendar");
@@ -59,11 +71,16 @@ enum esp_status sched_open(const struct sched_config *config, struct sched **out
 	if (!sched)
 		return error_set(err, ESP_ENOMEM, "no memory for a job's scheduler");
 	sched->config = *config;
+	for (uint32_t i = 0; i < config->workers; i++) {
+		sched->hosts[i] = config->hosts ? config->hosts[i] : i;
+		assert(sched->hosts[i] < config->workers);
+	}
+	sched->config.hosts = NULL;
 	sched->batch_end_ns = UINT64_MAX;
 	rng_init(&sched->rng, 1);
 	ledger_init(&sched->ledger, config->workers, config->bound);
 	enum esp_status status =
-		calendar_open(2 * config->workers + 1, STEPS, 2 * LEDGER_WORKERS_MOST, &sched->calendar, err);
+		calendar_open(2 * config->workers + 2, STEPS, BOOKINGS, &sched->calendar, err);
 	if (status == ESP_OK)
 		status = set_rates(sched, err);
 	if (status != ESP_OK) {
@@ -84,7 +101,7 @@ void sched_close(struct sched *sched)
 
 /* ---- workers and their links ---- */
 
-static void see_time(struct sched *sched, uint64_t now)
+void sched_see_time(struct sched *sched, uint64_t now)
 {
 	assert(now >= sched->now);
 	sched->now = now;
@@ -114,30 +131,47 @@ static void forget_decision(struct sched *sched, uint32_t worker)
 void sched_gone(struct sched *sched, uint32_t worker, uint64_t now)
 {
 	assert(worker < sched->config.workers);
-	see_time(sched, now);
+	sched_see_time(sched, now);
 	forget_decision(sched, worker);
 	end_update(sched, worker, LEDGER_GONE, 0);
 	sched->links[worker].is_here = false;
+	sched->links[worker].wants = 0;
+}
+
+static void set_rates_of(struct sched *sched, uint32_t worker, uint64_t in, uint64_t out)
+{
+	/* Without room the rate stays as it was: a link that is booked so often has one. */
+	if (!calendar_set_rate(sched->calendar, sched_link_out(sched, worker), sched->now, out) ||
+	    !calendar_set_rate(sched->calendar, sched_link_in(sched, worker), sched->now, in))
+		return;
+	for (uint32_t other = 0; other < sched->config.workers; other++) {
+		if (sched->hosts[other] == sched->hosts[worker])
+			sched->links[other].rate = out;
+	}
 }
 
 static void set_rate(struct sched *sched, uint32_t worker, uint64_t rate)
 {
-	/* Without room the rate stays as it was: a link that is booked so often has one. */
-	if (calendar_set_rate(sched->calendar, worker, sched->now, rate) &&
-	    calendar_set_rate(sched->calendar, sched_link_in(sched, worker), sched->now, rate))
-		sched->links[worker].rate = rate;
+	set_rates_of(sched, worker, rate, rate);
+}
+
+enum esp_status sched_report_ways(struct sched *sched, uint32_t worker, uint64_t in, uint64_t out, uint64_t now,
+                                  struct error *err)
+{
+	if (worker >= sched->config.workers)
+		return error_set(err, ESP_EINVAL, "there is no worker %u of %u", worker, sched->config.workers);
+	if (!rate_is_good(in) || !rate_is_good(out))
+		return error_set(err, ESP_EINVAL, "worker %u has a link of %" PRIu64 " bytes per second", worker,
+		                 rate_is_good(in) ? out : in);
+	sched_see_time(sched, now);
+	sched->links[worker].is_measured = true;
+	set_rates_of(sched, worker, in, out);
+	return ESP_OK;
 }
 
 enum esp_status sched_report(struct sched *sched, uint32_t worker, uint64_t rate, uint64_t now, struct error *err)
 {
-	if (worker >= sched->config.workers)
-		return error_set(err, ESP_EINVAL, "there is no worker %u of %u", worker, sched->config.workers);
-	if (!rate_is_good(rate))
-		return error_set(err, ESP_EINVAL, "worker %u has a link of %" PRIu64 " bytes per second", worker, rate);
-	see_time(sched, now);
-	sched->links[worker].is_measured = true;
-	set_rate(sched, worker, rate);
-	return ESP_OK;
+	return sched_report_ways(sched, worker, rate, rate, now, err);
 }
 
 enum esp_status sched_join(struct sched *sched, uint32_t worker, uint64_t rate, uint64_t now, struct error *err)
@@ -159,18 +193,23 @@ void sched_set_aggregator(struct sched *sched, uint32_t worker, bool can_aggrega
 
 /* ---- updates ---- */
 
+void sched_want_batch(struct sched *sched, uint64_t now)
+{
+	if (sched->batch_end_ns == UINT64_MAX)
+		sched->batch_end_ns = (now / sched->config.batch_ns + 1) * sched->config.batch_ns;
+}
+
 enum esp_status sched_ready(struct sched *sched, uint32_t worker, const struct ledger_update *update, uint64_t now,
                             struct error *err)
 {
-	see_time(sched, now);
+	sched_see_time(sched, now);
 	if (worker < sched->config.workers && !sched->links[worker].is_here)
 		return error_set(err, ESP_EINVAL, "worker %u announced an update before it had registered", worker);
 	enum esp_status status = ledger_ready(&sched->ledger, worker, update, err);
 	if (status != ESP_OK)
 		return status;
 	sched->ledger.updates[worker].ready_ns = now;
-	if (sched->batch_end_ns == UINT64_MAX)
-		sched->batch_end_ns = (now / sched->config.batch_ns + 1) * sched->config.batch_ns;
+	sched_want_batch(sched, now);
 	return ESP_OK;
 }
 
@@ -214,7 +253,7 @@ enum esp_status sched_done(struct sched *sched, uint32_t worker, const struct sc
 	    (done->delay == 0 || done->delay > done->version || done->delay > sched->config.bound))
 		return error_set(err, ESP_EINVAL, "worker %u tells of an update with delay %" PRIu64 " at version %" PRIu64,
 		                 worker, done->delay, done->version);
-	see_time(sched, now);
+	sched_see_time(sched, now);
 	ledger_see(&sched->ledger, done->version);
 	if (update->state != LEDGER_DECIDED || update->number != done->number)
 		return ESP_OK; /* its lease was over, or the worker had not asked */
@@ -238,7 +277,7 @@ static uint32_t collect(struct sched *sched)
 			continue;
 		sched->workers[count] = worker;
 		sched->order[count++] = (struct order_update){
-			.path = {2, {worker, sched_hub_link(sched)}},
+			.path = {2, {sched_link_out(sched, worker), sched_hub_link(sched)}},
 			.bytes = update->bytes,
 			.from = sched->now,
 			.deadline = order_deadline(update->computed_from, sched->config.bound, version),
@@ -319,6 +358,11 @@ void sched_decide_rest(struct sched *sched, uint32_t count, uint32_t rows[LEDGER
 	}
 }
 
+uint32_t sched_order(struct sched *sched, uint32_t count)
+{
+	return order_run_with(sched->calendar, sched->order, count, sched->config.order_flags);
+}
+
 /* In the order of the places. */
 static void decide(struct sched *sched, uint32_t count, uint32_t places)
 {
@@ -348,10 +392,10 @@ static void end_leases(struct sched *sched)
 	}
 }
 
-static bool has_ready(const struct sched *sched)
+static bool has_work(const struct sched *sched)
 {
 	for (uint32_t worker = 0; worker < sched->config.workers; worker++) {
-		if (sched->ledger.updates[worker].state == LEDGER_READY)
+		if (sched->ledger.updates[worker].state == LEDGER_READY || sched->links[worker].wants > 0)
 			return true;
 	}
 	return false;
@@ -359,9 +403,11 @@ static bool has_ready(const struct sched *sched)
 
 void sched_tick(struct sched *sched, uint64_t now)
 {
-	see_time(sched, now);
+	sched_see_time(sched, now);
 	end_leases(sched);
-	if (now < sched->batch_end_ns || sched->decision_at < sched->decision_count)
+	sched_model_end(sched);
+	if (now < sched->batch_end_ns || sched->decision_at < sched->decision_count ||
+	    sched->model_at < sched->model_count)
 		return;
 	sched->decision_at = sched->decision_count = 0;
 	calendar_trim(sched->calendar, now);
@@ -373,9 +419,12 @@ void sched_tick(struct sched *sched, uint64_t now)
 		if (sched_sum_is_possible(sched, count))
 			sched_sum_decide(sched, count);
 		else
-			decide(sched, count, order_run(sched->calendar, sched->order, count));
+			decide(sched, count, sched_order(sched, count));
 	}
-	sched->batch_end_ns = has_ready(sched) ? (now / sched->config.batch_ns + 1) * sched->config.batch_ns : UINT64_MAX;
+	sched_model_decide(sched);
+	sched->batch_end_ns = UINT64_MAX;
+	if (has_work(sched))
+		sched_want_batch(sched, now);
 }
 
 uint64_t sched_due(const struct sched *sched)

@@ -2,11 +2,14 @@
  * sched.h - the scheduler of one job's updates: workers announce updates, and at the end of each batch it decides which
  * are sent when, at which rate and in which order, and which are dropped at their workers.
  *
- * Links: the hub's, and one of each worker, whose rate is told or follows from what its transfers achieve. A
+ * Links: of the hub and of each host, in and out, whose rates are told or follow from what transfers achieve. A
  * transfer that would not begin before the next batch is not booked. Where it pays by the calendar, some workers send
  * their updates to an aggregator, a worker of the same batch, which sends the sum (fabric/sched_sum.c). A decision has
- * a lease: an update of which nothing is heard by then is given up, and its booking is free again. Pure: no I/O, time
- * is an argument and never goes back.
+ * a lease: an update of which nothing is heard by then is given up, and its booking is free again.
+ *
+ * A worker that asks for the model with sched_wants() is told from which worker, or from the hub, it comes
+ * (fabric/sched_model.c); the workers of a job that runs live read the hub's weights themselves and never ask. Pure: no
+ * I/O, time is an argument and never goes back.
  */
 #ifndef FABRIC_SCHED_H
 #define FABRIC_SCHED_H
@@ -25,6 +28,10 @@ struct sched_config {
 	uint64_t hub_rate;    /* bytes per second of the hub's link */
 	uint64_t worker_rate; /* of a worker's until it is known    */
 	bool aggregates;
+	const uint32_t *hosts; /* of each worker, below workers: those of one host share its links; NULL: each has its own.
+	                          Not kept */
+	uint32_t order_flags;  /* enum order_flag: rules that are left out */
+	bool has_no_trees;     /* each host gets its models from the hub   */
 };
 
 struct sched_decision {
@@ -42,6 +49,18 @@ struct sched_decision {
 	uint64_t wait_ns;     /* at the aggregator: until then it waits for them */
 };
 
+#define SCHED_HUB UINT32_MAX /* as a source */
+
+/* How the model that a worker has asked for comes to it. */
+struct sched_model {
+	uint32_t worker;
+	uint64_t tree;        /* number: its workers get the same version */
+	uint32_t source;      /* the worker that passes it on; SCHED_HUB  */
+	uint32_t outputs;     /* workers to which this one passes it on   */
+	uint64_t start_ns;    /* from now on */
+	uint64_t rate;        /* bytes per second */
+};
+
 /* How a worker's update has ended, as the worker tells it. */
 struct sched_done {
 	uint64_t number;
@@ -53,7 +72,7 @@ struct sched_done {
 struct sched_link {
 	bool is_here;         /* the worker is registered */
 	bool is_measured;
-	uint64_t rate;        /* as it is booked */
+	uint64_t rate;        /* of its host's link out, as it is booked */
 	uint64_t achieved;    /* by the latest transfer; 0: none */
 	uint64_t granted;     /* of the update that is decided */
 	uint32_t booking;     /* CALENDAR_NONE: none */
@@ -62,6 +81,7 @@ struct sched_link {
 	uint32_t aggregator;  /* of the update that is decided; SCHED_ALONE: none */
 	uint64_t members;     /* whose updates it is to add to its own, as a bit set with its own; 0: none */
 	uint64_t sums;        /* that it was to send */
+	uint64_t wants;       /* bytes of the model that it has asked for; 0: none */
 };
 
 struct sched;
@@ -86,6 +106,12 @@ void sched_set_aggregator(struct sched *sched, uint32_t worker, bool can_aggrega
 /* The rate of a worker's link from now on. ESP_EINVAL: 0, or beyond all bounds. */
 ESP_CHECKED enum esp_status sched_report(struct sched *sched, uint32_t worker, uint64_t rate, uint64_t now,
                                          struct error *err);
+/* The same, of each direction. */
+ESP_CHECKED enum esp_status sched_report_ways(struct sched *sched, uint32_t worker, uint64_t in, uint64_t out,
+                                              uint64_t now, struct error *err);
+/* The worker waits for the model, of so many bytes. ESP_EINVAL: no such worker is here, or it has asked already. */
+ESP_CHECKED enum esp_status sched_wants(struct sched *sched, uint32_t worker, uint64_t bytes, uint64_t now,
+                                        struct error *err);
 
 /* The end of a batch, if it is due. */
 void sched_tick(struct sched *sched, uint64_t now);
@@ -93,6 +119,8 @@ void sched_tick(struct sched *sched, uint64_t now);
 uint64_t sched_due(const struct sched *sched);
 /* The next decision that has not been handed out. */
 bool sched_next(struct sched *sched, struct sched_decision *out);
+/* The same of models. */
+bool sched_next_model(struct sched *sched, struct sched_model *out);
 
 const struct ledger *sched_ledger(const struct sched *sched);
 const struct sched_link *sched_worker(const struct sched *sched, uint32_t worker);

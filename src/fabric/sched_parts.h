@@ -1,5 +1,5 @@
 /*
- * sched_parts.h - a job's scheduler, as sched.c and sched_sum.c share it. Private to them.
+ * sched_parts.h - a job's scheduler, as sched.c, sched_sum.c and sched_model.c share it. Private to them.
  */
 #ifndef FABRIC_SCHED_PARTS_H
 #define FABRIC_SCHED_PARTS_H
@@ -9,12 +9,21 @@
 #include "fabric/order.h"
 #include "fabric/sched.h"
 
+#define SCHED_MODELS_MOST (4 * LEDGER_WORKERS_MOST) /* bookings of models at a time */
+
+/* A chain of hosts that pass a model on. */
+struct sched_chain {
+	uint32_t booking;
+	uint64_t end_ns;
+};
+
 struct sched {
 	struct sched_config config;
+	uint32_t hosts[LEDGER_WORKERS_MOST];
 	struct calendar *calendar;
 	struct ledger ledger;
 	struct sched_link links[LEDGER_WORKERS_MOST];
-	uint64_t now, batch_end_ns; /* batch_end_ns: UINT64_MAX while nothing is READY */
+	uint64_t now, batch_end_ns; /* batch_end_ns: UINT64_MAX while nothing is READY or asked for */
 	uint64_t positions, batches;
 	uint32_t latest_updates, latest_sent;
 	struct order_update order[LEDGER_WORKERS_MOST];
@@ -26,20 +35,40 @@ struct sched {
 	uint64_t sums, summed;
 	struct bundle_update bundled[LEDGER_WORKERS_MOST]; /* in the order of the places */
 	uint32_t rows[LEDGER_WORKERS_MOST];                /* of these in order and workers */
+	/* models */
+	struct sched_chain chains[SCHED_MODELS_MOST];
+	uint32_t chain_count;
+	struct sched_model models[LEDGER_WORKERS_MOST];
+	uint32_t model_count, model_at;
+	uint64_t trees;
 };
 
 /* ---- sched.c ---- */
 uint32_t sched_hub_link(const struct sched *sched);
-/* The link into a worker's host. */
+uint32_t sched_hub_link_out(const struct sched *sched);
+/* The links out of and into a worker's host. */
+uint32_t sched_link_out(const struct sched *sched, uint32_t worker);
 uint32_t sched_link_in(const struct sched *sched, uint32_t worker);
 uint64_t sched_rate_of(uint64_t bytes, const struct calendar_span *span);
 /* The worker's update is decided: booked as the span says, which ends at the hub. Its place is the next one. */
 struct sched_decision *sched_decide_send(struct sched *sched, uint32_t worker, uint64_t bytes,
                                          const struct calendar_span *span, uint32_t booking);
+/* Orders and books the first count rows of order[]; returns the places. */
+uint32_t sched_order(struct sched *sched, uint32_t count);
 /* Drops and puts off those that have no place; out_rows: by place, from 1, those that have one. */
 void sched_decide_rest(struct sched *sched, uint32_t count, uint32_t out_rows[LEDGER_WORKERS_MOST + 1]);
 /* The worker's update of this batch waits for the next one. */
 void sched_put_off(struct sched *sched, uint32_t worker, uint32_t booking);
+
+/* A batch ends at a multiple of its length. */
+void sched_want_batch(struct sched *sched, uint64_t now);
+void sched_see_time(struct sched *sched, uint64_t now);
+
+/* ---- sched_model.c ---- */
+/* Decides how models come to the workers that wait for them, at the end of a batch. */
+void sched_model_decide(struct sched *sched);
+/* Bookings of models whose time is over are free again. */
+void sched_model_end(struct sched *sched);
 
 /* ---- sched_sum.c ---- */
 /* May the updates of the batch that has count rows in order[] go in sums? */

@@ -23,6 +23,7 @@
 struct trial {
 	uint32_t count;
 	struct bundle_aggregator aggregators[TRIAL_AGGREGATORS];
+	uint32_t workers[TRIAL_AGGREGATORS];
 	unsigned __int128 sum;
 };
 
@@ -43,6 +44,11 @@ bool sched_sum_is_possible(const struct sched *sched, uint32_t count)
 	return has_aggregator;
 }
 
+static uint32_t worker_at(const struct sched *sched, uint32_t place)
+{
+	return sched->workers[sched->rows[place]];
+}
+
 /* ---- trials ---- */
 
 /* Each aggregator is a member of its group, whose members it does not wait for all too long. */
@@ -53,7 +59,7 @@ static bool is_valid(const struct sched *sched, uint32_t places, const struct tr
 	for (uint32_t i = 0; i < places; i++) {
 		const struct bundle_update *update = &sched->bundled[i];
 
-		if (update->group > 0 && trial->aggregators[update->group - 1].host == update->host)
+		if (update->group > 0 && trial->workers[update->group - 1] == worker_at(sched, i))
 			has_own |= UINT64_C(1) << (update->group - 1);
 	}
 	for (uint32_t group = 0; group < trial->count; group++) {
@@ -86,12 +92,14 @@ static void try(struct sched *sched, uint32_t places, struct trial *trial, struc
 
 static bool add_aggregator(const struct sched *sched, struct trial *trial, uint32_t place)
 {
-	uint32_t worker = sched->bundled[place].host;
+	uint32_t worker = worker_at(sched, place);
 
 	if (!sched->links[worker].can_aggregate)
 		return false;
-	trial->aggregators[trial->count++] =
-		(struct bundle_aggregator){.host = worker, .in = sched_link_in(sched, worker), .out = worker};
+	trial->workers[trial->count] = worker;
+	trial->aggregators[trial->count++] = (struct bundle_aggregator){.host = sched->hosts[worker],
+	                                                                .in = sched_link_in(sched, worker),
+	                                                                .out = sched_link_out(sched, worker)};
 	return true;
 }
 
@@ -149,7 +157,7 @@ static void choose(struct sched *sched, uint32_t places, struct trial *best)
 static void decide_direct(struct sched *sched, uint32_t place, const struct calendar_span *span, uint32_t booking)
 {
 	const struct order_update *order = &sched->order[sched->rows[place]];
-	uint32_t worker = sched->bundled[place].host;
+	uint32_t worker = worker_at(sched, place);
 
 	if (span->begin >= sched->now + sched->config.batch_ns && !order->has_waited)
 		sched_put_off(sched, worker, booking);
@@ -162,13 +170,14 @@ static void decide_member(struct sched *sched, uint32_t place, const struct bund
 {
 	const struct bundle_update *update = &sched->bundled[place];
 	const struct calendar_span whole = {update->span.begin, group->span.end};
-	struct sched_link *link = &sched->links[update->host];
-	bool is_own = update->host == aggregator;
+	uint32_t worker = worker_at(sched, place);
+	struct sched_link *link = &sched->links[worker];
+	bool is_own = worker == aggregator;
 	uint64_t wait = group->span.begin - sched->now;
 
 	wait += wait / 4 + 2 * sched->config.batch_ns + WAIT_SLACK;
 	struct sched_decision *decision =
-		sched_decide_send(sched, update->host, update->bytes, &whole, is_own ? group->booking : update->booking);
+		sched_decide_send(sched, worker, update->bytes, &whole, is_own ? group->booking : update->booking);
 	decision->bundle = bundle ? bundle : decision->position;
 	decision->aggregator = link->aggregator = aggregator;
 	decision->rate = link->granted = sched_rate_of(update->bytes, is_own ? &group->span : &update->span);
@@ -190,13 +199,13 @@ static uint32_t decide_group(struct sched *sched, uint32_t places, uint32_t firs
 	uint64_t members = 0, bundle = 0;
 
 	for (; end < places && sched->bundled[end].group == number; end++)
-		members |= UINT64_C(1) << sched->bundled[end].host;
+		members |= UINT64_C(1) << worker_at(sched, end);
 	if (end == first + 1) { /* it is the aggregator's own update */
 		decide_direct(sched, first, &group->span, group->booking);
 		return end;
 	}
 	for (uint32_t place = first; place < end; place++) {
-		decide_member(sched, place, group, trial->aggregators[number - 1].host, members, bundle);
+		decide_member(sched, place, group, trial->workers[number - 1], members, bundle);
 		bundle = bundle ? bundle : sched->positions;
 	}
 	sched->sums++;
@@ -223,16 +232,16 @@ static uint32_t order(struct sched *sched, uint32_t count)
 {
 	uint32_t rows[LEDGER_WORKERS_MOST + 1];
 	uint64_t mark = calendar_mark(sched->calendar);
-	uint32_t places = order_run(sched->calendar, sched->order, count);
+	uint32_t places = sched_order(sched, count);
 
 	calendar_rollback(sched->calendar, mark);
 	sched_decide_rest(sched, count, rows);
 	for (uint32_t place = 0; place < places; place++) {
-		uint32_t row = rows[place + 1];
+		uint32_t row = rows[place + 1], worker = sched->workers[row];
 
 		sched->rows[place] = row;
-		sched->bundled[place] = (struct bundle_update){.host = sched->workers[row],
-		                                               .out = sched->workers[row],
+		sched->bundled[place] = (struct bundle_update){.host = sched->hosts[worker],
+		                                               .out = sched_link_out(sched, worker),
 		                                               .bytes = sched->order[row].bytes,
 		                                               .from = sched->order[row].from};
 	}
@@ -256,5 +265,5 @@ void sched_sum_decide(struct sched *sched, uint32_t count)
 		return;
 	}
 	for (uint32_t place = 0; place < places; place++) /* the calendar has no room */
-		sched_put_off(sched, sched->bundled[place].host, CALENDAR_NONE);
+		sched_put_off(sched, worker_at(sched, place), CALENDAR_NONE);
 }

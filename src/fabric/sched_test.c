@@ -183,6 +183,67 @@ static void test_refused(void)
 	sched_close(sched);
 }
 
+/* Two of three workers share a host's link: by themselves their updates take it one after the other. */
+static void test_hosts(void)
+{
+	const uint32_t hosts[] = {0, 0, 1};
+	const struct sched_config config = {
+		.workers = 3, .bound = 9, .batch_ns = BATCH, .hub_rate = 1000 * MB, .worker_rate = 100 * MB, .hosts = hosts};
+	struct sched *sched;
+	struct sched_decision decisions[3];
+	uint64_t starts = 0;
+
+	CHECK(sched_open(&config, &sched, NULL) == ESP_OK);
+	for (uint32_t worker = 0; worker < 3; worker++) {
+		CHECK(sched_join(sched, worker, 0, 0, NULL) == ESP_OK);
+		ready(sched, worker, 1, 0, 5 * MB, 0);
+	}
+	sched_tick(sched, BATCH);
+	for (uint32_t i = 0; i < 3; i++) {
+		decisions[i] = next(sched);
+		starts += decisions[i].start_ns;
+	}
+	CHECK_U64(starts, 50 * NS_PER_MS);
+	CHECK(sched_report_ways(sched, 1, 0, 9 * MB, BATCH, NULL) == ESP_EINVAL);
+	CHECK(sched_report_ways(sched, 1, 8 * MB, 9 * MB, BATCH, NULL) == ESP_OK);
+	CHECK_U64(sched_worker(sched, 0)->rate, 9 * MB);
+	CHECK_U64(sched_worker(sched, 2)->rate, 100 * MB);
+	sched_close(sched);
+}
+
+/* All that wait get the model by one tree, when the hub's link is free. */
+static void test_models(void)
+{
+	const struct sched_config config = {
+		.workers = 3, .bound = 9, .batch_ns = BATCH, .hub_rate = 100 * MB, .worker_rate = 100 * MB};
+	struct sched *sched;
+	struct sched_model model;
+	uint32_t from_hub = 0, outputs = 0, count = 0;
+
+	CHECK(sched_open(&config, &sched, NULL) == ESP_OK);
+	CHECK(sched_wants(sched, 0, MB, 0, NULL) == ESP_EINVAL); /* it is not here */
+	for (uint32_t worker = 0; worker < 3; worker++)
+		CHECK(sched_join(sched, worker, 0, 0, NULL) == ESP_OK);
+	CHECK(sched_wants(sched, 0, 0, 0, NULL) == ESP_EINVAL && sched_wants(sched, 9, MB, 0, NULL) == ESP_EINVAL);
+	for (uint32_t worker = 0; worker < 3; worker++)
+		CHECK(sched_wants(sched, worker, 10 * MB, 0, NULL) == ESP_OK);
+	CHECK(sched_wants(sched, 0, 10 * MB, 0, NULL) == ESP_EINVAL); /* it has asked */
+	CHECK_U64(sched_due(sched), BATCH);
+	sched_tick(sched, BATCH);
+	for (; sched_next_model(sched, &model); count++) {
+		CHECK(model.tree == 1 && model.rate == 100 * MB && model.start_ns == 0);
+		from_hub += model.source == SCHED_HUB;
+		outputs += model.outputs;
+	}
+	CHECK(count == 3 && from_hub == 1 && outputs == 2);
+	CHECK_U64(sched_due(sched), UINT64_MAX);
+	CHECK(sched_wants(sched, 1, 10 * MB, BATCH, NULL) == ESP_OK);
+	sched_gone(sched, 1, BATCH);
+	sched_tick(sched, 3 * BATCH);
+	CHECK(!sched_next_model(sched, &model));
+	sched_close(sched);
+}
+
 /* ---- by seeds ---- */
 
 #define WORKERS 8u
@@ -447,6 +508,8 @@ int main(int argc, char **argv)
 	test_lease_and_gone();
 	test_rates();
 	test_refused();
+	test_hosts();
+	test_models();
 	for (uint64_t seed = first; seed < first + count; seed++)
 		play(seed, ends, &direct, &restarts, &longest);
 	for (uint8_t end = 0; end < LEDGER_ENDS; end++)

@@ -86,7 +86,8 @@ static void await(uint32_t count)
 static struct switch_sum sum_of(uint32_t number, uint32_t member, struct switch_piece *piece)
 {
 	*piece = (struct switch_piece){.in = in[number][member], .out = out[number][member], .words = WORDS - number};
-	return (struct switch_sum){.pieces = piece, .piece_count = 1, .kind = ATP_SIGNED, .call = 40 + number, .done = done};
+	return (struct switch_sum){
+		.pieces = piece, .piece_count = 1, .kind = ATP_SIGNED, .call = 40 + number, .done = done};
 }
 
 static void test_straight(struct bench *bench)
