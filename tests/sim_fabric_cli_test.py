@@ -17,14 +17,14 @@ def run(*words, status=0):
 
 def check_run():
     ways = {way["way"]: way for way in json.loads(run("run", *SMALL, "--ablation", "--json"))["ways"]}
-    assert len(ways) == 9, sorted(ways)
+    assert len(ways) == 10, sorted(ways)
     for name, way in ways.items():
         assert way["updates_per_second"] > 0 and way["seconds"] > 0, way
         if way["delay_bound"] is not None:
             assert way["delay_most"] <= way["delay_bound"], way
             assert way["updates_per_second"] <= way["updates_per_second_bound"] * 1.05, (name, way)
     assert run("run", *SMALL, "--json") == run("run", *SMALL, "--json")
-    assert "sums, two in flight" in run("run", *SMALL)
+    assert "chains, two in flight" in run("run", *SMALL)
 
 
 def check_advise():

@@ -42,7 +42,7 @@ static int run(int argc, char **argv)
 
 	sim_tool_fabric_init(&fabric);
 	options[0] = (struct option_spec){"ablation", 0, OPTION_FLAG, &has_ablation, NULL,
-	                                  "also the scheduler with one thing left out"};
+	                                  "also chains with one thing left out"};
 	sim_tool_fabric_options(&fabric, options + 1);
 	const struct options_usage usage = {
 		COMMAND, "",

@@ -83,6 +83,8 @@ enum esp_status sched_open(const struct sched_config *config, struct sched **out
 		calendar_open(2 * config->workers + 2, STEPS, BOOKINGS, &sched->calendar, err);
 	if (status == ESP_OK)
 		status = set_rates(sched, err);
+	if (status == ESP_OK && config->chains && !(sched->batch = calloc(1, sizeof(*sched->batch))))
+		status = error_set(err, ESP_ENOMEM, "no memory for chains");
 	if (status != ESP_OK) {
 		sched_close(sched);
 		return status;
@@ -96,6 +98,7 @@ void sched_close(struct sched *sched)
 	if (!sched)
 		return;
 	calendar_close(sched->calendar);
+	free(sched->batch);
 	free(sched);
 }
 
@@ -416,7 +419,9 @@ void sched_tick(struct sched *sched, uint64_t now)
 		sched->batches++;
 		sched->latest_updates = count;
 		sched->latest_sent = 0;
-		if (sched_sum_is_possible(sched, count))
+		if (sched_chain_is_possible(sched, count))
+			sched_chain_decide(sched, count);
+		else if (sched_sum_is_possible(sched, count))
 			sched_sum_decide(sched, count);
 		else
 			decide(sched, count, sched_order(sched, count));

@@ -19,6 +19,7 @@
 #include "fabric/ledger.h"
 
 #define SCHED_WAITED 3u /* batches after which an update is decided first */
+#define SCHED_HUB UINT32_MAX /* as a source or a next hop */
 #define SCHED_ALONE UINT32_MAX /* no aggregator */
 #define SCHED_ATTEMPTS 2u /* an update whose sums have failed so often goes to the hub by itself */
 
@@ -28,6 +29,7 @@ struct sched_config {
 	uint64_t hub_rate;    /* bytes per second of the hub's link */
 	uint64_t worker_rate; /* of a worker's until it is known    */
 	bool aggregates;
+	bool chains;           /* of sums: by streaming chains, which no live aggregator passes on yet */
 	const uint32_t *hosts; /* of each worker, below workers: those of one host share its links; NULL: each has its own.
 	                          Not kept */
 	uint32_t order_flags;  /* enum order_flag: rules that are left out */
@@ -47,9 +49,11 @@ struct sched_decision {
 	uint32_t aggregator;  /* of a bundle: the worker that sends the sum; SCHED_ALONE */
 	uint64_t members;     /* at the aggregator: workers whose updates it waits for and its own, as a bit set */
 	uint64_t wait_ns;     /* at the aggregator: until then it waits for them */
+	/* of a chain, whose last worker is the aggregator; all of it streams at once */
+	bool is_chain;
+	uint32_t next_hop;    /* the worker that gets its stream; SCHED_HUB */
+	uint32_t inputs;      /* streams that it adds to its own update     */
 };
-
-#define SCHED_HUB UINT32_MAX /* as a source */
 
 /* How the model that a worker has asked for comes to it. */
 struct sched_model {

@@ -1,10 +1,11 @@
 /*
- * sched_parts.h - a job's scheduler, as sched.c, sched_sum.c and sched_model.c share it. Private to them.
+ * sched_parts.h - a job's scheduler, as sched.c and sched_{sum,chain,model}.c share it. Private to them.
  */
 #ifndef FABRIC_SCHED_PARTS_H
 #define FABRIC_SCHED_PARTS_H
 
 #include "base/rng.h"
+#include "fabric/batch.h"
 #include "fabric/bundle.h"
 #include "fabric/order.h"
 #include "fabric/sched.h"
@@ -35,6 +36,9 @@ struct sched {
 	uint64_t sums, summed;
 	struct bundle_update bundled[LEDGER_WORKERS_MOST]; /* in the order of the places */
 	uint32_t rows[LEDGER_WORKERS_MOST];                /* of these in order and workers */
+	/* sums by chains */
+	struct batch_update streamed[LEDGER_WORKERS_MOST]; /* of the rows of order and workers */
+	struct batch *batch; /* owned; NULL: sums do not go by chains */
 	/* models */
 	struct sched_chain chains[SCHED_MODELS_MOST];
 	uint32_t chain_count;
@@ -64,6 +68,11 @@ void sched_put_off(struct sched *sched, uint32_t worker, uint32_t booking);
 void sched_want_batch(struct sched *sched, uint64_t now);
 void sched_see_time(struct sched *sched, uint64_t now);
 
+/* ---- sched_chain.c ---- */
+/* As sched_sum_is_possible() and sched_sum_decide(), by chains. */
+bool sched_chain_is_possible(const struct sched *sched, uint32_t count);
+void sched_chain_decide(struct sched *sched, uint32_t count);
+
 /* ---- sched_model.c ---- */
 /* Decides how models come to the workers that wait for them, at the end of a batch. */
 void sched_model_decide(struct sched *sched);
@@ -71,6 +80,11 @@ void sched_model_decide(struct sched *sched);
 void sched_model_end(struct sched *sched);
 
 /* ---- sched_sum.c ---- */
+/* Has none of the updates failed too often in sums, and are all of one size? */
+bool sched_sum_is_welcome(const struct sched *sched, uint32_t count);
+/* The worker's decision is of a sum that begins then. bundle 0: it is the first of a new one. Returns its number. */
+uint64_t sched_sum_join(struct sched *sched, struct sched_decision *decision, uint64_t bundle, uint32_t aggregator,
+                        uint64_t members, uint64_t begin);
 /* May the updates of the batch that has count rows in order[] go in sums? */
 bool sched_sum_is_possible(const struct sched *sched, uint32_t count);
 /* Orders, drops, and decides all of them. */

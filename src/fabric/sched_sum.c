@@ -27,21 +27,23 @@ struct trial {
 	unsigned __int128 sum;
 };
 
+bool sched_sum_is_welcome(const struct sched *sched, uint32_t count)
+{
+	for (uint32_t row = 0; row < count; row++) {
+		if (sched->ledger.updates[sched->workers[row]].attempts >= SCHED_ATTEMPTS ||
+		    sched->order[row].bytes != sched->order[0].bytes)
+			return false;
+	}
+	return sched->config.aggregates;
+}
+
 bool sched_sum_is_possible(const struct sched *sched, uint32_t count)
 {
 	bool has_aggregator = false;
 
-	if (!sched->config.aggregates || count < 2)
-		return false;
-	for (uint32_t row = 0; row < count; row++) {
-		uint32_t worker = sched->workers[row];
-
-		if (sched->ledger.updates[worker].attempts >= SCHED_ATTEMPTS ||
-		    sched->order[row].bytes != sched->order[0].bytes)
-			return false;
-		has_aggregator |= sched->links[worker].can_aggregate;
-	}
-	return has_aggregator;
+	for (uint32_t row = 0; row < count; row++)
+		has_aggregator |= sched->links[sched->workers[row]].can_aggregate;
+	return has_aggregator && count >= 2 && sched_sum_is_welcome(sched, count);
 }
 
 static uint32_t worker_at(const struct sched *sched, uint32_t place)
@@ -165,29 +167,42 @@ static void decide_direct(struct sched *sched, uint32_t place, const struct cale
 		(void)sched_decide_send(sched, worker, order->bytes, span, booking);
 }
 
-static void decide_member(struct sched *sched, uint32_t place, const struct bundle_group *group, uint32_t aggregator,
-                          uint64_t members, uint64_t bundle)
+static uint64_t wait_of(const struct sched *sched, uint64_t begin)
 {
-	const struct bundle_update *update = &sched->bundled[place];
-	const struct calendar_span whole = {update->span.begin, group->span.end};
-	uint32_t worker = worker_at(sched, place);
-	struct sched_link *link = &sched->links[worker];
-	bool is_own = worker == aggregator;
-	uint64_t wait = group->span.begin - sched->now;
+	uint64_t wait = begin - sched->now;
 
-	wait += wait / 4 + 2 * sched->config.batch_ns + WAIT_SLACK;
-	struct sched_decision *decision =
-		sched_decide_send(sched, worker, update->bytes, &whole, is_own ? group->booking : update->booking);
+	return wait + wait / 4 + 2 * sched->config.batch_ns + WAIT_SLACK;
+}
+
+uint64_t sched_sum_join(struct sched *sched, struct sched_decision *decision, uint64_t bundle, uint32_t aggregator,
+                        uint64_t members, uint64_t begin)
+{
+	struct sched_link *link = &sched->links[decision->worker];
+	uint64_t wait = wait_of(sched, begin);
+
 	decision->bundle = bundle ? bundle : decision->position;
 	decision->aggregator = link->aggregator = aggregator;
-	decision->rate = link->granted = sched_rate_of(update->bytes, is_own ? &group->span : &update->span);
-	if (is_own) {
+	if (decision->worker == aggregator) {
 		decision->members = link->members = members;
 		decision->wait_ns = wait;
 		link->sums++;
 	} else {
 		decision->patience_ns = wait + HELD_SLACK;
 	}
+	return decision->bundle;
+}
+
+static void decide_member(struct sched *sched, uint32_t place, const struct bundle_group *group, uint32_t aggregator,
+                          uint64_t members, uint64_t bundle)
+{
+	const struct bundle_update *update = &sched->bundled[place];
+	const struct calendar_span whole = {update->span.begin, group->span.end};
+	uint32_t worker = worker_at(sched, place);
+	bool is_own = worker == aggregator;
+	struct sched_decision *decision =
+		sched_decide_send(sched, worker, update->bytes, &whole, is_own ? group->booking : update->booking);
+	(void)sched_sum_join(sched, decision, bundle, aggregator, members, group->span.begin);
+	decision->rate = sched->links[worker].granted = sched_rate_of(update->bytes, is_own ? &group->span : &update->span);
 }
 
 /* The members follow each other in the order. Returns the place behind them. */

@@ -183,6 +183,39 @@ static void test_refused(void)
 	sched_close(sched);
 }
 
+/* Three equal hosts are one chain: the last one has the hub next, each other one has a worker. */
+static void test_chain(void)
+{
+	const struct sched_config config = {.workers = 3, .bound = 9, .batch_ns = BATCH, .hub_rate = 100 * MB,
+	                                    .worker_rate = 100 * MB, .aggregates = true, .chains = true};
+	struct sched *sched;
+	uint32_t inputs = 0, next_hops = 0, aggregator = SCHED_ALONE;
+
+	CHECK(sched_open(&config, &sched, NULL) == ESP_OK);
+	for (uint32_t worker = 0; worker < 3; worker++) {
+		CHECK(sched_join(sched, worker, 0, 0, NULL) == ESP_OK);
+		sched_set_aggregator(sched, worker, true);
+		ready(sched, worker, 1, 0, 10 * MB, 0);
+	}
+	sched_tick(sched, BATCH);
+	for (uint32_t i = 0; i < 3; i++) {
+		const struct sched_decision decision = next(sched);
+
+		CHECK(decision.is_chain && decision.bundle == 1 && decision.position == i + 1 && decision.rate == 100 * MB);
+		CHECK(i == 0 || decision.aggregator == aggregator);
+		aggregator = decision.aggregator;
+		CHECK((decision.next_hop == SCHED_HUB) == (decision.worker == aggregator));
+		CHECK_U64(decision.members, decision.worker == aggregator ? 7 : 0);
+		next_hops |= decision.next_hop == SCHED_HUB ? 8u : 1u << decision.next_hop;
+		inputs += decision.inputs;
+	}
+	CHECK(inputs == 2 && __builtin_popcount(next_hops) == 3 && (next_hops & 8u));
+	for (uint32_t worker = 0; worker < 3; worker++)
+		sched_gone(sched, worker, BATCH);
+	CHECK_U64(sched_hub_booked_until(sched), BATCH); /* nothing is booked any more */
+	sched_close(sched);
+}
+
 /* Two of three workers share a host's link: by themselves their updates take it one after the other. */
 static void test_hosts(void)
 {
@@ -508,6 +541,7 @@ int main(int argc, char **argv)
 	test_lease_and_gone();
 	test_rates();
 	test_refused();
+	test_chain();
 	test_hosts();
 	test_models();
 	for (uint64_t seed = first; seed < first + count; seed++)

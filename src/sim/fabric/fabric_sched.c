@@ -18,7 +18,7 @@ void fabric_start_scheduler(struct fabric_world *world)
 		hosts[worker] = fabric_host(world, worker);
 	const struct sched_config sched = {.workers = config->workers, .bound = config->bound, .batch_ns = config->batch_ns,
 	                                   .hub_rate = config->hub_rate, .worker_rate = config->host_rate, .hosts = hosts,
-	                                   .aggregates = config->aggregates, .order_flags = config->order_flags,
+	                                   .aggregates = config->aggregates, .chains = config->chains, .order_flags = config->order_flags,
 	                                   .has_no_trees = config->has_no_trees};
 	if (sched_open(&sched, &world->sched, &err) != ESP_OK) {
 		fabric_fail(world, "no scheduler: %.200s", err.text);

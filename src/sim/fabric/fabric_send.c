@@ -2,6 +2,7 @@
  * fabric_send.c - updates on their way to the hub or to an aggregator, and models down their trees.
  */
 #include <assert.h>
+#include <string.h>
 
 #include "sim/fabric/fabric_world_state.h"
 
@@ -31,16 +32,76 @@ static void arrive(struct fabric_world *world, uint32_t worker)
 	add_values(at->sum, of->values);
 }
 
+/* Of a chain: it streams when all have offered. */
 static void send_to_aggregator(struct fabric_world *world, uint32_t worker)
 {
 	const struct sched_decision *decision = &world->workers[worker].decision;
 	const uint32_t links[] = {fabric_out(world, worker), fabric_in(world, decision->aggregator)};
 
-	if (fabric_host(world, decision->aggregator) == fabric_host(world, worker))
+	if (decision->is_chain || fabric_host(world, decision->aggregator) == fabric_host(world, worker))
 		arrive(world, worker);
 	else
 		fabric_flows_start(&world->flows, links, 2, world->config->bytes, (double)decision->rate,
 		                   fabric_cookie(FABRIC_TO_AGGREGATOR, worker));
+}
+
+static void add_link(uint32_t *links, uint32_t *count, uint32_t link)
+{
+	for (uint32_t i = 0; i < *count; i++) {
+		if (links[i] == link)
+			return;
+	}
+	assert(*count < FABRIC_PATH_MOST);
+	links[(*count)++] = link;
+}
+
+/* The worker's own update, and all that comes to it: by next hops, as the decisions say. */
+static void stream_of(struct fabric_world *world, uint64_t members, uint32_t worker, uint32_t depth,
+                      uint64_t out[FABRIC_VALUES])
+{
+	const struct fabric_worker *of = &world->workers[worker];
+	uint32_t inputs = 0;
+
+	add_values(out, of->values);
+	for (uint32_t from = 0; from < world->config->workers && depth < world->config->workers; from++) {
+		if (from == worker || !(members >> from & 1) || world->workers[from].decision.next_hop != worker)
+			continue;
+		inputs++;
+		stream_of(world, members, from, depth + 1, out);
+	}
+	if (inputs != of->decision.inputs && world->config->mutant != FABRIC_NO_WAIT)
+		fabric_fail(world, "worker %u has %u streams, and the decision says %u", worker, inputs, of->decision.inputs);
+}
+
+/* The gate has taken the sum of a chain: all of its links are busy at once. */
+static void start_chain(struct fabric_world *world, uint32_t aggregator)
+{
+	struct fabric_worker *of = &world->workers[aggregator];
+	uint32_t links[FABRIC_PATH_MOST], count = 0;
+
+	memset(of->sum, 0, sizeof(of->sum));
+	stream_of(world, of->got, aggregator, 0, of->sum);
+	for (uint32_t worker = 0; worker < world->config->workers; worker++) {
+		uint32_t next = world->workers[worker].decision.next_hop;
+
+		if (!(of->got >> worker & 1) || (next != SCHED_HUB && fabric_host(world, next) == fabric_host(world, worker)))
+			continue;
+		add_link(links, &count, fabric_out(world, worker));
+		add_link(links, &count, next == SCHED_HUB ? fabric_hub_in(world) : fabric_in(world, next));
+	}
+	fabric_flows_start(&world->flows, links, count, world->config->bytes, (double)of->decision.rate,
+	                   fabric_cookie(FABRIC_TO_HUB, aggregator));
+}
+
+/* A chain that lacks a member does not stream: the aggregator's own update goes by itself. */
+static void leave_chain(struct fabric_world *world, struct fabric_worker *of)
+{
+	if (!of->decision.is_chain || !is_aggregator(of) || of->got == of->decision.members ||
+	    world->config->mutant == FABRIC_NO_WAIT)
+		return;
+	of->got = UINT64_C(1) << of->decision.worker;
+	of->decision.inputs = 0;
+	memcpy(of->sum, of->values, sizeof(of->sum));
 }
 
 static struct gate_offer offer_of(const struct fabric_world *world, uint32_t worker)
@@ -65,6 +126,8 @@ void fabric_send_offer(struct fabric_world *world, uint32_t worker)
 {
 	struct fabric_worker *of = &world->workers[worker];
 	const uint32_t links[] = {fabric_out(world, worker), fabric_hub_in(world)};
+
+	leave_chain(world, of);
 	const struct gate_offer offer = offer_of(world, worker);
 	struct gate_result result;
 	enum esp_status status = gate_offer(&world->gate, &offer, &result);
@@ -79,6 +142,8 @@ void fabric_send_offer(struct fabric_world *world, uint32_t worker)
 		fabric_fail(world, "the gate refuses update %lu of worker %u", (unsigned long)of->number, worker);
 	else if (offer.bundle > 0 && !is_aggregator(of))
 		send_to_aggregator(world, worker);
+	else if (of->decision.is_chain)
+		start_chain(world, worker);
 	else
 		fabric_flows_start(&world->flows, links, 2, world->config->bytes, (double)of->decision.rate,
 		                   fabric_cookie(FABRIC_TO_HUB, worker));
@@ -97,16 +162,6 @@ static uint64_t offer_time(const struct fabric_world *world, const struct fabric
 }
 
 /* ---- models ---- */
-
-static void add_link(uint32_t *links, uint32_t *count, uint32_t link)
-{
-	for (uint32_t i = 0; i < *count; i++) {
-		if (links[i] == link)
-			return;
-	}
-	assert(*count < FABRIC_PATH_MOST);
-	links[(*count)++] = link;
-}
 
 static bool comes_from(const struct fabric_world *world, uint32_t worker, uint32_t root)
 {
@@ -262,8 +317,25 @@ static void lose_tree(struct fabric_world *world, struct fabric_tree *tree)
 	}
 }
 
+/* A chain ends with any of its workers: its aggregator takes its offer back, and announces its update again. */
+static void lose_chains(struct fabric_world *world, uint32_t worker)
+{
+	struct gate_result result;
+
+	for (uint32_t other = 0; other < world->config->workers; other++) {
+		const struct fabric_worker *of = &world->workers[other];
+
+		if (other == worker || of->is_dead || of->doing != FABRIC_SENDS || !of->decision.is_chain ||
+		    !is_aggregator(of) || !(of->got >> worker & 1))
+			continue;
+		if (gate_gone(&world->gate, other, &result))
+			fabric_again(world, other);
+	}
+}
+
 void fabric_send_lost(struct fabric_world *world, uint32_t worker)
 {
+	lose_chains(world, worker);
 	if (world->workers[worker].doing == FABRIC_SENDS)
 		fabric_send_forget(world, worker);
 	fabric_flows_stop(&world->flows, fabric_cookie(FABRIC_MODEL, worker));

@@ -4,7 +4,8 @@
 
 #include "base/clock.h"
 
-#define BATCH (100 * NS_PER_MS)
+#define BATCH_STREAM (10 * NS_PER_MS) /* chains are begun when the hub's link is free, so batches may be short */
+#define BATCH_PAPER (100 * NS_PER_MS)
 #define WARM (10 * NS_PER_S)
 #define LR_LEAST 0.01
 #define LR_STEPS 6u
@@ -12,7 +13,7 @@
 #define SGD_UPDATES UINT64_C(12000)
 
 const char *const fabric_way_names[] = {"ring",           "ring, overlapped", "plain asynchronous", "sums",
-                                        "sums, two in flight", "no sums", "no deadlines", "no drops", "no trees", NULL};
+                                        "chains", "chains, two in flight", "no sums", "no deadlines", "no drops", "no trees", NULL};
 
 struct fabric_cell fabric_study_cell(void)
 {
@@ -29,7 +30,8 @@ static struct fabric_config config_of(const struct fabric_cell *cell, enum fabri
 	                               .bound = 2 * workers,
 	                               .in_flight = 1,
 	                               .aggregates = way != FABRIC_PLAIN && way != FABRIC_NO_SUMS,
-	                               .batch_ns = BATCH,
+	                               .chains = way != FABRIC_SUMS,
+	                               .batch_ns = way == FABRIC_SUMS ? BATCH_PAPER : BATCH_STREAM,
 	                               .bytes = cell->bytes,
 	                               .compute_ns = cell->compute_ns,
 	                               .host_rate = cell->rate,
@@ -43,7 +45,7 @@ static struct fabric_config config_of(const struct fabric_cell *cell, enum fabri
 
 	if (way == FABRIC_PLAIN)
 		config.has_no_sched = true;
-	if (way == FABRIC_SUMS_TWO) {
+	if (way == FABRIC_CHAINS_TWO) {
 		config.in_flight = 2;
 		config.bound = 3 * workers;
 	}
@@ -79,7 +81,7 @@ static double bound_of(const struct fabric_cell *cell, enum fabric_way way)
 	for (uint32_t out = 0; out < FABRIC_WEATHER_RATES; out++) {
 		for (uint32_t in = 0; in < FABRIC_WEATHER_RATES; in++)
 			sum += weather->chance[out] * weather->chance[in] *
-			       alone(cell, way == FABRIC_SUMS_TWO, weather->part[out], weather->part[in]);
+			       alone(cell, way == FABRIC_CHAINS_TWO, weather->part[out], weather->part[in]);
 	}
 	sum *= cell->hosts * cell->per_host;
 	if (way == FABRIC_PLAIN || way == FABRIC_NO_SUMS) /* each update passes the hub's link by itself */

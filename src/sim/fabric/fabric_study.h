@@ -15,8 +15,9 @@ enum fabric_way {
 	FABRIC_RING_OVERLAP, /* the allreduce begins at 0.4 of computing    */
 	FABRIC_PLAIN,        /* asynchronous, no scheduler                  */
 	FABRIC_SUMS,         /* the scheduler with sums, one in flight      */
-	FABRIC_SUMS_TWO,     /* and two in flight                           */
-	/* FABRIC_SUMS with something left out */
+	FABRIC_CHAINS,       /* sums by streaming chains, one in flight     */
+	FABRIC_CHAINS_TWO,   /* and two in flight                           */
+	/* FABRIC_CHAINS with something left out */
 	FABRIC_NO_SUMS, FABRIC_NO_DEADLINES, FABRIC_NO_DROPS, FABRIC_NO_TREES,
 	FABRIC_WAYS,
 };

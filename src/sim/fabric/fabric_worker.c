@@ -30,7 +30,7 @@ void fabric_log_decision(struct fabric_world *world, const struct sched_decision
 	if (decision->bundle == 0 || decision->aggregator == decision->worker)
 		fputs("hub", world->config->log);
 	else
-		fprintf(world->config->log, "%u", decision->aggregator);
+		fprintf(world->config->log, "%u", decision->is_chain ? decision->next_hop : decision->aggregator);
 	fprintf(world->config->log, " start %" PRIu64 " rate %" PRIu64 " %s\n", decision->start_ns, decision->rate,
 	        ledger_end_name(decision->end));
 }

@@ -51,7 +51,7 @@ struct fabric_config {
 	uint32_t workers, per_host, bound;
 	uint32_t in_flight;      /* 1: a worker waits for its update's end; 2: it computes the next one meanwhile */
 	bool has_no_sched;       /* plain asynchronous: updates and models go as they are ready */
-	bool aggregates;         /* updates are added on the way, where that pays */
+	bool aggregates, chains; /* updates are added on the way; by streaming chains */
 	uint32_t order_flags;
 	bool has_no_trees;
 	uint64_t batch_ns, bytes, compute_ns;
