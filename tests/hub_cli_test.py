@@ -21,6 +21,7 @@ import threading
 import time
 
 import ports
+from sanitizers import has_sanitizer
 
 OK, NO, USAGE = 0, 1, 2
 ESPALIER, PROGRAM, EXAMPLE = map(os.path.abspath, sys.argv[1:4])
@@ -306,8 +307,10 @@ def test_many_jobs():
         assert before[1] <= 2 + 2, before
         play(1, 16)
         play(32, 1)
+        # A connection of a worker that has left may still be closing.
+        it.until(lambda: all(now <= then for now, then in zip(tally(it.process.pid)[:2], before[:2])))
         after = tally(it.process.pid)
-        assert after[:2] == before[:2] and after[2] - before[2] < 2048, (before, after)
+        assert after[2] - before[2] < 2048 or has_sanitizer(ESPALIER), (before, after)  # a sanitizer keeps freed memory
         assert it.status()["memory_taken_bytes"] == 0
 
 

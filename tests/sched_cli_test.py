@@ -20,6 +20,7 @@ import tempfile
 import time
 
 import ports
+from sanitizers import has_sanitizer
 
 OK, NO, USAGE = 0, 1, 2
 TIMES = int(sys.argv[6]) if len(sys.argv) > 6 else 1
@@ -156,6 +157,9 @@ def test_script():
     python = "/usr/bin/python3"
     if not os.path.exists(python) or subprocess.run([python, "-c", "import numpy"], stderr=subprocess.DEVNULL, check=False).returncode != 0:
         print("no numpy: the example in Python is not run")
+        return
+    if has_sanitizer(LIBRARY):
+        print("Python cannot load a library with a sanitizer: the example in Python is not run")
         return
     with site("--batch", "20ms") as it:
         status, _, text = run(it.create(30, optimizer="sgd lr=0.05"), python, SCRIPT, "--steps", 40)

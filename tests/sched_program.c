@@ -153,6 +153,10 @@ static void end(struct worker *worker)
 	       worker->fates[ESP_HUB_LATE_AT_OFFER], worker->fates[ESP_HUB_LATE_AT_HUB], worker->scheduled,
 	       worker->version, stats.sent_bytes, worker->most);
 	esp_hub_close(worker->hub);
+	for (uint32_t i = 0; i < TENSORS; i++) {
+		free(worker->weights[i]);
+		free(worker->gradients[i]);
+	}
 }
 
 static bool is_last(const struct worker *worker)

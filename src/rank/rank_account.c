@@ -10,6 +10,7 @@
 #include "node/observe/tally.h"
 #include "rank/comm/call_record.h"
 #include "rank/comm/comm.h"
+#include "rank/comm/work.h"
 #include "rank/observe/recorder.h"
 #include "rank/observe/tracer.h"
 #include "rank/rank_info.h"
@@ -97,7 +98,7 @@ static void add_work(const struct work *work, struct account *out, uint32_t capa
 	const struct comm *group = work->group;
 	struct record record;
 
-	call_record_work(work, &record);
+	call_record_work(work, work_plan(work), &record);
 	/* for its message, or for the receiver */
 	if (work->kind != WORK_CALL && work->end.is_waiting && work->msg.peer < group->size) {
 		record.waits_for = group->ranks[work->msg.peer];

@@ -11,7 +11,8 @@
 #include "hub/control/host_place.h"
 #include "hub/control/hub_dial.h"
 #include "hub/server/hub_conn.h"
-#include "hub/server/hub_job.h"
+#include "hub/server/hub_dispatch.h"
+#include "hub/server/hub_jobs.h"
 #include "hub/server/hub_port.h"
 #include "hub/server/hub_session.h"
 #include "hub/server/hub_status.h"
@@ -33,7 +34,7 @@ static void on_second(struct loop_timer *timer, uint64_t now_ns)
 	struct hub *hub = (struct hub *)(void *)((char *)timer - offsetof(struct hub, seconds));
 
 	hub_conn_look_after_all(hub);
-	hub_job_look_after_all(hub, now_ns);
+	hub_jobs_look_after(hub, now_ns);
 	hub_status_count(hub, now_ns);
 	loop_at(&hub->loop, timer, now_ns + NS_PER_S);
 }
@@ -106,6 +107,7 @@ enum esp_status hub_open(const struct hub_config *config, struct hub **out, stru
 	hub->config = *config;
 	hub->own_job = hub_dial_own_job(config->key);
 	hub->place = config->is_apart ? 0 : host_place();
+	hub->events = &hub_dispatch;
 	hub->signals.fd = -1;
 	enum esp_status status = loop_init(&hub->loop, NULL, err);
 	if (status != ESP_OK) {
@@ -176,7 +178,7 @@ void hub_close(struct hub *hub)
 	end_sessions(hub);
 	hub_session_free_dead(hub);
 	while (hub->jobs)
-		hub_job_remove(hub->jobs, "the hub was stopped by its operator");
+		hub_jobs_remove(hub->jobs, "the hub was stopped by its operator");
 	hub_conn_close_all(hub);
 	for (uint32_t i = 0; i < hub->config.lanes; i++)
 		hub_lane_stop(hub->lanes[i]);

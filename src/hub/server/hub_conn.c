@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,10 +11,6 @@
 
 #include "base/clock.h"
 #include "hub/control/hub_dial.h"
-#include "hub/server/hub_async.h"
-#include "hub/server/hub_job.h"
-#include "hub/server/hub_session.h"
-#include "hub/server/hub_sets.h"
 #include "wire/bytes.h"
 
 #define UNPROVED_MOST 256u
@@ -71,13 +68,12 @@ static void die(struct hub_conn *conn)
 	enter(conn, HUB_CONN_DEAD);
 }
 
-/* The other end has gone, or breaks the rules: nothing more is sent. */
-static void lose(struct hub_conn *conn, const char *why)
+void hub_conn_lose(struct hub_conn *conn, const char *why)
 {
 	if (conn->state == HUB_CONN_DEAD)
 		return;
 	if (conn->session)
-		hub_session_on_lost(conn, why);
+		conn->hub->events->lost(conn, why);
 	if (conn->state != HUB_CONN_DEAD)
 		die(conn);
 }
@@ -124,7 +120,7 @@ static void flush(struct hub_conn *conn)
 			            conn->state == HUB_CONN_ENDING ? EPOLLOUT : EPOLLIN | EPOLLOUT);
 			return;
 		} else if (errno != EINTR) {
-			lose(conn, "has closed its connection");
+			hub_conn_lose(conn, "has closed its connection");
 			return;
 		}
 	}
@@ -146,7 +142,7 @@ void hub_conn_send(struct hub_conn *conn, const struct hub_msg *msg)
 	if (msg_stream_put(conn->stream, msg) == ESP_OK)
 		flush(conn);
 	else
-		lose(conn, "does not take what the hub sends");
+		hub_conn_lose(conn, "does not take what the hub sends");
 }
 
 void hub_conn_end(struct hub_conn *conn)
@@ -154,7 +150,7 @@ void hub_conn_end(struct hub_conn *conn)
 	if (!is_talking(conn))
 		return;
 	if (conn->session)
-		hub_session_on_lost(conn, "was sent away");
+		conn->hub->events->lost(conn, "was sent away");
 	if (!is_talking(conn))
 		return;
 	enter(conn, HUB_CONN_ENDING);
@@ -173,41 +169,6 @@ void hub_conn_refuse(struct hub_conn *conn, enum esp_status status, uint32_t wor
 
 /* ---- messages ---- */
 
-static void take_operator_msg(struct hub_conn *conn, const struct hub_msg *msg)
-{
-	if (msg->type == HUB_MSG_CREATE)
-		hub_job_on_create(conn, &msg->create);
-	else if (msg->type == HUB_MSG_REMOVE)
-		hub_job_on_remove(conn, &msg->remove);
-	else
-		lose(conn, "is an operator and sent a message of a worker");
-}
-
-static void take_worker_msg(struct hub_conn *conn, const struct hub_msg *msg)
-{
-	const struct hub_msg pong = {.type = HUB_MSG_PONG};
-
-	if (msg->type == HUB_MSG_PING)
-		hub_conn_send(conn, &pong);
-	else if (msg->type == HUB_MSG_JOIN && !conn->session)
-		hub_session_on_join(conn, &msg->join);
-	else if (msg->type == HUB_MSG_TENSORS && conn->session)
-		hub_session_on_tensors(conn, &msg->tensors);
-	else if (msg->type == HUB_MSG_ASK && conn->session)
-		hub_session_on_ask(conn, msg->ask);
-	else if (msg->type == HUB_MSG_LEAVE && conn->session)
-		hub_session_on_leave(conn);
-	else if (msg->type == HUB_MSG_SHARE && conn->session && !conn->session->async)
-		hub_sets_on_share(conn, msg->share);
-	else if (msg->type == HUB_MSG_WHY && conn->session && !conn->session->async)
-		hub_sets_on_why(conn, &msg->why);
-	else if (msg->type == HUB_MSG_OFFER && conn->session && conn->session->async &&
-	         !conn->session->workers[conn->worker].has_left)
-		hub_async_on_offer(conn, &msg->offer);
-	else if (msg->type != HUB_MSG_PONG)
-		lose(conn, "sent a message that a worker does not send at this time");
-}
-
 static void take_messages(struct hub_conn *conn)
 {
 	struct hub_msg msg;
@@ -218,11 +179,9 @@ static void take_messages(struct hub_conn *conn)
 		if (status == ESP_PENDING)
 			return;
 		if (status != ESP_OK)
-			lose(conn, "sent bytes that are no message of a worker");
-		else if (conn->state == HUB_CONN_OPERATOR)
-			take_operator_msg(conn, &msg);
+			hub_conn_lose(conn, "sent bytes that are no message of a worker");
 		else
-			take_worker_msg(conn, &msg);
+			conn->hub->events->message(conn, &msg);
 	}
 }
 
@@ -238,7 +197,7 @@ static void receive(struct hub_conn *conn)
 		msg_stream_arrived(conn->stream, (size_t)got);
 		take_messages(conn);
 	} else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
-		lose(conn, "has closed its connection: its process has ended, or was killed");
+		hub_conn_lose(conn, "has closed its connection: its process has ended, or was killed");
 	}
 }
 
@@ -247,30 +206,25 @@ static void receive(struct hub_conn *conn)
 static bool find_key(void *context, uint64_t job, uint8_t out_key[HANDSHAKE_KEY_BYTES], struct hello *out_own)
 {
 	struct hub *hub = context;
-	const struct hub_job *found = hub_job_find(hub, job);
+	uint32_t workers = HUB_OPERATORS;
 
-	if (job == hub->own_job) {
+	if (job == hub->own_job)
 		memcpy(out_key, hub->config.key, HANDSHAKE_KEY_BYTES);
-		hub_dial_listener_hello(HUB_OPERATORS, out_own);
-		return true;
-	}
-	if (!found)
+	else if (!hub->events->job(hub, job, out_key, &workers))
 		return false;
-	memcpy(out_key, found->key, HANDSHAKE_KEY_BYTES);
-	hub_dial_listener_hello(found->workers, out_own);
+	hub_dial_listener_hello(workers, out_own);
 	return true;
 }
 
 /* The proved connection is a lane's; the descriptor is handed over with its options as they are. */
-static void give_to_lane(struct hub_conn *conn, struct hub_job *job, uint64_t session, uint32_t lane)
+static void give_to_lane(struct hub_conn *conn, uint64_t session, uint32_t lane)
 {
 	int fd = conn->watched.fd;
 
 	loop_remove(&conn->hub->loop, &conn->watched);
 	conn->watched.fd = -1;
-	if (!hub_session_on_lane(job, session, conn->worker, lane, fd, !conn->is_local))
-		hub_log(conn->hub, "%s: a data connection of worker %u of job %s fits no session: closed", conn->peer,
-		        conn->worker, job->name);
+	if (!conn->hub->events->lane(conn, session, lane, fd))
+		hub_log(conn->hub, "%s: a data connection of worker %u fits no session: closed", conn->peer, conn->worker);
 	die(conn);
 }
 
@@ -279,7 +233,7 @@ static void begin_messages(struct hub_conn *conn, bool is_operator)
 	struct msg_stream *stream = malloc(sizeof(*stream));
 
 	if (!stream) {
-		lose(conn, "");
+		hub_conn_lose(conn, "");
 		return;
 	}
 	msg_stream_init(stream, conn->hs->session, true);
@@ -287,6 +241,18 @@ static void begin_messages(struct hub_conn *conn, bool is_operator)
 	free_handshake(conn);
 	enter(conn, is_operator ? HUB_CONN_OPERATOR : HUB_CONN_WORKER);
 	loop_change(&conn->hub->loop, &conn->watched, EPOLLIN);
+}
+
+/* That may connect with the key that the peer has; 0: the job is no more. */
+static uint32_t workers_of(const struct hub_conn *conn)
+{
+	uint8_t key[HANDSHAKE_KEY_BYTES];
+	uint32_t workers = HUB_OPERATORS;
+
+	if (conn->job != conn->hub->own_job && !conn->hub->events->job(conn->hub, conn->job, key, &workers))
+		workers = 0;
+	sodium_memzero(key, sizeof(key));
+	return workers;
 }
 
 static void on_proved(struct hub_conn *conn)
@@ -297,16 +263,15 @@ static void on_proved(struct hub_conn *conn)
 	accept_limit_proved(&conn->hub->limit);
 	conn->job = bytes_get64(conn->hs->proof + PROOF_JOB_AT);
 	conn->worker = peer.from;
-	struct hub_job *job = hub_job_find(conn->hub, conn->job);
 	bool is_operator = conn->job == conn->hub->own_job;
-	if ((!job && !is_operator) || peer.from >= (is_operator ? HUB_OPERATORS : job->workers))
-		lose(conn, "");
+	if (conn->worker >= workers_of(conn))
+		hub_conn_lose(conn, "");
 	else if (peer.purpose == HELLO_CONTROL)
 		begin_messages(conn, is_operator);
 	else if (!is_operator)
-		give_to_lane(conn, job, session, peer.lane);
+		give_to_lane(conn, session, peer.lane);
 	else
-		lose(conn, "");
+		hub_conn_lose(conn, "");
 }
 
 /* True: all that the handshake has to say has left. */
@@ -328,7 +293,7 @@ static bool send_handshake(struct hub_conn *conn)
 	if (errno == EAGAIN)
 		loop_change(&conn->hub->loop, &conn->watched, EPOLLOUT);
 	else
-		lose(conn, "");
+		hub_conn_lose(conn, "");
 	return false;
 }
 
@@ -358,7 +323,7 @@ static void prove(struct hub_conn *conn)
 		/* A peer that has proved itself and does not fit is told so. */
 		if (status == ESP_EMISMATCH && !send_handshake(conn))
 			return;
-		lose(conn, "");
+		hub_conn_lose(conn, "");
 		return;
 	}
 	if (!send_handshake(conn))
@@ -420,7 +385,7 @@ void hub_conn_accept(struct hub *hub, int fd, bool is_local, const char *peer)
 	struct hub_conn *conn = calloc(1, sizeof(*conn));
 
 	if (hub->unproved >= UNPROVED_MOST)
-		lose(oldest_unproved(hub), "");
+		hub_conn_lose(oldest_unproved(hub), "");
 	if (!conn) {
 		close(fd);
 		return;
@@ -441,12 +406,6 @@ void hub_conn_accept(struct hub *hub, int fd, bool is_local, const char *peer)
 	prove(conn);
 }
 
-/* Between joining and declaring the worker's program builds its model, and no thread of it answers. */
-static bool may_be_silent(const struct hub_conn *conn)
-{
-	return conn->session && conn->session->state == HUB_SESSION_GATHERING && !conn->session->workers[conn->worker].has_declared;
-}
-
 static void look_after(struct hub_conn *conn, uint64_t now)
 {
 	const struct hub_msg ping = {.type = HUB_MSG_PING};
@@ -454,11 +413,11 @@ static void look_after(struct hub_conn *conn, uint64_t now)
 
 	if ((conn->state == HUB_CONN_PROVING && silent > PROOF_PATIENCE) ||
 	    (conn->state == HUB_CONN_ENDING && silent > ENDING_PATIENCE)) {
-		lose(conn, "");
-	} else if (conn->state == HUB_CONN_WORKER && may_be_silent(conn)) {
+		hub_conn_lose(conn, "");
+	} else if (conn->state == HUB_CONN_WORKER && conn->hub->events->may_be_silent(conn)) {
 		conn->heard_ns = now;
 	} else if (conn->state == HUB_CONN_WORKER && silent > SILENCE_MOST) {
-		lose(conn, "has not been heard for 10 s: it is stopped, or cut off");
+		hub_conn_lose(conn, "has not been heard for 10 s: it is stopped, or cut off");
 	} else if (conn->state == HUB_CONN_WORKER && silent > SILENCE_PING && !conn->is_pinged) {
 		conn->is_pinged = true;
 		hub_conn_send(conn, &ping);

@@ -44,12 +44,28 @@ struct hub_conn {
 	bool is_pinged;         /* nothing has come since the last PING */
 };
 
+/* What a connection means to the hub's jobs (hub_dispatch.c). */
+struct hub_conn_events {
+	/* Key and workers of a job. False: there is no such job. */
+	bool (*job)(struct hub *hub, uint64_t job, uint8_t out_key[HUB_KEY_BYTES], uint32_t *out_workers);
+	/* Of an OPERATOR or a WORKER; may end the connection. */
+	void (*message)(struct hub_conn *conn, const struct hub_msg *msg);
+	/* A proved data connection of a job that there is; takes fd. False: it fits no session. */
+	bool (*lane)(struct hub_conn *conn, uint64_t session, uint32_t lane, int fd);
+	/* The connection of a worker with a session is no more; why: "has closed its connection". */
+	void (*lost)(struct hub_conn *conn, const char *why);
+	/* Of a WORKER: is its program doing work in which no thread of it answers? */
+	bool (*may_be_silent)(const struct hub_conn *conn);
+};
+
 /* Takes a descriptor that was accepted. */
 void hub_conn_accept(struct hub *hub, int fd, bool is_local, const char *peer);
 /* Puts a message into the connection's stream and sends it; a connection that takes nothing ends. Nothing if it is ENDING or DEAD. */
 void hub_conn_send(struct hub_conn *conn, const struct hub_msg *msg);
 /* The message WHY, then the end. */
 void hub_conn_refuse(struct hub_conn *conn, enum esp_status status, uint32_t worker, const char *text);
+/* The other end has gone, or breaks the rules: nothing more is sent. Nothing if it is DEAD. */
+void hub_conn_lose(struct hub_conn *conn, const char *why);
 /* Unsent messages leave first. */
 void hub_conn_end(struct hub_conn *conn);
 /* Once a second: late handshakes, silent workers. */

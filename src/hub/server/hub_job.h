@@ -6,7 +6,7 @@
 #ifndef HUB_SERVER_HUB_JOB_H
 #define HUB_SERVER_HUB_JOB_H
 
-#include "hub/server/hub_conn.h"
+#include "hub/server/hub_state.h"
 #include "math/optimizer.h"
 
 struct hub_job {
@@ -23,14 +23,10 @@ struct hub_job {
 	uint64_t rounds, bytes;      /* of the sessions that have ended */
 };
 
-/* An operator's messages. */
-void hub_job_on_create(struct hub_conn *conn, const struct hub_msg_create *create);
-void hub_job_on_remove(struct hub_conn *conn, const struct hub_msg_remove *remove);
-
 struct hub_job *hub_job_find(const struct hub *hub, uint64_t number);
-/* Once a second: removes jobs that have been idle for too long. */
-void hub_job_look_after_all(struct hub *hub, uint64_t now_ns);
-/* Ends its session, whose workers are told this sentence, and frees it. */
-void hub_job_remove(struct hub_job *job, const char *why);
+/* With a number and a key of its own. NULL: no memory. */
+struct hub_job *hub_job_make(struct hub *hub, const struct hub_msg_create *create, const struct optimizer *optimizer);
+/* It has no session. */
+void hub_job_free(struct hub_job *job);
 
 #endif

@@ -14,6 +14,7 @@
 
 #include "hub/control/host_memory.h"
 #include "hub/layout.h"
+#include "hub/server/hub_conn.h"
 #include "hub/server/hub_job.h"
 #include "hub/server/hub_lane.h"
 

@@ -15,6 +15,7 @@
 #include "wire/hub_msg.h"
 
 struct hub_conn;
+struct hub_conn_events;
 struct hub_job;
 struct hub_session;
 struct http_server;
@@ -45,6 +46,7 @@ struct hub {
 	bool ports_paused;
 	uint64_t full_until_ns; /* no descriptor is free: connections wait; 0: some are */
 	struct accept_limit limit;
+	const struct hub_conn_events *events; /* of connections */
 	struct hub_conn *conns; /* of every state */
 	uint32_t unproved;
 

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/fence.h"
 #include "node/progress/progress_state.h"
 #include "transport/path.h"
 
@@ -273,7 +274,7 @@ void progress_expect_no_caller(struct progress_set *set)
 void progress_changed(struct progress_set *set)
 {
 	/* A waiter counts itself in sleepers and then reads its condition; here the condition was changed first. */
-	atomic_thread_fence(memory_order_seq_cst);
+	full_fence();
 	if (atomic_load_explicit(&set->sleepers, memory_order_relaxed) == 0)
 		return;
 	pthread_mutex_lock(&set->lock);
@@ -428,7 +429,7 @@ static void sleep_until(struct progress_set *set, uint64_t until_ns, bool (*done
 	struct timespec at = {(time_t)(when / NS_PER_S), (long)(when % NS_PER_S)};
 
 	atomic_fetch_add(&set->sleepers, 1);
-	atomic_thread_fence(memory_order_seq_cst); /* see progress_changed() */
+	full_fence(); /* see progress_changed() */
 	if (!done(argument))
 		pthread_cond_timedwait(&set->changed, &set->lock, &at);
 	atomic_fetch_sub(&set->sleepers, 1);

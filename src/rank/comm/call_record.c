@@ -1,8 +1,7 @@
 #include "rank/comm/call_record.h"
 
 #include "base/clock.h"
-#include "rank/comm/comm.h"
-#include "rank/comm/work.h"
+#include "rank/comm/comm_state.h"
 #include "rank/observe/recorder.h"
 #include "rank/observe/tracer.h"
 
@@ -58,13 +57,13 @@ void call_record_small(const struct comm *group, const struct shm_small_call *op
 	out->waits_for = group->ranks[op->waits_for];
 }
 
-void call_record_work(const struct work *work, struct record *out)
+void call_record_work(const struct work *work, const char *plan, struct record *out)
 {
 	const struct comm *group = work->group;
 
 	call_record_describe(group, &work->call, &work->note, out);
 	out->started_ns = work->time.started_ns;
-	out->plan = work_plan(work);
+	out->plan = plan;
 	if (work->kind == WORK_CALL)
 		return;
 	out->kind = work->kind == WORK_SEND ? RECORD_SEND : RECORD_RECEIVE;
@@ -165,13 +164,13 @@ void call_record_drain(const struct comm *group)
 	pthread_mutex_unlock(&recorder->lock);
 }
 
-void call_record_add_work(const struct work *work, enum esp_status status)
+void call_record_add_work(const struct work *work, const char *plan, enum esp_status status)
 {
 	struct rank *context = work->context;
 	const struct failure *failure = &work->failure;
 	struct record record;
 
-	call_record_work(work, &record);
+	call_record_work(work, plan, &record);
 	record.ended_ns = clock_now_ns();
 	record.status = status;
 	record.waited_ns = (progress_idle_ns(&context->progress) - work->time.idle_ns) / context->lanes;

@@ -19,9 +19,9 @@ struct work;
 /* The properties of a call that are known from the start. Bytes of messages are known at the end. */
 void call_record_describe(const struct comm *group, const struct call *call, const struct call_note *note,
                           struct record *out);
-/* The same of a call on the small path, and of work, with the rank that it waits for. */
+/* The same of a call on the small path, and of work by this plan (work_plan()), with the rank that it waits for. */
 void call_record_small(const struct comm *group, const struct shm_small_call *op, struct record *out);
-void call_record_work(const struct work *work, struct record *out);
+void call_record_work(const struct work *work, const char *plan, struct record *out);
 
 /*
  * A call has ended. Small path: called by the thread that holds it. Work: with context->lock held, before any waiter is
@@ -29,7 +29,7 @@ void call_record_work(const struct work *work, struct record *out);
  */
 void call_record_add_small(const struct comm *group, const struct shm_small_call *op, enum esp_status status,
                            bool waited);
-void call_record_add_work(const struct work *work, enum esp_status status);
+void call_record_add_work(const struct work *work, const char *plan, enum esp_status status);
 
 /*
  * Adds the records that are left in the group's queue. With context->lock held, or by the thread that made the calls.

@@ -587,7 +587,7 @@ void work_end(struct work *work, enum esp_status status)
 		comm_forget_absence(work->group, &work->note);
 	if (status != ESP_OK && work->failure.status != status)
 		explain(work, status);
-	call_record_add_work(work, status);
+	call_record_add_work(work, work_plan(work), status);
 	work->end.status = status;
 	atomic_store_explicit(&work->status, (int)status, memory_order_release);
 	tell_end(work, status);

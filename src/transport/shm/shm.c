@@ -11,7 +11,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "transport/shm/fence.h"
+#include "base/fence.h"
 #include "transport/shm/shm_state.h"
 
 /* ---- waking others ---- */

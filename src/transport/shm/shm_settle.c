@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "transport/shm/fence.h"
+#include "base/fence.h"
 #include "transport/shm/shm_state.h"
 
 /* ---- what the peer has consumed ---- */
