@@ -293,10 +293,12 @@ static void other_job_harmless(void)
 static void other_version(void)
 {
 	ranks_init(4, 60000);
-	ranks[1].config.info.version = 14;
+	ranks[1].config.info.version = HELLO_VERSION + 1;
 	start_all(4);
 	finish_all(4);
-	check_all_failed(4, ESP_EMISMATCH, "rank 1 speaks version 14 of the protocol, rank 0 version 13");
+	snprintf(text, sizeof(text), "rank 1 speaks version %u of the protocol, rank 0 version %u", HELLO_VERSION + 1,
+	         HELLO_VERSION);
+	check_all_failed(4, ESP_EMISMATCH, text);
 }
 
 static void other_settings(void)
