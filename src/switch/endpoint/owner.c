@@ -240,15 +240,16 @@ static void queue_push(struct owner *owner, struct entry *entry)
 }
 
 /* A second member that asks while the first waits makes it a result for all. */
-static void queue_result(struct owner *owner, struct entry *entry, enum pending whom, uint16_t asker, bool is_straight)
+static void queue_result(struct owner *owner, struct entry *entry, enum pending receivers, uint16_t asker,
+                         bool is_straight)
 {
-	assert(entry->state == ENTRY_COMPLETE && whom >= PENDING_ONE);
+	assert(entry->state == ENTRY_COMPLETE && receivers >= PENDING_ONE);
 	if (entry->pending == PENDING_ASK && is_head(owner, entry))
 		owner->spread_at = 0;
 	if (entry->pending < PENDING_ONE) {
-		entry->pending = (uint8_t)whom;
+		entry->pending = (uint8_t)receivers;
 		entry->is_straight = false;
-	} else if (entry->pending == PENDING_ONE && (whom == PENDING_ALL || asker != entry->asker)) {
+	} else if (entry->pending == PENDING_ONE && (receivers == PENDING_ALL || asker != entry->asker)) {
 		entry->pending = entry->is_straight || is_straight ? PENDING_EACH : PENDING_ALL;
 	}
 	entry->is_straight |= is_straight;
