@@ -9,19 +9,15 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/pace.h"
 #include "base/ready.h"
 #include "hub/control/hub_dial.h"
 #include "wire/crc32c.h"
 
 #define DIAL_PATIENCE (1 * NS_PER_S)
-#define PIECE_NS (2 * NS_PER_MS) /* at most so much leaves at once */
-#define PIECE_LEAST 16384u
+#define PIECE 16384u /* bytes that leave at once */
 
 /* ---- pace ---- */
-
-struct pace {
-	uint64_t rate, began_ns, sent;
-};
 
 static void sleep_until(uint64_t until_ns)
 {
@@ -31,15 +27,11 @@ static void sleep_until(uint64_t until_ns)
 		continue;
 }
 
-/* Sleeps until the next bytes may leave. Returns how many. */
-static uint64_t next_piece(const struct pace *pace)
+/* Sleeps until something may leave. */
+static void await_pace(struct pace *pace)
 {
-	uint64_t piece = (uint64_t)((unsigned __int128)pace->rate * PIECE_NS / NS_PER_S);
-	uint64_t when = pace->began_ns + (uint64_t)((unsigned __int128)pace->sent * NS_PER_S / pace->rate);
-
-	if (when > clock_now_ns())
-		sleep_until(when);
-	return piece > PIECE_LEAST ? piece : PIECE_LEAST;
+	while (!pace_fill(pace, clock_now_ns()))
+		sleep_until(pace_due(pace));
 }
 
 /* ---- bytes ---- */
@@ -48,14 +40,14 @@ static enum esp_status put(int fd, const void *data, uint64_t bytes, struct pace
                            struct error *err)
 {
 	for (uint64_t at = 0; at < bytes;) {
-		uint64_t most = pace ? next_piece(pace) : bytes;
-		size_t some = bytes - at < most ? bytes - at : most;
+		size_t some = bytes - at < PIECE ? bytes - at : PIECE;
+
+		await_pace(pace);
 		ssize_t sent = send(fd, (const uint8_t *)data + at, some, MSG_DONTWAIT | MSG_NOSIGNAL);
 
 		if (sent > 0) {
 			at += (uint64_t)sent;
-			if (pace)
-				pace->sent += (uint64_t)sent;
+			pace->budget -= sent;
 		} else if (errno != EINTR && errno != EAGAIN) {
 			return error_set(err, ESP_ELINK, "the aggregator has closed the connection");
 		} else if (!ready_by(fd, POLLOUT, until_ns)) {
@@ -131,15 +123,15 @@ static enum esp_status dial(const struct aggregator_sending *sending, int *out_f
 
 static enum esp_status send_all(const struct aggregator_sending *sending, int fd, struct error *err)
 {
-	struct pace pace = {.rate = sending->decision->decide.rate, .began_ns = clock_now_ns()};
+	struct pace pace = {.budget = 0};
 	const struct fabric_msg msg = {.type = FABRIC_GIVE, .give = describe(sending)};
 	uint8_t head[FABRIC_MSG_BYTES];
 
+	pace_set(&pace, sending->decision->decide.rate, clock_now_ns());
 	fabric_msg_encode(&msg, head);
-	enum esp_status status = put(fd, head, sizeof(head), NULL, sending->until_ns, err);
+	enum esp_status status = put(fd, head, sizeof(head), &pace, sending->until_ns, err);
 	for (uint32_t i = 0; status == ESP_OK && i < sending->count; i++)
-		status = put(fd, sending->parts[i].data, sending->parts[i].bytes, pace.rate > 0 ? &pace : NULL,
-		             sending->until_ns, err);
+		status = put(fd, sending->parts[i].data, sending->parts[i].bytes, &pace, sending->until_ns, err);
 	return status == ESP_OK ? take_answer(fd, &msg.give, sending->until_ns, err) : status;
 }
 

@@ -74,7 +74,7 @@ struct hub_op_call {
 	uint32_t before;      /* HUB_WRITE: rounds before version 0 */
 	const void *gradient; /* not of HUB_PULL and HUB_READ; borrowed until the call has ended */
 	void *weights;        /* HUB_PULL, HUB_PUSHPULL, HUB_READ; may be the gradient's memory */
-	uint64_t rate;        /* bytes per second that an asynchronous push keeps to; 0: any */
+	uint64_t rate;        /* bytes per second that a push or pull of an asynchronous job keeps to; 0: any */
 	uint64_t deadline_ns; /* from now on; after it the link fails with the names of the workers that are missing */
 	/* Called by the link's thread when the call has ended, before any thread that waits is told. NULL: none. */
 	void (*ended)(void *context, enum esp_status status);
