@@ -29,7 +29,7 @@ ESPALIER, PROGRAM, EXAMPLE, LIBRARY, SCRIPT = map(os.path.abspath, sys.argv[1:6]
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("ESP_")}
 PATIENCE = 60  # seconds, until something is wrong
 MODEL_BYTES = 4 * 20005
-COUNTS = re.compile(r"worker (\d+): applied (\d+) source (\d+) offer (\d+) hub (\d+) scheduled (\d+) version (\d+) sent (\d+) weights (\d+)")
+COUNTS = re.compile(r"worker (\d+): applied (\d+) source (\d+) offer (\d+) hub (\d+) scheduled (\d+) version (\d+) sent (\d+) weights (\d+) reads (\d+) received (\d+)")
 
 
 def espalier(*words):
@@ -130,7 +130,7 @@ def start(ticket, *words, workers=4, run_options=()):
 
 
 def counts_of(out):
-    """By worker: applied, dropped at the source, when offered, at the hub, scheduled, version, bytes sent to the hub, the newest weight."""
+    """By worker: applied, dropped at the source, when offered, at the hub, scheduled, version, bytes sent to the hub, the newest weight, models read, bytes from the hub."""
     return {int(found[0]): [int(number) for number in found[1:]] for found in COUNTS.findall(out)}
 
 
@@ -208,6 +208,19 @@ def test_sums():
         assert max(one[5] for one in counts.values()) <= max(one[7] for one in counts.values()) <= applied, (counts, applied)
         assert sum(one[6] for one in counts.values()) < 0.9 * applied * MODEL_BYTES, (counts, applied)
         assert sum(link["sums"] for link in job["links"]) == job["sums"], job
+
+
+def test_trees():
+    """Where the hub's link is the bottleneck workers pass the model on: the hub sends less, and all versions stay those of the model."""
+    with site("--batch", "20ms", "--hub-rate", "16mbit", "--rate", "64mbit") as it:
+        status, counts, text = run(it.create(30), PROGRAM, "until", 60)
+        assert status == OK and len(counts) == 4, text
+        job = it.sched.job()
+        assert 0 < job["trees"] < job["models"], job
+        assert any(link["model_from"].startswith("worker") for link in job["links"] if link["model_from"]), job
+        reads = sum(one[8] for one in counts.values())
+        assert sum(one[9] for one in counts.values()) < 0.8 * reads * MODEL_BYTES, counts
+        assert re.search(rf"^models: {job['models']} by {job['trees']} trees$", espalier("sched", "status")[1], re.MULTILINE)
 
 
 def test_misuse():
@@ -354,6 +367,23 @@ def test_aggregator_is_stopped():
 def test_member_is_stopped():
     for _ in range(TIMES):
         break_sum(member_of, signal.SIGSTOP)
+
+
+def forwarder_of(it):
+    """A worker from which another one gets the model, or got its latest one."""
+    job = it.sched.job()
+    found = [link["model_from"] for link in job["links"] if (link["model_from"] or "").startswith("worker")] if job else []
+    return int(found[0].split()[1]) if found else None
+
+
+def test_forwarder_is_killed():
+    for _ in range(TIMES):
+        break_sum(forwarder_of, signal.SIGKILL)
+
+
+def test_forwarder_is_stopped():
+    for _ in range(TIMES):
+        break_sum(forwarder_of, signal.SIGSTOP)
 
 
 def test_scheduler_of_sums_is_killed():

@@ -33,7 +33,7 @@ static void send_for(struct sender *sender, struct rng *rng, uint64_t until, uin
 
 static void keeps_to_rate(struct rng *rng, uint64_t seed)
 {
-	uint64_t rate = (UINT64_C(100000) << rng_below(rng, 14)) + rng_below(rng, 100000); /* to about 1.6 GB/s */
+	uint64_t rate = (UINT64_C(100000) << rng_below(rng, 14)) + rng_below(rng, 100000); /* to about 800 MB/s */
 	uint64_t piece = 1 + rng_below(rng, rate / 100 < 65536 ? rate / 100 : 65536);
 	uint64_t look = rng_below(rng, 2) ? 0 : 1 + rng_below(rng, 5000), late = rng_below(rng, 2 * NS_PER_MS);
 	struct sender sender = {.now = rng_below(rng, NS_PER_S), .piece = piece};
@@ -45,8 +45,8 @@ static void keeps_to_rate(struct rng *rng, uint64_t seed)
 	send_for(&sender, rng, began + NS_PER_S, look, late);
 	double share = (double)sender.sent / (double)rate / ((double)(sender.now - began) / (double)NS_PER_S);
 	CHECK_MSG(share > 0.95 && share < 1.05,
-	          "seed %" PRIu64 ": rate %" PRIu64 ", pieces of %" PRIu64 ", looks each %" PRIu64 " ns, late by %" PRIu64 " ns: %.3f", seed,
-	          rate,	          piece, look, late, share);
+	          "seed %" PRIu64 ": rate %" PRIu64 ", pieces of %" PRIu64 ", looks each %" PRIu64 " ns, late by %" PRIu64
+	          " ns: %.3f", seed, rate,	          piece, look, late, share);
 }
 
 /* A loop that turns each microsecond: a part of a byte at a time. */

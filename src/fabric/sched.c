@@ -183,7 +183,7 @@ enum esp_status sched_join(struct sched *sched, uint32_t worker, uint64_t rate, 
 		return error_set(err, ESP_EINVAL, "there is no worker %u of %u", worker, sched->config.workers);
 	sched_gone(sched, worker, now);
 	sched->links[worker].is_here = true;
-	sched->links[worker].can_aggregate = false;
+	sched->links[worker].can_aggregate = sched->links[worker].can_forward = false;
 	sched->ledger.last[worker] = 0; /* its numbers begin anew */
 	return rate > 0 ? sched_report(sched, worker, rate, now, err) : ESP_OK;
 }
@@ -192,6 +192,12 @@ void sched_set_aggregator(struct sched *sched, uint32_t worker, bool can_aggrega
 {
 	assert(worker < sched->config.workers);
 	sched->links[worker].can_aggregate = can_aggregate;
+}
+
+void sched_set_forwarder(struct sched *sched, uint32_t worker, bool can_forward)
+{
+	assert(worker < sched->config.workers);
+	sched->links[worker].can_forward = can_forward;
 }
 
 /* ---- updates ---- */
@@ -409,9 +415,13 @@ void sched_tick(struct sched *sched, uint64_t now)
 	sched_see_time(sched, now);
 	end_leases(sched);
 	sched_model_end(sched);
-	if (now < sched->batch_end_ns || sched->decision_at < sched->decision_count ||
-	    sched->model_at < sched->model_count)
+	if (sched->decision_at < sched->decision_count || sched->model_at < sched->model_count)
 		return;
+	if (now < sched->batch_end_ns) {
+		if (sched->has_short_want)
+			sched_model_decide(sched);
+		return;
+	}
 	sched->decision_at = sched->decision_count = 0;
 	calendar_trim(sched->calendar, now);
 	uint32_t count = collect(sched);
@@ -434,7 +444,7 @@ void sched_tick(struct sched *sched, uint64_t now)
 
 uint64_t sched_due(const struct sched *sched)
 {
-	uint64_t due = sched->batch_end_ns;
+	uint64_t due = sched->has_short_want ? sched->now : sched->batch_end_ns;
 
 	for (uint32_t worker = 0; worker < sched->config.workers; worker++) {
 		const struct ledger_update *update = &sched->ledger.updates[worker];
@@ -483,6 +493,12 @@ void sched_sums(const struct sched *sched, uint64_t *out_sums, uint64_t *out_upd
 {
 	*out_sums = sched->sums;
 	*out_updates = sched->summed;
+}
+
+void sched_trees(const struct sched *sched, uint64_t *out_trees, uint64_t *out_models)
+{
+	*out_trees = sched->trees;
+	*out_models = sched->models_decided;
 }
 
 uint64_t sched_hub_booked_until(const struct sched *sched)

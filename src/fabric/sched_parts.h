@@ -44,7 +44,8 @@ struct sched {
 	uint32_t chain_count;
 	struct sched_model models[LEDGER_WORKERS_MOST];
 	uint32_t model_count, model_at;
-	uint64_t trees;
+	uint64_t trees, models_decided;
+	bool has_short_want; /* a model that is asked for is decided without waiting for the batch */
 };
 
 /* ---- sched.c ---- */
@@ -74,7 +75,7 @@ bool sched_chain_is_possible(const struct sched *sched, uint32_t count);
 void sched_chain_decide(struct sched *sched, uint32_t count);
 
 /* ---- sched_model.c ---- */
-/* Decides how models come to the workers that wait for them, at the end of a batch. */
+/* Decides how models come to the workers that wait for them. */
 void sched_model_decide(struct sched *sched);
 /* Bookings of models whose time is over are free again. */
 void sched_model_end(struct sched *sched);

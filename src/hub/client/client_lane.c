@@ -300,6 +300,8 @@ static void finish_answer(struct client_lane *lane)
 	chunk->version = lane->incoming.version;
 	if (chunk->version < chunk->part->version)
 		chunk->part->version = chunk->version;
+	if (chunk->part->arrived)
+		chunk->part->arrived(chunk->part->context, chunk_number(lane, chunk));
 	chunk->is_unanswered = false;
 	lane->unanswered--;
 	lane->incoming = (struct incoming){0};

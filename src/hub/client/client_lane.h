@@ -34,6 +34,9 @@ struct client_part {
 	const void *gradient; /* of the tensor's first element: PUSH, PUSHPULL, SET, WRITE; borrowed until done */
 	void *weights; /* PULL, PUSHPULL, READ; may be the same as gradient: a chunk is answered after it has been sent */
 	void *cookie;         /* the caller's */
+	/* PULL: a chunk of the layout is in its place in weights. NULL: none. */
+	void (*arrived)(void *context, uint32_t chunk);
+	void *context;
 
 	enum esp_status status; /* once done */
 	uint64_t version; /* once done: the least version that its answers have told; UINT64_MAX: it has no chunk here */
@@ -46,7 +49,7 @@ struct client_lane_config {
 	const struct hub_layout *layout; /* borrowed */
 	uint32_t lane;
 	bool is_async;   /* other workers' updates are applied between two requests */
-	/* Borrowed: bytes that pushes, and that answers to pulls, may still take, shared by lanes of one thread; NULL: any. */
+	/* Borrowed: bytes that pushes, and answers to pulls, may still take, shared by lanes of one thread. NULL: any. */
 	int64_t *push_budget, *pull_budget;
 };
 

@@ -170,6 +170,8 @@ void link_thread_hand(struct hub_link *link, struct hub_op *op, uint8_t kind, co
 			.gradient = gradient,
 			.weights = weights,
 			.cookie = op,
+			.arrived = op->call.arrived,
+			.context = op->call.context,
 		};
 		client_lane_start(link->lanes[i].client, &op->parts[i]);
 		link->lanes[i].is_active = true;

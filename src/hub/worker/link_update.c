@@ -236,15 +236,19 @@ enum esp_status hub_link_update(struct hub_link *link, const struct hub_update *
 	return status;
 }
 
-enum esp_status hub_link_model(struct hub_link *link, void *const *weights, uint64_t deadline_ns, uint64_t *out_version,
+enum esp_status hub_link_model(struct hub_link *link, const struct hub_model *model, uint64_t *out_version,
                                struct error *err)
 {
-	const struct hub_op_call call = {.kind = HUB_PULL, .deadline_ns = deadline_ns};
+	const struct hub_op_call call = {.kind = HUB_PULL,
+	                                 .rate = model->rate,
+	                                 .deadline_ns = model->deadline_ns,
+	                                 .arrived = model->arrived,
+	                                 .context = model->context};
 	uint64_t least;
 	enum esp_status status = check_async(link, err);
 
 	if (status == ESP_OK)
-		status = run_all(link, call, NULL, weights, &least, err);
+		status = run_all(link, call, NULL, model->weights, &least, err);
 	if (status != ESP_OK)
 		return status;
 	pthread_mutex_lock(&link->lock);
