@@ -3,7 +3,7 @@
 
 sched_cli_test.py ESPALIER PROGRAM EXAMPLE LIBRARY SCRIPT [TIMES [NAME]]
 
-TIMES: how often workers of sums and their scheduler are killed and stopped; NAME: the tests whose names have it.
+TIMES: how often workers, aggregators and schedulers are killed and stopped; NAME: the tests whose names have it.
 
 Nothing here sleeps to wait: a state is asked for until it is as expected, and a minute without that ends the test.
 """
@@ -243,6 +243,11 @@ def test_usage():
 # ---- deaths ----
 
 def test_worker_is_killed():
+    for _ in range(TIMES):
+        worker_dies()
+
+
+def worker_dies():
     with site() as it:
         status, counts, text = run(it.create(30), PROGRAM, "die", 300, run_options=("--lose", "1"))
         assert status == OK and sorted(counts) == [0, 2, 3], text
@@ -276,24 +281,40 @@ def test_scheduler_is_killed():
     with site() as it:
         process, stop = begin_endless(it)
         it.until(lambda: it.sched.job() and it.sched.job()["updates"]["applied"] > 20)
-        it.sched.kill()
-        before = version_of(it)
-        it.until(lambda: version_of(it) > before + 50)
-        it.start_sched()
-        it.until(lambda: it.sched.job() and it.sched.job()["connected"] == 4 and it.sched.job()["updates"]["applied"] > 20)
+        for _ in range(TIMES):
+            it.sched.kill()
+            before = version_of(it)
+            it.until(lambda before=before: version_of(it) > before + 50)
+            it.start_sched()
+            it.until(lambda: it.sched.job() and it.sched.job()["connected"] == 4 and it.sched.job()["updates"]["applied"] > 20)
         counts = end_endless(process, stop)
         assert all(one[4] < one[0] for one in counts.values()), counts
+
+
+def test_worker_is_stopped():
+    """Any worker, at any time: the others go on, and so does it."""
+    with site() as it:
+        process, stop = begin_endless(it)
+        it.until(lambda: it.sched.job() and it.sched.job()["connected"] == 4)
+        for number in range(TIMES):
+            worker = process_of(it, number % 4)
+            os.kill(worker, signal.SIGSTOP)
+            before = version_of(it)
+            it.until(lambda before=before: version_of(it) > before + 30)
+            os.kill(worker, signal.SIGCONT)
+        end_endless(process, stop)
 
 
 def test_scheduler_is_stopped():
     with site() as it:
         process, stop = begin_endless(it)
         it.until(lambda: it.sched.job() and it.sched.job()["updates"]["applied"] > 20)
-        it.sched.process.send_signal(signal.SIGSTOP)
-        before = version_of(it)
-        it.until(lambda: version_of(it) > before + 50)
-        it.sched.process.send_signal(signal.SIGCONT)
-        it.until(lambda: it.sched.job() and it.sched.job()["connected"] == 4)
+        for _ in range(TIMES):
+            it.sched.process.send_signal(signal.SIGSTOP)
+            before = version_of(it)
+            it.until(lambda before=before: version_of(it) > before + 50)
+            it.sched.process.send_signal(signal.SIGCONT)
+            it.until(lambda: it.sched.job() and it.sched.job()["connected"] == 4)
         end_endless(process, stop)
 
 

@@ -8,7 +8,8 @@
  * a lease: an update of which nothing is heard by then is given up, and its booking is free again.
  *
  * A worker that asks for the model with sched_wants() is told from which worker, or from the hub, it comes
- * (fabric/sched_model.c). Pure: no I/O, time is an argument and never goes back.
+ * (fabric/sched_model.c). Pure: no I/O, time is an argument; news of an earlier time than others before are refused
+ * (ESP_EINVAL).
  */
 #ifndef FABRIC_SCHED_H
 #define FABRIC_SCHED_H

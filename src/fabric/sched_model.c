@@ -18,7 +18,10 @@ static bool is_short(const struct sched *sched, uint64_t bytes)
 
 enum esp_status sched_wants(struct sched *sched, uint32_t worker, uint64_t bytes, uint64_t now, struct error *err)
 {
-	sched_see_time(sched, now);
+	enum esp_status status = sched_see_time(sched, now, err);
+
+	if (status != ESP_OK)
+		return status;
 	if (worker >= sched->config.workers || !sched->links[worker].is_here)
 		return error_set(err, ESP_EINVAL, "worker %u asked for the model before it had registered", worker);
 	if (bytes == 0 || bytes > CALENDAR_BYTES_MOST)

@@ -67,7 +67,8 @@ void sched_put_off(struct sched *sched, uint32_t worker, uint32_t booking);
 
 /* A batch ends at a multiple of its length. */
 void sched_want_batch(struct sched *sched, uint64_t now);
-void sched_see_time(struct sched *sched, uint64_t now);
+/* ESP_EINVAL: the time runs backwards. */
+ESP_CHECKED enum esp_status sched_see_time(struct sched *sched, uint64_t now, struct error *err);
 
 /* ---- sched_chain.c ---- */
 /* As sched_sum_is_possible() and sched_sum_decide(), by chains. */

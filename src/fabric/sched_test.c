@@ -183,6 +183,29 @@ static void test_refused(void)
 	sched_close(sched);
 }
 
+/* News of a time before others' are refused with a reason, and change nothing. */
+static void test_time_backwards(void)
+{
+	struct sched *sched = open_sched(1, 9);
+	const struct ledger_update update = {.number = 1, .bytes = MB};
+	const struct sched_done done = {.number = 1, .end = LEDGER_APPLIED, .version = 1, .delay = 1};
+	struct sched_decision decision;
+	struct error err;
+
+	CHECK(sched_join(sched, 0, 0, 5 * BATCH, NULL) == ESP_OK);
+	CHECK(sched_ready(sched, 0, &update, 5 * BATCH - 1, &err) == ESP_EINVAL && strstr(err.text, "backwards"));
+	CHECK(sched_join(sched, 0, 0, BATCH, NULL) == ESP_EINVAL && sched_worker(sched, 0)->is_here);
+	CHECK(sched_report(sched, 0, MB, BATCH, NULL) == ESP_EINVAL);
+	CHECK(sched_wants(sched, 0, MB, BATCH, NULL) == ESP_EINVAL);
+	CHECK(sched_ready(sched, 0, &update, 5 * BATCH, NULL) == ESP_OK);
+	CHECK(sched_done(sched, 0, &done, BATCH, NULL) == ESP_EINVAL);
+	sched_tick(sched, BATCH); /* nothing is due */
+	CHECK(!sched_next(sched, &decision) && sched_due(sched) == 6 * BATCH);
+	sched_tick(sched, 6 * BATCH);
+	CHECK(sched_next(sched, &decision) && decision.number == 1);
+	sched_close(sched);
+}
+
 /* Three equal hosts are one chain: the last one has the hub next, each other one has a worker. */
 static void test_chain(void)
 {
@@ -564,6 +587,7 @@ int main(int argc, char **argv)
 	test_lease_and_gone();
 	test_rates();
 	test_refused();
+	test_time_backwards();
 	test_chain();
 	test_hosts();
 	test_models();
