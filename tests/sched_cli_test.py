@@ -23,6 +23,8 @@ import ports
 from sanitizers import has_sanitizer
 
 OK, NO, USAGE = 0, 1, 2
+SUMS = ("--batch", "20ms", "--hub-rate", "16mbit", "--rate", "64mbit")
+CHAINS = (*SUMS, "--aggregate", "best")
 TIMES = int(sys.argv[6]) if len(sys.argv) > 6 else 1
 ONLY = sys.argv[7] if len(sys.argv) > 7 else ""
 ESPALIER, PROGRAM, EXAMPLE, LIBRARY, SCRIPT = map(os.path.abspath, sys.argv[1:6])
@@ -210,6 +212,19 @@ def test_sums():
         assert sum(link["sums"] for link in job["links"]) == job["sums"], job
 
 
+def test_chains():
+    """By streaming chains: sums pass from worker to worker, and have the weights of whole updates."""
+    with site(*CHAINS) as it:
+        status, counts, text = run(it.create(30), PROGRAM, "until", 120)
+        assert status == OK and len(counts) == 4, text
+        job = it.sched.job()
+        applied = sum(one[0] for one in counts.values())
+        assert job["sums"] > 0 and job["summed_updates"] >= 2 * job["sums"], job
+        assert job["updates"]["applied"] == applied >= 120 and job["delays"]["most"] <= 30, job
+        assert max(one[5] for one in counts.values()) <= max(one[7] for one in counts.values()) <= applied, (counts, applied)
+        assert sum(one[6] for one in counts.values()) < 0.7 * applied * MODEL_BYTES, (counts, applied)
+
+
 def test_trees():
     """Where the hub's link is the bottleneck workers pass the model on: the hub sends less, and all versions stay those of the model."""
     with site("--batch", "20ms", "--hub-rate", "16mbit", "--rate", "64mbit") as it:
@@ -328,9 +343,6 @@ def test_hub_is_killed():
 
 # ---- sums whose workers die ----
 
-SUMS = ("--batch", "20ms", "--hub-rate", "16mbit", "--rate", "64mbit")
-
-
 def process_of(it, worker):
     """The latest process that registered as this worker."""
     return int(re.findall(rf"worker {worker} \(process (\d+)\) has registered", it.sched.log())[-1])
@@ -355,9 +367,9 @@ def await_one(it, find):
     return found[-1]
 
 
-def break_sum(find, number):
+def break_sum(find, number, options=SUMS):
     """A signal to a worker that takes part in a sum: the job goes on, and its weights stay those of whole updates."""
-    with site(*SUMS) as it:
+    with site(*options) as it:
         process, stop = begin_endless(it, "--lose", "1")
         worker = await_one(it, find)
         os.kill(process_of(it, worker), number)
@@ -388,6 +400,26 @@ def test_aggregator_is_stopped():
 def test_member_is_stopped():
     for _ in range(TIMES):
         break_sum(member_of, signal.SIGSTOP)
+
+
+def test_chain_ends_are_killed():
+    for _ in range(TIMES):
+        break_sum(aggregator_of, signal.SIGKILL, CHAINS)
+
+
+def test_chain_members_are_killed():
+    for _ in range(TIMES):
+        break_sum(member_of, signal.SIGKILL, CHAINS)
+
+
+def test_chain_ends_are_stopped():
+    for _ in range(TIMES):
+        break_sum(aggregator_of, signal.SIGSTOP, CHAINS)
+
+
+def test_chain_members_are_stopped():
+    for _ in range(TIMES):
+        break_sum(member_of, signal.SIGSTOP, CHAINS)
 
 
 def forwarder_of(it):

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "api/api.h"
+#include "api/hub_chain.h"
 #include "api/hub_sum.h"
 #include "api/hub_update.h"
 #include "base/clock.h"
@@ -135,6 +136,8 @@ static enum esp_status send_once(struct esp_hub *hub, struct api_updates *update
 	full.position = decision->decide.position;
 	full.patience_ns = decision->decide.patience_ns;
 	full.rate = decision->decide.rate;
+	if (updates->port && decision->decide.bundle > 0 && decision->decide.is_chain)
+		return api_chain_update(api_hub_link(hub), updates->port, decision, &full, out, err);
 	if (updates->port && decision->decide.bundle > 0)
 		return api_sum_update(api_hub_link(hub), updates->port, decision, &full, out, err);
 	sleep_for(decision->decide.start_ns < GATE_PATIENCE_MOST ? decision->decide.start_ns : GATE_PATIENCE_MOST);

@@ -89,8 +89,8 @@ static int run_server(int argc, char **argv)
 		{"hub-rate", 0, OPTION_STRING, &hub_rate, "RATE", "of the hub's link (default 10gbit)"},
 		{"rate", 0, OPTION_STRING, &worker_rate, "RATE",
 	     "of a worker's link until its transfers show it (default that of the hub)"},
-		{"aggregate", 0, OPTION_STRING, &aggregate, "no|paper",
-	     "whether workers add updates of others to theirs where it pays (default paper)"},
+		{"aggregate", 0, OPTION_STRING, &aggregate, "no|paper|best",
+	     "whether workers add updates of others to theirs where it pays: by groups (paper, the default) or chains"},
 		{0},
 	};
 	const struct options_usage usage = {
@@ -112,9 +112,10 @@ static int run_server(int argc, char **argv)
 	config.worker_rate = config.hub_rate;
 	if (worker_rate && !parse_rate(worker_rate, &config.worker_rate))
 		return complain_usage(COMMAND ": --rate is a rate such as 10gbit or 200mbit, not '%s'", worker_rate);
-	config.aggregates = strcmp(aggregate, "paper") == 0;
+	config.chains = strcmp(aggregate, "best") == 0;
+	config.aggregates = config.chains || strcmp(aggregate, "paper") == 0;
 	if (!config.aggregates && strcmp(aggregate, "no") != 0)
-		return complain_usage(COMMAND ": --aggregate is no or paper, not '%s'", aggregate);
+		return complain_usage(COMMAND ": --aggregate is no, paper or best, not '%s'", aggregate);
 	if (cli_hub_key(key_file, &key, &err) != ESP_OK)
 		return complain(COMMAND ": %s", err.text);
 	memcpy(config.key, key.bytes, sizeof(config.key));

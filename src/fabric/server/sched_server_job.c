@@ -30,13 +30,16 @@ static void send_decision(struct sched_server_job *job, const struct sched_decis
 	                                          .bundle = decision->bundle,
 	                                          .members = decision->members,
 	                                          .wait_ns = decision->wait_ns,
-	                                          .aggregator = decision->aggregator}};
-	const struct sched_server_conn *aggregator =
-		decision->aggregator == SCHED_ALONE ? NULL : job->conns[decision->aggregator];
+	                                          .aggregator = decision->aggregator,
+	                                          .is_chain = decision->is_chain,
+	                                          .inputs = (uint8_t)decision->inputs,
+	                                          .next_hop = decision->is_chain ? decision->next_hop : 0}};
+	uint32_t next = decision->is_chain ? decision->next_hop : decision->aggregator;
+	const struct sched_server_conn *to = next == SCHED_HUB ? NULL : job->conns[next]; /* SCHED_ALONE is the same */
 
-	if (aggregator) {
-		memcpy(msg.decide.host, aggregator->host, sizeof(msg.decide.host));
-		msg.decide.port = aggregator->port;
+	if (to) {
+		memcpy(msg.decide.host, to->host, sizeof(msg.decide.host));
+		msg.decide.port = to->port;
 	}
 	if (job->conns[decision->worker])
 		sched_server_conn_send(job->conns[decision->worker], &msg);
@@ -110,7 +113,8 @@ static enum esp_status make_job(struct sched_server *server, uint64_t number, co
 	                                    .batch_ns = server->config.batch_ns,
 	                                    .hub_rate = server->config.hub_rate,
 	                                    .worker_rate = server->config.worker_rate,
-	                                    .aggregates = server->config.aggregates};
+	                                    .aggregates = server->config.aggregates,
+	                                    .chains = server->config.chains};
 
 	if (server->job_count >= SCHED_SERVER_JOBS)
 		return error_set(err, ESP_ELIMIT, "the scheduler has %u jobs, and takes no more", server->job_count);
