@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Asynchronous updates as an operator and users see them: a hub, espalier sched, and workers as processes.
+"""Asynchronous updates as an operator and users see them: a hub, espalier sched, and workers as processes. The log of each scheduler is replayed.
 
 sched_cli_test.py ESPALIER PROGRAM EXAMPLE LIBRARY SCRIPT [TIMES [NAME]]
 
@@ -27,6 +27,7 @@ SUMS = ("--batch", "20ms", "--hub-rate", "16mbit", "--rate", "64mbit")
 CHAINS = (*SUMS, "--aggregate", "best")
 TIMES = int(sys.argv[6]) if len(sys.argv) > 6 else 1
 ONLY = sys.argv[7] if len(sys.argv) > 7 else ""
+CHECKER = pathlib.Path(__file__).parent.parent / "scripts" / "check-fabric-log"
 ESPALIER, PROGRAM, EXAMPLE, LIBRARY, SCRIPT = map(os.path.abspath, sys.argv[1:6])
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("ESP_")}
 PATIENCE = 60  # seconds, until something is wrong
@@ -84,7 +85,8 @@ class Site:
         self.hub_address, self.sched_address = f"127.0.0.1:{hub_port}", f"127.0.0.1:{sched_port}"
         self.sched_port = sched_port
         self.key = self.folder / "hub.key"
-        self.options = options or ("--batch", "10ms")
+        self.decisions = self.folder / "decisions.log"
+        self.options = (*(options or ("--batch", "10ms")), "--decisions", self.decisions)
         self.hub = Daemon(self.folder, "hub", self.hub_address, "--key-file", self.key)
         self.sched = None
         self.start_sched()
@@ -113,6 +115,8 @@ class Site:
     def end(self):
         statuses = [one.end() for one in (self.sched, self.hub) if one and one.process.returncode != -signal.SIGKILL]
         assert all(status == OK for status in statuses), (statuses, self.logs())
+        checked = subprocess.run([sys.executable, CHECKER, self.decisions], capture_output=True, text=True, check=False)
+        assert checked.returncode == OK, (checked.stderr, self.decisions.read_text(encoding="ascii"))
 
 
 @contextlib.contextmanager

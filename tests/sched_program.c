@@ -1,11 +1,14 @@
 /*
  * sched_program.c - workers of an asynchronous job for sched_cli_test.py.
  *
- * sched_program WHAT [ARGUMENT]: a worker of the job whose ticket ESP_HUB_TICKET names. The optimizer is SGD with lr 1
- * and every gradient is 1, so weights tell their version; every read and every result is checked. Prints a line of
- * counts. until N        updates until the model has version N slow N         the same, but the last worker offers each
- * of its updates when it is too late, and checks that no byte of it is sent die N          the same, but worker 1 kills
- * itself after some updates file PATH      updates until there is such a file; prints "ready" after the first one
+ * sched_program WHAT [ARGUMENT [ELEMENTS]]: a worker of the job whose ticket ESP_HUB_TICKET names. The optimizer is SGD
+ * with lr 1 and every gradient is 1, so weights tell their version; every read and every result is checked. Prints a
+ * line of counts.
+ *
+ *     until N        updates until the model has version N
+ *     slow N         the same, but the last worker offers each update too late, and checks that no byte of it is sent
+ *     die N          the same, but worker 1 kills itself after some updates
+ *     file PATH      updates until there is such a file; prints "ready" after the first one
  *     elements N     two updates of a model of N elements
  *     misuse         calls that are refused
  */
@@ -226,7 +229,7 @@ int main(int argc, char **argv)
 	uint64_t number = strtoull(argument, NULL, 10);
 	struct worker worker;
 
-	begin(&worker, is_elements ? number : 20000);
+	begin(&worker, is_elements ? number : argc > 3 ? strtoull(argv[3], NULL, 10) : 20000);
 	if (strcmp(what, "until") == 0)
 		run_until(&worker, number, false, UINT32_MAX);
 	else if (strcmp(what, "slow") == 0)

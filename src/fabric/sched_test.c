@@ -151,6 +151,27 @@ static void test_rates(void)
 	sched_close(sched);
 }
 
+/* The hub's link was the bottleneck: a transfer that is slower than it was given says little of the worker's link. */
+static void test_rate_behind_hub(void)
+{
+	const struct sched_config config = {
+		.workers = 1, .bound = 9, .batch_ns = BATCH, .hub_rate = 10 * MB, .worker_rate = 80 * MB};
+	struct sched *sched;
+	struct sched_done done = {.end = LEDGER_APPLIED, .delay = 1};
+
+	CHECK(sched_open(&config, &sched, NULL) == ESP_OK && sched_join(sched, 0, 0, 0, NULL) == ESP_OK);
+	for (uint64_t i = 1; i <= 9; i++) {
+		ready(sched, 0, i, i - 1, 10 * MB, i * 20 * NS_PER_S);
+		sched_tick(sched, sched_due(sched));
+		CHECK_U64(next(sched).rate, 10 * MB);
+		done.number = done.version = i;
+		done.took_ns = i < 9 ? NS_PER_S * 10 / 8 : 4 * NS_PER_S; /* 8 MB/s; then 2.5 MB/s */
+		CHECK(sched_done(sched, 0, &done, i * 20 * NS_PER_S + 5 * NS_PER_S, NULL) == ESP_OK);
+		CHECK_U64(sched_worker(sched, 0)->rate, i < 9 ? 80 * MB : 41250000);
+	}
+	sched_close(sched);
+}
+
 static void test_refused(void)
 {
 	struct sched_config config = {.workers = 1, .bound = 1, .batch_ns = BATCH, .hub_rate = MB, .worker_rate = MB}, bad;
@@ -586,6 +607,7 @@ int main(int argc, char **argv)
 	test_waits();
 	test_lease_and_gone();
 	test_rates();
+	test_rate_behind_hub();
 	test_refused();
 	test_time_backwards();
 	test_chain();

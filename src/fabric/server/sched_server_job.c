@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
+#include "fabric/sched_log.h"
 #include "fabric/server/sched_server_conn.h"
 #include "wire/hub_msg.h"
 
@@ -70,10 +71,10 @@ static void run(struct sched_server_job *job)
 	struct sched_model model;
 
 	sched_tick(job->sched, loop_now(loop));
-	while (sched_next(job->sched, &decision))
-		send_decision(job, &decision);
-	while (sched_next_model(job->sched, &model))
-		send_model(job, &model);
+	for (; sched_next(job->sched, &decision); send_decision(job, &decision))
+		sched_log_decision(job->server->config.decisions, loop_now(loop), &decision);
+	for (; sched_next_model(job->sched, &model); send_model(job, &model))
+		sched_log_model(job->server->config.decisions, loop_now(loop), &model);
 	uint64_t due = sched_due(job->sched);
 	if (due == UINT64_MAX)
 		loop_cancel(loop, &job->timer);
@@ -85,6 +86,16 @@ static void on_due(struct loop_timer *timer, uint64_t now_ns)
 {
 	(void)now_ns;
 	run((struct sched_server_job *)(void *)timer);
+}
+
+/* Of the worker's update that is announced or decided. */
+static void log_end(const struct sched_server_job *job, uint32_t worker, uint8_t end, uint64_t version, uint64_t delay)
+{
+	const struct ledger_update *update = &sched_ledger(job->sched)->updates[worker];
+	const struct sched_log_end line = {worker, update->number, update->computed_from, delay, version, end};
+
+	if (update->state != LEDGER_NONE)
+		sched_log_end(job->server->config.decisions, loop_now(&job->server->loop), &line);
 }
 
 /* ---- jobs ---- */
@@ -137,6 +148,7 @@ static enum esp_status make_job(struct sched_server *server, uint64_t number, co
 	server->jobs = job;
 	server->job_count++;
 	sched_server_log(server, "job %s: %u workers, delay bound %u", job->name, job->workers, job->bound);
+	sched_log_begin(server->config.decisions, loop_now(&server->loop), job->epoch, job->workers, job->bound);
 	*out = job;
 	return ESP_OK;
 }
@@ -304,6 +316,7 @@ void sched_server_job_leave(struct sched_server_conn *conn)
 	job->conns[conn->worker] = NULL;
 	job->connected--;
 	job->empty_ns = loop_now(&job->server->loop);
+	log_end(job, conn->worker, LEDGER_GONE, sched_ledger(job->sched)->version, 0);
 	sched_gone(job->sched, conn->worker, job->empty_ns);
 	sched_server_log(job->server, "job %s: worker %u has left", job->name, conn->worker);
 }
@@ -334,6 +347,9 @@ enum esp_status sched_server_job_done(struct sched_server_conn *conn, const stru
 	                                 .delay = done->delay,
 	                                 .took_ns = done->took_ns};
 	struct sched_server_job *job = conn->job;
+
+	if (sched_ledger(job->sched)->updates[conn->worker].number == done->number && done->end < LEDGER_ENDS)
+		log_end(job, conn->worker, done->end, done->version, done->delay);
 	enum esp_status status = sched_done(job->sched, conn->worker, &ended, loop_now(&job->server->loop), err);
 
 	if (status == ESP_OK)
