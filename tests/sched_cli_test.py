@@ -172,6 +172,24 @@ def test_script():
         assert status == OK and len(re.findall(r"worker \d of 4.*: \d+ applied; delay .* % right at version \d+", text)) == 4, text
 
 
+def test_notice():
+    """A worker that is told to end gives its update first, and leaves in order; the others go on."""
+    python = "/usr/bin/python3"
+    if not os.path.exists(python) or has_sanitizer(LIBRARY) or \
+            subprocess.run([python, "-c", "import numpy"], stderr=subprocess.DEVNULL, check=False).returncode != 0:
+        print("no numpy: the example in Python is not run")
+        return
+    with site("--batch", "20ms") as it:
+        process = start(it.create(30, optimizer="sgd lr=0.05"), python, SCRIPT, "--steps", 100)
+        it.until(lambda: it.sched.job() and it.sched.job()["updates"]["applied"] > 20)
+        os.kill(process_of(it, 1), signal.SIGTERM)
+        out, err = process.communicate(timeout=PATIENCE)
+        found = dict(re.findall(r"worker (\d) of 4.*: (\d+) applied", out))
+        assert process.returncode == OK and len(found) == 4 and int(found["1"]) < 100 <= int(found["0"]) + 100, (out, err)
+        assert int(found["1"]) < int(found["0"]), out
+        assert "goes on without" not in it.hub.log(), it.hub.log()
+
+
 def test_dropped_at_source():
     """The last worker is always too late: each of its updates is dropped, and no byte of them is sent."""
     with site() as it:

@@ -224,6 +224,9 @@ static void misuse(struct worker *worker)
 	given.norm = (double)NAN;
 	check(esp_hub_update(worker->hub, &given, &result) == ESP_EINVAL, "a norm that is no number is refused");
 	given.norm = 0;
+	given.leaves_ns = -1;
+	check(esp_hub_update(worker->hub, &given, &result) == ESP_EINVAL, "a time to leave in the past is refused");
+	given.leaves_ns = 0;
 	given.gradients = NULL;
 	check(esp_hub_update(worker->hub, &given, &result) == ESP_EINVAL, "no gradients are refused");
 	check(esp_hub_model(worker->hub, NULL, &version) == ESP_EINVAL, "no weights are refused");

@@ -192,6 +192,11 @@ struct esp_hub_update {
 	uint64_t computed_from;       /* the version of esp_hub_model()                                               */
 	double norm;                  /* Euclidean norm of the update, told to the scheduler; 0: not known            */
 	int64_t deadline_ns;          /* from now on; 0: the setting deadline_seconds                                 */
+	/*
+	 * This worker leaves within so long, from now on, and this is its last update: the scheduler decides it before
+	 * those of others. 0: it stays. The deadline is at most this.
+	 */
+	int64_t leaves_ns;
 };
 #define ESP_HUB_UPDATE_INIT ESP_INIT(struct esp_hub_update)
 

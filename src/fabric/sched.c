@@ -314,7 +314,7 @@ static uint32_t collect(struct sched *sched)
 			.bytes = update->bytes,
 			.from = sched->now,
 			.deadline = order_deadline(update->computed_from, sched->config.bound, version),
-			.has_waited = update->batches >= SCHED_WAITED,
+			.has_waited = update->batches >= SCHED_WAITED || update->leaves,
 		};
 	}
 	return count;

@@ -82,7 +82,7 @@ void sched_model_decide(struct sched *sched);
 void sched_model_end(struct sched *sched);
 
 /* ---- sched_sum.c ---- */
-/* Has none of the updates failed too often in sums, and are all of one size? */
+/* Has none of the updates failed too often in sums, does no worker leave with one, and are all of one size? */
 bool sched_sum_is_welcome(const struct sched *sched, uint32_t count);
 /* How long a sum that begins then waits for its members. */
 uint64_t sched_sum_wait(const struct sched *sched, uint64_t begin);

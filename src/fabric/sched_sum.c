@@ -30,7 +30,9 @@ struct trial {
 bool sched_sum_is_welcome(const struct sched *sched, uint32_t count)
 {
 	for (uint32_t row = 0; row < count; row++) {
-		if (sched->ledger.updates[sched->workers[row]].attempts >= SCHED_ATTEMPTS ||
+		const struct ledger_update *update = &sched->ledger.updates[sched->workers[row]];
+
+		if (update->attempts >= SCHED_ATTEMPTS || update->leaves ||
 		    sched->order[row].bytes != sched->order[0].bytes)
 			return false;
 	}

@@ -104,6 +104,30 @@ static void test_false_version(void)
 	sched_close(sched);
 }
 
+/* The update of a worker that leaves is first, the longest one, too; it waits for no free link and is in no sum. */
+static void test_leaves(void)
+{
+	const struct sched_config config = {.workers = 3, .bound = 99, .batch_ns = BATCH, .hub_rate = 100 * MB,
+	                                    .worker_rate = 100 * MB, .aggregates = true};
+	struct ledger_update last = {.number = 1, .bytes = 80 * MB, .leaves = true};
+	struct sched *sched;
+
+	CHECK(sched_open(&config, &sched, NULL) == ESP_OK);
+	for (uint32_t worker = 0; worker < 3; worker++) {
+		CHECK(sched_join(sched, worker, 0, 0, NULL) == ESP_OK);
+		sched_set_aggregator(sched, worker, true);
+	}
+	ready(sched, 0, 1, 0, 50 * MB, 0);
+	sched_tick(sched, BATCH);
+	CHECK(next(sched).worker == 0); /* for half a second the link is busy */
+	ready(sched, 1, 1, 0, 40 * MB, BATCH);
+	CHECK(sched_ready(sched, 2, &last, BATCH, NULL) == ESP_OK);
+	sched_tick(sched, 2 * BATCH);
+	struct sched_decision decision = next(sched);
+	CHECK(decision.worker == 2 && decision.position == 2 && decision.bundle == 0 && decision.start_ns >= 3 * BATCH);
+	sched_close(sched);
+}
+
 /* Beyond the next batch nothing is booked; after three batches an update is sent nonetheless. */
 static void test_waits(void)
 {
@@ -622,6 +646,7 @@ int main(int argc, char **argv)
 	test_batch();
 	test_drop();
 	test_false_version();
+	test_leaves();
 	test_waits();
 	test_lease_and_gone();
 	test_rates();

@@ -23,7 +23,7 @@ static const uint8_t body_bytes[FABRIC_MSG_TYPES] = {
 	[FABRIC_REGISTER] = FABRIC_JOB_NAME + 40,
 	[FABRIC_WELCOME] = 16,
 	[FABRIC_REFUSE] = BODY_BYTES,
-	[FABRIC_READY] = 40,
+	[FABRIC_READY] = 48,
 	[FABRIC_DECIDE] = 112,
 	[FABRIC_DONE] = 40,
 	[FABRIC_GIVE] = 40,
@@ -139,7 +139,7 @@ static void put_body(const struct fabric_msg *msg, uint8_t *body)
 		return;
 	case FABRIC_READY:
 		put_numbers(body, (const uint64_t[]){msg->ready.number, msg->ready.computed_from, msg->ready.bytes,
-		                                     bits_of(msg->ready.norm), msg->ready.attempts}, 5);
+		                                     bits_of(msg->ready.norm), msg->ready.attempts, msg->ready.leaves_ns}, 6);
 		return;
 	case FABRIC_DECIDE:
 		put_decide(&msg->decide, body);
@@ -237,7 +237,8 @@ static bool get_body(uint8_t type, const uint8_t *body, struct fabric_msg *out)
 		return out->refuse.status < 0 && get_text(body + 4, out->refuse.text, FABRIC_TEXT);
 	case FABRIC_READY:
 		out->ready = (struct fabric_msg_ready){bytes_get64(body), bytes_get64(body + 8), bytes_get64(body + 16),
-		                                       of_bits(bytes_get64(body + 24)), bytes_get32(body + 32)};
+		                                       of_bits(bytes_get64(body + 24)), bytes_get32(body + 32),
+		                                       bytes_get64(body + 40)};
 		return are_zeros(body + 36, 4);
 	case FABRIC_DECIDE:
 		return get_decide(body, &out->decide);

@@ -87,6 +87,7 @@ struct fabric_msg_ready {
 	uint64_t number, computed_from, bytes;
 	double norm;
 	uint32_t attempts; /* to send it within a sum that have failed */
+	uint64_t leaves_ns; /* from now on the worker leaves within so long, and this is its last update; 0: it stays */
 };
 
 struct fabric_msg_decide {

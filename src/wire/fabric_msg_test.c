@@ -47,6 +47,7 @@ static void draw(struct rng *rng, uint8_t type, struct fabric_msg *out)
 		out->ready.bytes = rng_next(rng);
 		out->ready.norm = rng_unit(rng);
 		out->ready.attempts = (uint32_t)rng_next(rng);
+		out->ready.leaves_ns = rng_next(rng);
 		break;
 	case FABRIC_DECIDE:
 		out->decide.number = rng_next(rng);
@@ -159,7 +160,7 @@ static void bad_contents(void)
 	refuse(FABRIC_READY, 4, FABRIC_MSG_TYPES);
 	refuse(FABRIC_READY, 5, 1);
 	refuse(FABRIC_READY, 8 + 36, 1);
-	refuse(FABRIC_READY, 8 + 40, 1);  /* behind the body */
+	refuse(FABRIC_READY, 8 + 48, 1);  /* behind the body */
 	refuse(FABRIC_WELCOME, 123, 1);
 	refuse(FABRIC_DECIDE, 8 + 49, 2);
 	refuse(FABRIC_DECIDE, 8 + 51, 1);

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import collections
+import signal
+import time
 from typing import Any, Callable, Mapping, Optional
 
 import torch
@@ -29,6 +31,9 @@ class AsyncOptimizer:
     inner: an optimizer of torch.optim over the same parameters, for local SGD: step() is a step of it, and each `every`
     steps the change of the weights, with the opposite sign, is the update. With the hub's optimizer "sgd lr=0.7 momentum=0.9
     nesterov=yes" that is DiLoCo without a barrier.
+    notice: a worker that is told to end by SIGTERM has so many seconds: its next step() gives its update, which the scheduler
+    decides before those of others, leaves the job and ends the process with status 0. Only in the main thread; leave() is the
+    same without a signal.
     dropped: "discard", or "carry": an update that was not applied is added to the next one.
     ticket, worker, workers, settings: as of `espalier.hub.connect()`.
 
@@ -42,6 +47,7 @@ class AsyncOptimizer:
         inner: Optional[torch.optim.Optimizer] = None,
         every: int = 1,
         dropped: str = "discard",
+        notice: Optional[float] = None,
         ticket: Optional[str] = None,
         worker: Optional[int] = None,
         workers: Optional[int] = None,
@@ -60,6 +66,10 @@ class AsyncOptimizer:
             _check_parameter(param, number)
         self._inner, self._every, self._carries = inner, every, dropped == "carry"
         self._steps = 0
+        self._leaves_at: Optional[float] = None
+        self._is_told = False
+        self.has_left = False
+        """leave() was called, and the last update has been given."""
         self._carried: Optional[list[torch.Tensor]] = None
         self._begun: list[torch.Tensor] = []
         self.last: Optional[hub.Result] = None
@@ -69,6 +79,8 @@ class AsyncOptimizer:
         self.hub = hub.connect(ticket, worker=worker, workers=workers, settings=settings)
         """The connection: statistics, the number of this worker, delay_bound."""
         try:
+            if notice is not None:
+                signal.signal(signal.SIGTERM, lambda *_: self._on_notice(notice))
             if self.hub.delay_bound == 0:
                 raise errors.UnsupportedError(
                     "the job trains in rounds: use HubOptimizer, or create it with --mode async --delay-bound T"
@@ -93,7 +105,7 @@ class AsyncOptimizer:
         if self._inner is not None:
             loss = self._inner.step(closure) if closure is not None else self._inner.step()
             self._steps += 1
-            if self._steps % self._every == 0:
+            if self._steps % self._every == 0 or self._leaves_at is not None:
                 self._push([begun - param.detach() for begun, param in zip(self._begun, self._params)])
             return loss
         loss = None
@@ -102,6 +114,22 @@ class AsyncOptimizer:
                 loss = closure()
         self._push([self._gradient(param) for param in self._params])
         return loss
+
+    def leave(self, within: float) -> None:
+        """The next update is the last one of this worker: after it the worker has left the job. within: seconds, at most."""
+        if not within > 0:
+            raise errors.InvalidError(f"within is {within}: so many seconds are left for the last update")
+        self._leaves_at = time.monotonic() + within
+
+    def _on_notice(self, seconds: float) -> None:
+        self._is_told = True
+        self.leave(seconds)
+
+    def _end(self) -> None:
+        self.has_left = True
+        self.close()
+        if self._is_told:
+            raise SystemExit(0)
 
     def _gradient(self, param: torch.Tensor) -> torch.Tensor:
         if param.grad is None:
@@ -116,10 +144,14 @@ class AsyncOptimizer:
         norm = float(torch.stack([one.double().norm() for one in update]).norm())
         if norm != norm or norm == float("inf"):
             raise errors.InvalidError("the update has elements that are infinite or no numbers: it was not sent")
-        self.last = self.hub.update(update, self.version, norm)
+        leaves = None if self._leaves_at is None else max(0.001, self._leaves_at - time.monotonic())
+        self.last = self.hub.update(update, self.version, norm, leaves=leaves)
         self.counts[self.last.fate] += 1
         self._carried = update if self._carries and not self.last.applied else None
-        self._read()
+        if leaves is not None:
+            self._end()
+        else:
+            self._read()
 
     def _read(self) -> None:
         self.version: int = self.hub.model(self._views)

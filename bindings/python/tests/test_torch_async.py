@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import pathlib
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -130,6 +134,49 @@ def test_many_workers(hub_server):
     results = raise_first(hub_server.run(4, "sgd lr=0.05", work, *asynchronous(40)))
     assert sum(applied for *_, applied in results) > 150
     assert sum(last for _, last, _ in results) < sum(first for first, *_ in results), results
+
+
+def test_leaves(hub_server):
+    """A worker that is to go gives its update first, of fewer local steps too, and has left then; the others go on."""
+
+    def work(arguments):
+        param = torch.nn.Parameter(torch.zeros(10))
+        inner = torch.optim.SGD([param], lr=1) if arguments["worker"] == 1 else None
+        with training(arguments, [param], inner=inner, every=100 if inner else 1) as optimizer:
+            with pytest.raises(espalier.InvalidError, match="within"):
+                optimizer.leave(0)
+            if inner:
+                optimizer.leave(60)
+            for _ in range(5):
+                param.grad = torch.ones(10)
+                optimizer.step()
+                if optimizer.has_left:
+                    break
+            return optimizer.counts["applied"], optimizer.has_left
+
+    assert raise_first(hub_server.run(2, "sgd lr=1", work, *asynchronous(99))) == [(5, False), (1, True)]
+
+
+def test_notice(hub_server, tmp_path):
+    """SIGTERM: the update, then the end."""
+    script = tmp_path / "told.py"
+    script.write_text(
+        "import os, signal, sys, torch, espalier.torch\n"
+        "param = torch.nn.Parameter(torch.zeros(3))\n"
+        "optimizer = espalier.torch.AsyncOptimizer([param], notice=60, ticket=sys.argv[1], worker=0, workers=1)\n"
+        "for step in range(9):\n"
+        "    param.grad = torch.ones(3)\n"
+        "    if step == 3:\n"
+        "        os.kill(os.getpid(), signal.SIGTERM)\n"
+        "    optimizer.step()\n"
+        "    print('applied', optimizer.last.version, flush=True)\n"
+    )
+    ticket = hub_server.create(1, "sgd lr=1", *asynchronous(9))
+    package = str(pathlib.Path(espalier.__file__).parent.parent)
+    done = subprocess.run(
+        [sys.executable, script, ticket], env={**os.environ, "PYTHONPATH": package}, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0 and done.stdout == "applied 1\napplied 2\napplied 3\n", done
 
 
 def test_refused(hub_server):

@@ -359,7 +359,8 @@ enum esp_status sched_server_job_ready(struct sched_server_conn *conn, const str
 		.computed_from = ready->computed_from,
 		.bytes = ready->bytes,
 		.norm = ready->norm,
-		.attempts = ready->attempts};
+		.attempts = ready->attempts,
+		.leaves = ready->leaves_ns > 0};
 	struct sched_server_job *job = conn->job;
 	enum esp_status status = sched_ready(job->sched, conn->worker, &update, loop_now(&job->server->loop), err);
 
