@@ -247,6 +247,17 @@ def test_chains():
         assert sum(one[6] for one in counts.values()) < 0.7 * applied * MODEL_BYTES, (counts, applied)
 
 
+def test_two_in_flight():
+    """Each worker computes its next update while the former one is sent."""
+    with site(*CHAINS) as it:
+        status, counts, text = run(it.create(60), PROGRAM, "ahead", 120)
+        assert status == OK and len(counts) == 4, text
+        job = it.sched.job()
+        applied = sum(one[0] for one in counts.values())
+        assert job["sums"] > 0 and job["updates"]["applied"] == applied >= 120 and job["delays"]["most"] <= 60, job
+        assert job["delays"]["sum"] / applied > 5, job  # of four workers with one in flight each: 4
+
+
 def test_trees():
     """Where the hub's link is the bottleneck workers pass the model on: the hub sends less, and all versions stay those of the model."""
     with site("--batch", "20ms", "--hub-rate", "16mbit", "--rate", "64mbit") as it:

@@ -9,6 +9,7 @@
  *     slow N       the same, but the last worker offers each of its updates when it is too late, and checks that no
  *                  byte of it is sent
  *     die N        the same, but worker 1 kills itself after some updates
+ *     ahead N      the same with two updates in flight: a thread gives one and reads while the next one is computed
  *     claim N      the same, but the last worker soon claims a version that there is not yet
  *     file PATH    updates until there is such a file; prints "ready" after the first one
  *     elements N   two updates of a model of N elements
@@ -17,6 +18,7 @@
 #include <espalier/hub.h>
 #include <inttypes.h>
 #include <math.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -33,6 +35,7 @@ struct worker {
 	struct esp_hub *hub;
 	uint64_t counts[TENSORS];
 	float *weights[TENSORS], *gradients[TENSORS];
+	uint64_t from; /* of the update that a thread gives */
 	uint64_t version, most; /* of the model; the greatest that a weight has told */
 	uint64_t fates[ESP_HUB_LATE_AT_HUB + 1], scheduled, reads;
 };
@@ -197,6 +200,33 @@ static void claim(struct worker *worker)
 	check(esp_hub_update(worker->hub, &given, &result) == ESP_EPEER, "the hub ends a worker that claims a version");
 }
 
+static void *give_and_read(void *argument)
+{
+	struct worker *worker = argument;
+
+	(void)update(worker, worker->from);
+	read_model(worker);
+	return NULL;
+}
+
+/* The gradients of the next update are of the version before: each update but the first has been computed meanwhile. */
+static void run_ahead(struct worker *worker, uint64_t target)
+{
+	uint64_t computed_from;
+
+	read_model(worker);
+	for (computed_from = worker->version; worker->version < target;) {
+		uint64_t newer = worker->version;
+		pthread_t thread;
+
+		worker->from = computed_from;
+		check(pthread_create(&thread, NULL, give_and_read, worker) == 0, "a thread starts");
+		usleep(2000); /* the next step computes */
+		pthread_join(thread, NULL);
+		computed_from = newer;
+	}
+}
+
 static void run_until_file(struct worker *worker, const char *path)
 {
 	for (bool is_first = true; access(path, F_OK) != 0; is_first = false) {
@@ -249,6 +279,8 @@ int main(int argc, char **argv)
 	begin(&worker, is_elements ? number : argc > 3 ? strtoull(argv[3], NULL, 10) : 20000);
 	if (strcmp(what, "until") == 0)
 		run_until(&worker, number, false, UINT32_MAX);
+	else if (strcmp(what, "ahead") == 0)
+		run_ahead(&worker, number);
 	else if (strcmp(what, "slow") == 0)
 		run_until(&worker, number, is_last(&worker), UINT32_MAX);
 	else if (strcmp(what, "die") == 0)

@@ -181,6 +181,10 @@ ESP_API const char *esp_hub_optimizer(struct esp_hub *hub, uint32_t group);
  * it orders the updates by their deadlines and by the links, and drops some before a byte of them is sent; a worker
  * that cannot reach it offers its updates to the hub directly.
  *
+ * Two updates of a worker in flight: a second thread calls esp_hub_update() and then esp_hub_model(), into other
+ * memory, while the first one computes the next gradients with the weights that it has. Delays grow by the updates that
+ * others apply meanwhile.
+ *
  * The weights of all tensors as they are now. *out_version: every chunk of them has at least this version.
  * ESP_EUNSUPPORTED: the job trains in rounds.
  */

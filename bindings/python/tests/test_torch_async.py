@@ -136,6 +136,58 @@ def test_many_workers(hub_server):
     assert sum(last for _, last, _ in results) < sum(first for first, *_ in results), results
 
 
+@pytest.mark.parametrize("carry", [False, True])
+def test_in_flight(hub_server, carry):
+    """Two updates of a worker: each step has the weights after the update before the former one, and its delay is 2."""
+
+    def work(arguments):
+        param = torch.nn.Parameter(torch.zeros(1000))
+        with training(arguments, [param], in_flight=2, dropped="carry" if carry else "discard") as optimizer:
+            seen = []
+            for step in range(20):
+                seen.append((optimizer.version, set(param.tolist())))
+                param.grad = torch.full((1000,), 1.0)
+                optimizer.step()
+                optimizer.zero_grad(set_to_none=False)  # what is under way is a copy
+        assert seen[:4] == [(0, {0.0}), (0, {0.0}), (1, {-1.0}), (2, {-2.0})], seen
+        assert optimizer.counts == {"applied": 20} and optimizer.last.delay == 2 and optimizer.last.version == 20
+
+    raise_first(hub_server.run(1, "sgd lr=1", work, *asynchronous(2)))
+
+
+def test_in_flight_of_local_steps(hub_server):
+    """Each change of the weights is given once."""
+
+    def work(arguments):
+        param = torch.nn.Parameter(torch.zeros(10))
+        inner = torch.optim.SGD([param], lr=1)
+        with training(arguments, [param], inner=inner, every=2, in_flight=2) as optimizer:
+            for _ in range(10):
+                param.grad = torch.ones(10)
+                optimizer.step()
+        return optimizer.counts["applied"], set(optimizer._ahead[0].tolist())
+
+    assert raise_first(hub_server.run(1, "sgd lr=1", work, *asynchronous(2))) == [(5, {-10.0})]
+
+
+def test_in_flight_of_many(hub_server):
+    def work(arguments):
+        model = make_model()
+        with training(arguments, model.parameters(), in_flight=2) as optimizer:
+            noise = torch.Generator().manual_seed(arguments["worker"])
+            losses = []
+            for _ in range(60):
+                optimizer.zero_grad()
+                loss = loss_of(model, noise)
+                loss.backward()
+                optimizer.step()
+                losses.append(loss.item())
+        return sum(losses[:5]) / 5, sum(losses[-5:]) / 5, sum(optimizer.counts.values())
+
+    results = raise_first(hub_server.run(3, "sgd lr=0.05", work, *asynchronous(60)))
+    assert all(ended == 60 and last < first for first, last, ended in results), results
+
+
 def test_leaves(hub_server):
     """A worker that is to go gives its update first, of fewer local steps too, and has left then; the others go on."""
 
@@ -187,7 +239,7 @@ def test_refused(hub_server):
     raise_first(hub_server.run(1, "sgd lr=1", rounds))
 
     def work(arguments):
-        for bad in ({"every": 0}, {"every": 2}, {"dropped": "keep"}):
+        for bad in ({"in_flight": 3}, {"every": 0}, {"every": 2}, {"dropped": "keep"}):
             with pytest.raises(espalier.InvalidError):
                 AsyncOptimizer([torch.nn.Parameter(torch.zeros(3))], **bad, **arguments)
         with pytest.raises(espalier.InvalidError, match="nothing to train"):
