@@ -76,7 +76,7 @@ struct sched_done {
 struct sched_link {
 	bool is_here;         /* the worker is registered */
 	bool is_measured;
-	uint64_t rate;        /* of its host's link out, as it is booked */
+	uint64_t rate, rate_in; /* of its host's link out and in, as they are booked */
 	uint64_t achieved;    /* by the latest transfer; 0: none */
 	uint64_t granted;     /* of the update that is decided */
 	uint32_t booking;     /* CALENDAR_NONE: none */
@@ -90,6 +90,13 @@ struct sched_link {
 	uint64_t wants;       /* bytes of the model that it has asked for; 0: none */
 	uint32_t source;      /* of its latest model: a worker, or SCHED_HUB */
 	uint64_t models;      /* that it was told to get */
+	uint64_t tree, model_bytes, model_rate; /* of the latest; model_bytes 0: it was told how that went */
+};
+
+/* A model has come from the hub, as its worker tells it. */
+struct sched_got {
+	uint64_t tree;
+	uint64_t took_ns;
 };
 
 struct sched;
@@ -126,6 +133,10 @@ ESP_CHECKED enum esp_status sched_report_ways(struct sched *sched, uint32_t work
  */
 ESP_CHECKED enum esp_status sched_wants(struct sched *sched, uint32_t worker, uint64_t bytes, uint64_t now,
                                         struct error *err);
+
+/* ESP_EINVAL: no such worker is here. */
+ESP_CHECKED enum esp_status sched_got(struct sched *sched, uint32_t worker, const struct sched_got *got, uint64_t now,
+                                      struct error *err);
 
 /* The end of a batch, if it is due. */
 void sched_tick(struct sched *sched, uint64_t now);

@@ -48,6 +48,9 @@ static void decide_one(struct sched *sched, const struct distribution_request *r
 		.start_ns = request->span.begin > sched->now ? request->span.begin - sched->now : 0,
 		.rate = sched_rate_of(link->wants, &request->span),
 	};
+	link->tree = sched->trees;
+	link->model_bytes = request->source == DISTRIBUTION_HUB ? link->wants : 0; /* another worker may be the slow one */
+	link->model_rate = sched->models[sched->model_count - 1].rate;
 	link->wants = 0;
 	link->source = request->source == DISTRIBUTION_HUB ? SCHED_HUB : workers[request->source];
 	link->models++;

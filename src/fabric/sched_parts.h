@@ -8,6 +8,7 @@
 #include "fabric/batch.h"
 #include "fabric/bundle.h"
 #include "fabric/order.h"
+#include "fabric/outlook.h"
 #include "fabric/sched.h"
 
 #define SCHED_MODELS_MOST (4 * LEDGER_WORKERS_MOST) /* bookings of models at a time */
@@ -18,8 +19,14 @@ struct sched_chain {
 	uint64_t end_ns;
 };
 
+/* The link of a host, as far as it is known. */
+struct sched_host {
+	struct outlook in, out;
+};
+
 struct sched {
 	struct sched_config config;
+	struct sched_host ways[LEDGER_WORKERS_MOST]; /* by host */
 	uint32_t hosts[LEDGER_WORKERS_MOST];
 	struct calendar *calendar;
 	struct ledger ledger;

@@ -349,6 +349,29 @@ static void test_short_model(struct sched *sched)
 	CHECK_U64(sched_due(sched), UINT64_MAX);
 }
 
+/* A model teaches the rate of a worker's link in, and an update that of its link out. */
+static void test_ways(void)
+{
+	struct sched *sched = open_sched(1, 9);
+	struct sched_got got = {.took_ns = 10 * NS_PER_S};
+	struct sched_model model;
+
+	CHECK(sched_got(sched, 0, &got, 0, NULL) == ESP_EINVAL && sched_join(sched, 0, 0, 0, NULL) == ESP_OK);
+	CHECK(sched_wants(sched, 0, 100 * MB, 0, NULL) == ESP_OK);
+	sched_tick(sched, BATCH);
+	CHECK(sched_next_model(sched, &model));
+	CHECK(sched_got(sched, 0, &got, 2 * BATCH, NULL) == ESP_OK); /* another one */
+	CHECK_U64(sched_worker(sched, 0)->rate_in, 100 * MB);
+	got.tree = model.tree;
+	CHECK(sched_got(sched, 0, &got, 2 * BATCH, NULL) == ESP_OK);
+	CHECK_U64(sched_worker(sched, 0)->rate_in, 55 * MB); /* of 100 MB/s it had 10 */
+	CHECK_U64(sched_worker(sched, 0)->rate, 100 * MB);
+	CHECK(sched_got(sched, 0, &got, 2 * BATCH, NULL) == ESP_OK); /* it has been told */
+	CHECK_U64(sched_worker(sched, 0)->rate_in, 55 * MB);
+	CHECK(sched_got(sched, 9, &got, 2 * BATCH, NULL) == ESP_EINVAL);
+	sched_close(sched);
+}
+
 /* All that wait get the model by one tree, when the hub's link is free. */
 static void test_models(void)
 {
@@ -656,6 +679,7 @@ int main(int argc, char **argv)
 	test_chain();
 	test_hosts();
 	test_models();
+	test_ways();
 	for (uint64_t seed = first; seed < first + count; seed++)
 		play(seed, ends, &direct, &restarts, &longest);
 	for (uint8_t end = 0; end < LEDGER_ENDS; end++)

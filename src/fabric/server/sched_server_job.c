@@ -149,7 +149,8 @@ static enum esp_status make_job(struct sched_server *server, uint64_t number, co
 	server->jobs = job;
 	server->job_count++;
 	sched_server_log(server, "job %s: %u workers, delay bound %u", job->name, job->workers, job->bound);
-	sched_log_begin(server->config.decisions, loop_now(&server->loop), job->epoch, job->workers, job->bound);
+	const struct sched_log_begin begin = {job->epoch, job->session, job->workers, job->bound};
+	sched_log_begin(server->config.decisions, loop_now(&server->loop), &begin);
 	*out = job;
 	return ESP_OK;
 }
@@ -397,4 +398,12 @@ enum esp_status sched_server_job_want(struct sched_server_conn *conn, const stru
 	if (status == ESP_OK)
 		run(job);
 	return status;
+}
+
+enum esp_status sched_server_job_got(struct sched_server_conn *conn, const struct fabric_msg_got *got,
+                                     struct error *err)
+{
+	const struct sched_got told = {.tree = got->tree, .took_ns = got->took_ns};
+
+	return sched_got(conn->job->sched, conn->worker, &told, loop_now(&conn->server->loop), err);
 }
