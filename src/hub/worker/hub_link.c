@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "hub/control/host_place.h"
 #include "hub/worker/link_state.h"
+#include "node/auth/key.h"
 #include "node/net/listen.h"
 
 /* ---- joining ---- */
@@ -87,6 +88,7 @@ enum esp_status hub_link_open(const struct hub_link_config *config, struct hub_l
 	if (!link)
 		return error_set(err, ESP_ENOMEM, "no memory for a link to a hub");
 	link->config = *config;
+	key_hide(link->ticket.key, sizeof(link->ticket.key));
 	link->ticket = *ticket;
 	link->config.ticket = &link->ticket;
 	link->process = getpid();
