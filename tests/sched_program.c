@@ -6,6 +6,7 @@
  * result is checked. Prints a line of counts.
  *
  *     until N      updates until the model has version N
+ *     uneven N     the same, and the last worker's steps take five times as long
  *     slow N       the same, but the last worker offers each of its updates when it is too late, and checks that no
  *                  byte of it is sent
  *     die N        the same, but worker 1 kills itself after some updates
@@ -282,7 +283,10 @@ int main(int argc, char **argv)
 	worker.step_ms = argc > 4 ? strtoull(argv[4], NULL, 10) : 0;
 	if (strcmp(what, "until") == 0)
 		run_until(&worker, number, false, UINT32_MAX);
-	else if (strcmp(what, "ahead") == 0)
+	else if (strcmp(what, "uneven") == 0) {
+		worker.step_ms = is_last(&worker) ? 25 : 5;
+		run_until(&worker, number, false, UINT32_MAX);
+	} else if (strcmp(what, "ahead") == 0)
 		run_ahead(&worker, number);
 	else if (strcmp(what, "slow") == 0)
 		run_until(&worker, number, is_last(&worker), UINT32_MAX);

@@ -128,6 +128,7 @@ static void end_update(struct sched *sched, uint32_t worker, uint8_t end, uint64
 	link->booking = CALENDAR_NONE;
 	link->aggregator = SCHED_ALONE;
 	link->members = 0;
+	link->steps += sched->ledger.updates[worker].state != LEDGER_NONE && end != LEDGER_BROKEN && end != LEDGER_GONE;
 	ledger_end(&sched->ledger, worker, end, delay);
 }
 
@@ -199,6 +200,7 @@ enum esp_status sched_join(struct sched *sched, uint32_t worker, uint64_t rate, 
 	if (status != ESP_OK)
 		return status;
 	sched_gone(sched, worker, now);
+	sched->links[worker].steps = sched_least_steps(sched);
 	sched->links[worker].is_here = true;
 	sched->links[worker].can_aggregate = sched->links[worker].can_forward = false;
 	sched->ledger.last[worker] = 0; /* its numbers begin anew */

@@ -29,6 +29,7 @@ enum esp_status sched_wants(struct sched *sched, uint32_t worker, uint64_t bytes
 	if (sched->links[worker].wants > 0)
 		return error_set(err, ESP_EINVAL, "worker %u asked twice for the model", worker);
 	sched->links[worker].wants = bytes;
+	sched->links[worker].wants_ns = now;
 	sched->has_short_want |= is_short(sched, bytes);
 	sched_want_batch(sched, now);
 	return ESP_OK;
@@ -69,6 +70,27 @@ void sched_model_end(struct sched *sched)
 	}
 }
 
+uint64_t sched_least_steps(const struct sched *sched)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (uint32_t worker = 0; worker < sched->config.workers; worker++) {
+		const struct sched_link *link = &sched->links[worker];
+
+		least = link->is_here && link->steps < least ? link->steps : least;
+	}
+	return least == UINT64_MAX ? 0 : least;
+}
+
+/* Is the worker too far ahead of the slowest one? */
+static bool is_ahead(const struct sched *sched, uint32_t worker)
+{
+	const struct sched_link *link = &sched->links[worker];
+
+	return sched->config.has_slack && link->steps - sched_least_steps(sched) > sched->config.slack &&
+	       sched->now - link->wants_ns < sched->config.slack_wait_ns;
+}
+
 void sched_model_decide(struct sched *sched)
 {
 	struct distribution_request requests[LEDGER_WORKERS_MOST];
@@ -82,7 +104,7 @@ void sched_model_decide(struct sched *sched)
 	sched->has_short_want = false;
 	sched->model_at = sched->model_count = 0;
 	for (uint32_t worker = 0; worker < sched->config.workers; worker++) {
-		if (sched->links[worker].wants == 0)
+		if (sched->links[worker].wants == 0 || is_ahead(sched, worker))
 			continue;
 		config.is_tree &= sched->links[worker].can_forward;
 		workers[count] = worker;

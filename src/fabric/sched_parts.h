@@ -85,6 +85,8 @@ void sched_chain_decide(struct sched *sched, uint32_t count);
 /* ---- sched_model.c ---- */
 /* Decides how models come to the workers that wait for them. */
 void sched_model_decide(struct sched *sched);
+/* Of the slowest worker that is here. */
+uint64_t sched_least_steps(const struct sched *sched);
 /* Bookings of models whose time is over are free again. */
 void sched_model_end(struct sched *sched);
 

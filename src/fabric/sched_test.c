@@ -349,6 +349,56 @@ static void test_short_model(struct sched *sched)
 	CHECK_U64(sched_due(sched), UINT64_MAX);
 }
 
+static bool gets_model(struct sched *sched, uint64_t now)
+{
+	struct sched_model model;
+
+	sched_tick(sched, now);
+	bool gets = sched_next_model(sched, &model);
+	while (sched_next_model(sched, &model))
+		continue;
+	return gets;
+}
+
+static void take_step(struct sched *sched, uint32_t worker, uint64_t number, uint64_t now)
+{
+	struct sched_done done = {.number = number, .end = LEDGER_APPLIED, .version = 9, .delay = 1};
+
+	ready(sched, worker, number, 0, MB, now);
+	sched_tick(sched, now + BATCH);
+	CHECK(next(sched).worker == worker);
+	CHECK(sched_done(sched, worker, &done, now + BATCH, NULL) == ESP_OK);
+}
+
+/*
+ * With slack 1 a worker that is two updates ahead waits for the slowest one: until that one has caught up, is gone, or
+ * is stuck for as long as it may be.
+ */
+static void test_slack(void)
+{
+	const struct sched_config config = {.workers = 3, .bound = 99, .batch_ns = BATCH, .hub_rate = 100 * MB,
+	                                    .worker_rate = 100 * MB, .has_slack = true, .slack = 1, .slack_wait_ns = 60 * BATCH};
+	struct sched *sched;
+
+	CHECK(sched_open(&config, &sched, NULL) == ESP_OK);
+	for (uint32_t worker = 0; worker < 2; worker++)
+		CHECK(sched_join(sched, worker, 0, 0, NULL) == ESP_OK);
+	take_step(sched, 0, 1, 0);
+	CHECK(sched_wants(sched, 0, 60 * MB, 2 * BATCH, NULL) == ESP_OK && gets_model(sched, 3 * BATCH));
+	take_step(sched, 0, 2, 10 * BATCH);
+	CHECK(sched_wants(sched, 0, 60 * MB, 20 * BATCH, NULL) == ESP_OK && !gets_model(sched, 21 * BATCH));
+	take_step(sched, 1, 1, 22 * BATCH);
+	CHECK(gets_model(sched, 24 * BATCH));
+	take_step(sched, 0, 3, 30 * BATCH);
+	CHECK(sched_wants(sched, 0, 60 * MB, 40 * BATCH, NULL) == ESP_OK && !gets_model(sched, 41 * BATCH));
+	CHECK(sched_join(sched, 2, 0, 42 * BATCH, NULL) == ESP_OK); /* it begins where the slowest one is */
+	CHECK_U64(sched_worker(sched, 2)->steps, 1);
+	sched_gone(sched, 1, 43 * BATCH);
+	CHECK(!gets_model(sched, 44 * BATCH)); /* it is not slower than the new one */
+	CHECK(gets_model(sched, 100 * BATCH));
+	sched_close(sched);
+}
+
 /* A model teaches the rate of a worker's link in, and an update that of its link out. */
 static void test_ways(void)
 {
@@ -680,6 +730,7 @@ int main(int argc, char **argv)
 	test_hosts();
 	test_models();
 	test_ways();
+	test_slack();
 	for (uint64_t seed = first; seed < first + count; seed++)
 		play(seed, ends, &direct, &restarts, &longest);
 	for (uint8_t end = 0; end < LEDGER_ENDS; end++)

@@ -125,7 +125,10 @@ static enum esp_status make_job(struct sched_server *server, uint64_t number, co
 	                                    .hub_rate = server->config.hub_rate,
 	                                    .worker_rate = server->config.worker_rate,
 	                                    .aggregates = server->config.aggregates,
-	                                    .chains = server->config.chains};
+	                                    .chains = server->config.chains,
+	                                    .has_slack = server->config.has_slack,
+	                                    .slack = server->config.slack,
+	                                    .slack_wait_ns = server->config.slack_wait_ns};
 
 	if (server->job_count >= SCHED_SERVER_JOBS)
 		return error_set(err, ESP_ELIMIT, "the scheduler has %u jobs, and takes no more", server->job_count);
