@@ -122,8 +122,10 @@ static int run_server(int argc, char **argv)
 	     "of a worker's link until its transfers show it (default that of the hub)"},
 		{"aggregate", 0, OPTION_STRING, &aggregate, "no|paper|best",
 	     "whether workers add updates of others to theirs where it pays: by groups (paper, the default) or chains"},
-		{"slack", 0, OPTION_STRING, &slack, "N", "no worker is more than N updates ahead of the slowest; 0: all in step"},
-		{"slack-wait", 0, OPTION_STRING, &slack_wait, "TIME", "after which a worker is no longer held back (default 60s)"},
+		{"slack", 0, OPTION_STRING, &slack, "N",
+	     "no worker is more than N updates ahead of the slowest; 0: all in step"},
+		{"slack-wait", 0, OPTION_STRING, &slack_wait, "TIME",
+	     "after which a worker is no longer held back (default 60s)"},
 		{"decisions", 0, OPTION_STRING, &decisions, "FILE", "a line for each decision and end, which is appended"},
 		{0},
 	};

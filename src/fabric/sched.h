@@ -35,8 +35,8 @@ struct sched_config {
 	uint32_t order_flags;  /* enum order_flag: rules that are left out */
 	bool has_no_trees;     /* each host gets its models from the hub   */
 	/*
-	 * If has_slack: no worker gets the model while it is more than slack updates ahead of the slowest one that is here; 0:
-	 * all go in step. After slack_wait_ns it gets it nonetheless, as the slowest one may be stuck.
+	 * If has_slack: no worker gets the model while it is more than slack updates ahead of the slowest one that is here;
+	 * 0: all go in step. After slack_wait_ns it gets it nonetheless, as the slowest one may be stuck.
 	 */
 	bool has_slack;
 	uint32_t slack;

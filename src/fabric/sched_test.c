@@ -377,7 +377,8 @@ static void take_step(struct sched *sched, uint32_t worker, uint64_t number, uin
 static void test_slack(void)
 {
 	const struct sched_config config = {.workers = 3, .bound = 99, .batch_ns = BATCH, .hub_rate = 100 * MB,
-	                                    .worker_rate = 100 * MB, .has_slack = true, .slack = 1, .slack_wait_ns = 60 * BATCH};
+	                                    .worker_rate = 100 * MB, .has_slack = true, .slack = 1,
+	                                    .slack_wait_ns = 60 * BATCH};
 	struct sched *sched;
 
 	CHECK(sched_open(&config, &sched, NULL) == ESP_OK);
