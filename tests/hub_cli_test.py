@@ -45,11 +45,11 @@ def good(*words):
 class Hub:
     """A hub on the loopback, with files in a folder of its own."""
 
-    def __init__(self, folder, *options):
+    def __init__(self, folder, *options, key=None):
         self.folder = pathlib.Path(folder)
         self.port = ports.free_port()
         self.address = f"127.0.0.1:{self.port}"
-        self.key = self.folder / "hub.key"
+        self.key = key or self.folder / "hub.key"
         self.log = open(self.folder / "hub.log", "w+", encoding="utf-8")
         self.process = subprocess.Popen([ESPALIER, "hub", "--listen", self.address, "--key-file", self.key, *map(str, options)],
                                         env=CLEAN, stderr=self.log)

@@ -44,7 +44,7 @@ static void create_job(const char *name, uint32_t workers, struct ticket *out)
 	const struct optimizer avg = {.kind = OPTIMIZER_AVG};
 	const struct hub_dial dial = {.hub = &address, .key = hub_key, .job = hub_dial_own_job(hub_key), .workers = HUB_OPERATORS,
 	                              .purpose = HELLO_CONTROL, .until_ns = in_time()};
-	struct hub_msg msg = {.type = HUB_MSG_CREATE, .create = {.workers = workers, .chunk_bytes = 1024, .weight = 1}};
+	struct hub_msg msg = {.type = HUB_MSG_CREATE, .create = {.workers = workers, .chunk_bytes = 1024, .weight = 1, .hubs = 1}};
 	struct msg_socket operator;
 	struct error err;
 
@@ -53,7 +53,7 @@ static void create_job(const char *name, uint32_t workers, struct ticket *out)
 	CHECK_MSG(msg_socket_open(&operator, &dial, &err) == ESP_OK, "%s", err.text);
 	CHECK(msg_socket_put(&operator, &msg, in_time(), &err) == ESP_OK);
 	CHECK_MSG(msg_socket_take(&operator, HUB_MSG_TICKET, in_time(), &msg, &err) == ESP_OK, "%s", err.text);
-	*out = (struct ticket){.hub = address, .job = msg.ticket.job, .workers = workers};
+	*out = (struct ticket){.hubs = {address}, .hub_count = 1, .job = msg.ticket.job, .workers = workers};
 	snprintf(out->name, sizeof(out->name), "%s", name);
 	memcpy(out->key, msg.ticket.key, sizeof(out->key));
 	msg_socket_close(&operator);
@@ -338,10 +338,10 @@ static void flood(void)
 {
 	enum { MANY = 400 };
 	int fds[MANY];
-	struct ticket ticket = {.hub = address};
+	struct ticket ticket = {.hubs = {address}, .hub_count = 1};
 
 	for (uint32_t i = 0; i < MANY; i++) {
-		struct sockaddr_in name = {.sin_family = AF_INET, .sin_port = htons(ticket.hub.port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+		struct sockaddr_in name = {.sin_family = AF_INET, .sin_port = htons(ticket.hubs[0].port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
 
 		fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 		CHECK(fds[i] >= 0 && connect(fds[i], (struct sockaddr *)&name, sizeof(name)) == 0);

@@ -1,6 +1,6 @@
 /*
- * hub_link.h - the link of one worker to its parameter hub: a control connection, a data connection for each lane, and
- * the thread "esp-hub-link" that drives them.
+ * hub_link.h - the link of one worker to the parameter hub of its job, or its hubs: a control connection to each, a
+ * data connection for each lane, and the thread "esp-hub-link" that drives them.
  *
  *     hub_link_open()      the control connection stands, and the worker has joined its job
  *     hub_link_declare()   all workers have joined and have the same tensors; lanes are connected, the thread runs
