@@ -372,14 +372,16 @@ def test_bench():
     """Every way gives right weights; a lab, with its bounds, is tried by lab_cli_test.py."""
     found = json.loads(good("bench", "hub", "--workers", 3, "--size", "300K", "--rounds", 2, "--iters", 2, "--json"))
     rows = {row["config"]: row for row in found["results"]}
-    assert {"hub", "mapped", "alone", "loop", "shards", "allreduce"} <= set(rows), rows
+    assert {"hub", "mapped", "alone", "loop", "flat", "allreduce"} <= set(rows), rows
     for row in rows.values():
         assert row["wrong"] == 0 and row["workers"] == 3 and 0 < row["least_seconds"] <= row["seconds"] <= row["most_seconds"], row
         assert abs(row["share"] - row["bound_seconds"] / row["seconds"]) < 1e-6, row
     assert rows["hub"]["beside_hub"] == 1 and rows["loop"]["share"] == 1, rows
     alone = json.loads(good("bench", "hub", "--workers", 1, "--size", "100K", "--rounds", 1, "--optimizer", "adam lr=0.01", "--json"))
     assert [row["config"] for row in alone["results"]] == ["hub", "loop"] and alone["results"][0]["wrong"] == 0, alone
-    for words in (["--workers", 0], ["--lab", "fast"], ["--optimizer", "sgd"], ["--model", "no-such-model"], ["--hub-links", 0], ["--as", "x"]):
+    two = json.loads(good("bench", "hub", "--workers", 2, "--size", "100K", "--rounds", 1, "--iters", 1, "--only", "loop,alone", "--json"))
+    assert {row["config"] for row in two["results"]} == {"alone", "loop"}, two
+    for words in (["--workers", 0], ["--only", "nothing"], ["--lab", "fast"], ["--optimizer", "sgd"], ["--model", "no-such-model"], ["--hub-links", 0], ["--as", "x"]):
         status, _, err = espalier("bench", "hub", *words)
         assert status == USAGE and err, (words, status, err)
 
