@@ -171,7 +171,7 @@ static uint32_t choose_configs(const struct given *given, uint64_t rate, uint64_
 	if (!rate)
 		add_config(configs, &count, HUB_WAY_LOOP, NULL, 0);
 	if (workers == 1)
-		return count;
+		return keep_wanted(given, configs, count);
 	if (!rate) {
 		add_config(configs, &count, HUB_WAY_MAPPED, NULL, 0);
 		add_config(configs, &count, HUB_WAY_ALONE, NULL, 0);
