@@ -333,6 +333,28 @@ static void slow_frame(const struct ticket *ticket)
 	msg_socket_close(&control);
 }
 
+/* Connections that prove a ticket and join nothing: those beyond the job's quota are refused, with both numbers. */
+static void crowd(const struct ticket *ticket)
+{
+	enum { MANY = 64 };
+	const struct hub_dial dial = {.hub = &address, .key = ticket->key, .job = ticket->job, .workers = 1,
+	                              .purpose = HELLO_CONTROL, .until_ns = in_time()};
+	static struct msg_socket controls[MANY];
+	struct hub_msg msg;
+	struct error err;
+	uint32_t refused = 0;
+
+	for (uint32_t i = 0; i < MANY; i++)
+		CHECK_MSG(msg_socket_open(&controls[i], &dial, &err) == ESP_OK, "%s", err.text);
+	CHECK(msg_socket_take(&controls[MANY - 1], HUB_MSG_WELCOME, in_time(), &msg, &err) == ESP_ELIMIT);
+	CHECK_MSG(strstr(err.text, "has 18 control connections") && strstr(err.text, "takes 18 at most"), "%s", err.text);
+	for (uint32_t i = 0; i + 1 < MANY; i++)
+		refused += msg_socket_take(&controls[i], HUB_MSG_WELCOME, 0, &msg, &err) == ESP_ELIMIT;
+	CHECK_MSG(refused >= MANY - 18 - 1, "%u connections were refused", refused + 1);
+	for (uint32_t i = 0; i < MANY; i++)
+		msg_socket_close(&controls[i]);
+}
+
 /* More connections than the hub keeps without a proof: it ends the oldest. */
 static void flood(void)
 {
@@ -396,6 +418,7 @@ static void attack(const struct ticket *bad, const struct ticket *good, uint64_t
 		bad_bytes(bad, &rng);
 	bad_lane(bad, good);
 	slow_frame(bad);
+	crowd(bad);
 	flood();
 }
 
