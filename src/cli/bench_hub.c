@@ -439,7 +439,7 @@ int cli_bench_hub(int argc, char **argv)
 		"  hub        a parameter hub: on a host of its own in the lab, else on this machine over the loopback\n"
 		"  mean       in a lab: as hub, without an optimizer: what optimizing costs\n"
 		"  shards     in a lab: a hub on each worker's host, which share out the chunks\n"
-		"  flat       no hub: allreduce by plan flat, in which each worker sums a part, and the optimizer on every worker\n"
+		"  flat       no hub: allreduce by plan flat, in which each worker sums a part, and the optimizer on each\n"
 		"  mapped     without a lab: as hub, but gradients and weights lie in memory that the workers of a host share\n"
 		"  alone      without a lab: as hub, but each worker pushes by itself, and not with the others of its host\n"
 		"  allreduce  the same by the plan that Espalier chooses\n"

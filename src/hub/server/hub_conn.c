@@ -267,7 +267,8 @@ static void check_quota(struct hub_conn *conn, uint32_t workers)
 	if (count <= most)
 		return;
 	conn->hub->refused++;
-	snprintf(text, sizeof(text), "the job has %u control connections to the hub, and takes %u at most", count - 1, most);
+	snprintf(text, sizeof(text), "the job has %u control connections to the hub, and takes %u at most", count - 1,
+	         most);
 	hub_conn_refuse(conn, ESP_ELIMIT, UINT32_MAX, text);
 }
 

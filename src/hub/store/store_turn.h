@@ -1,11 +1,11 @@
 /*
  * store_turn.h - the turns of the jobs of a lane: deficit round robin over time, by weight.
  *
- * A turn costs the time that the lane's thread has spent in it: receiving, adding, optimizing, sending. So jobs with the
- * same optimizer move bytes in proportion to their weights, and a job whose optimizer takes long for a byte pays for it
- * by moving fewer, and not the other jobs. A turn cannot be broken off, so its cost may exceed what the job has left:
- * the debt is paid with the rounds of turns that follow, also by a job that has nothing to do meanwhile. Pure: the
- * caller has the clock; one thread at a time.
+ * A turn costs the time that the lane's thread has spent in it: receiving, adding, optimizing, sending. So jobs with
+ * the same optimizer move bytes in proportion to their weights, and a job whose optimizer takes long for a byte pays
+ * for it by moving fewer, and not the other jobs. A turn cannot be broken off, so its cost may exceed what the job has
+ * left: the debt is paid with the rounds of turns that follow, also by a job that has nothing to do meanwhile. Pure:
+ * the caller has the clock; one thread at a time.
  */
 #ifndef HUB_STORE_STORE_TURN_H
 #define HUB_STORE_STORE_TURN_H

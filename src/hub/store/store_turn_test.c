@@ -50,7 +50,8 @@ static uint64_t run_lane(struct job *jobs, uint32_t count, uint64_t until_ns, st
 	return now;
 }
 
-/* All others always have work: none has less than its share, whatever one job's optimizer takes, and however it pauses. */
+/* All others always have work: none has less than its share, whatever one job's optimizer takes, and however it pauses.
+ */
 static void slow_optimizer(struct rng *rng)
 {
 	struct job jobs[JOBS] = {0};
@@ -67,7 +68,8 @@ static void slow_optimizer(struct rng *rng)
 	for (uint32_t i = 1; i < count; i++) {
 		double share = (double)jobs[i].used_ns / (double)took, fair = (double)jobs[i].weight / weights;
 
-		CHECK_MSG(share >= FAIR * fair, "job %u of %u has %.3f of the time, and its share is %.3f", i, count, share, fair);
+		CHECK_MSG(share >= FAIR * fair, "job %u of %u has %.3f of the time, and its share is %.3f", i, count, share,
+		          fair);
 	}
 }
 

@@ -115,8 +115,9 @@ static void show_log(const char *path)
 		fclose(file);
 }
 
-static enum esp_status start_hub(const struct hub_stage *stage, const char *host, const char *address, const char *lanes,
-                                 pid_t *out, struct error *err)
+/* lanes NULL: as many as there are cores. */
+static enum esp_status start_hub(const struct hub_stage *stage, const char *host, const char *address,
+                                 const char *lanes, pid_t *out, struct error *err)
 {
 	char key[HUB_STAGE_PATH], log[HUB_STAGE_PATH];
 	struct child_words words;
@@ -124,8 +125,9 @@ static enum esp_status start_hub(const struct hub_stage *stage, const char *host
 	path_in(stage, "hub.log", log);
 	path_in(stage, "hub.key", key);
 	begin(stage, &words, host);
-	add_all(&words, (const char *const[]){"hub", "--listen", address, "--key-file", key, lanes ? "--lanes" : NULL, lanes,
-	                                      NULL});
+	add_all(&words, (const char *const[]){"hub", "--listen", address, "--key-file", key, NULL});
+	if (lanes)
+		add_all(&words, (const char *const[]){"--lanes", lanes, NULL});
 	return bench_child_start(&words, log, out, err);
 }
 

@@ -38,7 +38,8 @@ struct hub_stage {
 	uint32_t shard_count;
 };
 
-/* Makes the lab, starts the hubs, creates the jobs. On failure nothing is left. ESP_EIO and what commands say on stderr.
+/*
+ * Makes the lab, starts the hubs, creates the jobs. On failure nothing is left. ESP_EIO.
  */
 ESP_CHECKED enum esp_status bench_hub_stage_open(struct hub_stage *stage, const struct hub_stage_config *config,
                                                  struct error *err);
