@@ -148,6 +148,7 @@ def test_memory_of_one_hub():
             status, out, err = cli.run(them.create("job", addresses=addresses), cli.PROGRAM, "elements", 1000000)
             assert status != cli.OK and len(re.findall("needs .* of the hub's memory, and .* of 1 MiB are left", err)) == 4, (out, err)
             them.await_idle(them.hubs[:1])
+            assert re.search("the session ends: .*needs .* of the hub's memory", them.hubs[0].read_log()), them.hubs[0].read_log()
         finally:
             small.end()
 
@@ -168,6 +169,8 @@ def test_hub_is_killed():
             _, err = process.communicate(timeout=cli.PATIENCE)
             assert process.returncode != cli.OK and len(re.findall(rf"round: .*hub at {them.hubs[number].address}", err)) == 4, err
             them.await_idle([them.hubs[1 - number]])
+            log = them.hubs[1 - number].read_log()  # the workers have told it
+            assert re.search(rf"the session ends: .*hub at {them.hubs[number].address}", log), log
 
 
 def test_hub_is_stopped():
@@ -191,6 +194,7 @@ def test_hub_ends_while_workers_gather():
         _, err = process.communicate(timeout=cli.PATIENCE)
         assert process.returncode != cli.OK and f"hub at {them.hubs[1].address}" in err, err
         them.await_idle(them.hubs[:1])
+        assert re.search(rf"the session ends: .*hub at {them.hubs[1].address}", them.hubs[0].read_log()), them.hubs[0].read_log()
 
 
 # ---- the operator ----
