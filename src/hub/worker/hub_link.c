@@ -455,7 +455,7 @@ const char *hub_link_job(const struct hub_link *link)
 
 uint64_t hub_link_session(const struct hub_link *link)
 {
-	return link->session;
+	return link->hubs[0].session;
 }
 
 const struct ticket *hub_link_ticket(const struct hub_link *link)
