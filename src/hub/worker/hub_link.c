@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "hub/control/host_place.h"
 #include "hub/worker/link_state.h"
+#include "node/auth/key.h"
 #include "node/net/listen.h"
 
 #define TELL_PATIENCE (1 * NS_PER_S)
@@ -135,6 +136,7 @@ enum esp_status hub_link_open(const struct hub_link_config *config, struct hub_l
 	if (!link)
 		return error_set(err, ESP_ENOMEM, "no memory for a link to a hub");
 	link->config = *config;
+	key_hide(link->ticket.key, sizeof(link->ticket.key));
 	link->ticket = *ticket;
 	link->config.ticket = &link->ticket;
 	link->process = getpid();
@@ -272,6 +274,7 @@ static enum esp_status open_lane(struct hub_link *link, uint32_t number, struct 
 	                                          .lane = number,
 	                                          .is_async = link->delay_bound > 0,
 	                                          .push_budget = link->delay_bound > 0 ? &link->push_pace.budget : NULL,
+	                                          .ready = link->delay_bound > 0 ? &link->chunks_ready : NULL,
 	                                          .pull_budget = link->delay_bound > 0 ? &link->pull_pace.budget : NULL};
 	const struct tcp_config tcp = {.peers = 1, .poller = &link->poller};
 	uint8_t session[HANDSHAKE_KEY_BYTES];

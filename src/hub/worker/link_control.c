@@ -131,6 +131,7 @@ static bool take(struct hub_link *link, struct link_hub *hub, const struct hub_m
 		on_missing(link, hub, &msg->missing);
 		return true;
 	case HUB_MSG_GRANT:
+	case HUB_MSG_SPOIL:
 	case HUB_MSG_RESULT:
 		return link->delay_bound > 0 && link_update_on_msg(link, msg);
 	case HUB_MSG_OK:
@@ -333,12 +334,12 @@ static uint64_t next_time(const struct hub_link *link)
 
 static void look_for_update(struct hub_link *link)
 {
-	struct hub_msg offer;
+	struct hub_msg msg;
 
 	if (link->delay_bound == 0)
 		return;
-	if (link->hubs[0].state == LINK_CONTROL_OPEN && link_update_take_offer(link, &offer))
-		put(link, &link->hubs[0], &offer);
+	if (link->hubs[0].state == LINK_CONTROL_OPEN && link_update_take_msg(link, &msg))
+		put(link, &link->hubs[0], &msg);
 	if (link->failure.status == ESP_OK && link_update_is_late(link))
 		fail(link, ESP_ETIMEOUT, "the deadline has passed: the hub at %.100s has not answered an update",
 		     link->hubs[0].socket->hub);
