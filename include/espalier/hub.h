@@ -181,6 +181,10 @@ ESP_API const char *esp_hub_optimizer(struct esp_hub *hub, uint32_t group);
  * it orders the updates by their deadlines and by the links, and drops some before a byte of them is sent; a worker
  * that cannot reach it offers its updates to the hub directly.
  *
+ * Two updates of a worker in flight: a second thread calls esp_hub_update() and then esp_hub_model(), into other
+ * memory, while the first one computes the next gradients with the weights that it has. Delays grow by the updates that
+ * others apply meanwhile.
+ *
  * The weights of all tensors as they are now. *out_version: every chunk of them has at least this version.
  * ESP_EUNSUPPORTED: the job trains in rounds.
  */
@@ -192,6 +196,11 @@ struct esp_hub_update {
 	uint64_t computed_from;       /* the version of esp_hub_model()                                               */
 	double norm;                  /* Euclidean norm of the update, told to the scheduler; 0: not known            */
 	int64_t deadline_ns;          /* from now on; 0: the setting deadline_seconds                                 */
+	/*
+	 * This worker leaves within so long, from now on, and this is its last update: the scheduler decides it before
+	 * those of others. 0: it stays. The deadline is at most this.
+	 */
+	int64_t leaves_ns;
 };
 #define ESP_HUB_UPDATE_INIT ESP_INIT(struct esp_hub_update)
 

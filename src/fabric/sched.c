@@ -15,6 +15,8 @@
 #define MEASURED_LEAST (20 * NS_PER_MS) /* a shorter transfer says more about latency than about its link */
 /* A transfer that keeps to its rate says that the link has at least this; the next one is given a little more. */
 #define KEPT_PERCENT 90u
+/* A transfer that was given less than its link says that this is slower only if it falls short by more. */
+#define SHORT_PERCENT 60u
 #define RISE_PERCENT 125u
 
 
@@ -255,13 +257,16 @@ static void learn_rate(struct sched *sched, uint32_t worker, uint64_t bytes, uin
 		return;
 	if (achieved < RATE_LEAST)
 		achieved = RATE_LEAST;
-	if (achieved * 100 < link->granted * KEPT_PERCENT) {
+	bool had_all = link->granted * 100 >= link->rate * KEPT_PERCENT;
+	uint64_t hub_rate = sched->config.hub_rate, worker_rate = sched->config.worker_rate;
+	uint64_t most = hub_rate > worker_rate ? hub_rate : worker_rate;
+	if (achieved * 100 < link->granted * (had_all ? KEPT_PERCENT : SHORT_PERCENT)) {
 		link->is_measured = true;
 		set_rate(sched, worker, (link->rate + achieved) / 2);
-	} else if (link->granted * 100 >= link->rate * KEPT_PERCENT && link->rate < sched->config.hub_rate) {
+	} else if (had_all && achieved * 100 >= link->granted * KEPT_PERCENT && link->rate < most) {
 		uint64_t more = link->rate / 100 * RISE_PERCENT;
 
-		set_rate(sched, worker, more < sched->config.hub_rate ? more : sched->config.hub_rate);
+		set_rate(sched, worker, more < most ? more : most);
 	}
 }
 
@@ -309,7 +314,7 @@ static uint32_t collect(struct sched *sched)
 			.bytes = update->bytes,
 			.from = sched->now,
 			.deadline = order_deadline(update->computed_from, sched->config.bound, version),
-			.has_waited = update->batches >= SCHED_WAITED,
+			.has_waited = update->batches >= SCHED_WAITED || update->leaves,
 		};
 	}
 	return count;

@@ -29,7 +29,7 @@ struct sched_config {
 	uint64_t hub_rate;    /* bytes per second of the hub's link */
 	uint64_t worker_rate; /* of a worker's until it is known    */
 	bool aggregates;
-	bool chains;           /* of sums: by streaming chains, which no live aggregator passes on yet */
+	bool chains;           /* of sums: by streaming chains */
 	const uint32_t *hosts; /* of each worker, below workers: those of one host share its links; NULL: each has its own.
 	                          Not kept */
 	uint32_t order_flags;  /* enum order_flag: rules that are left out */
@@ -48,7 +48,7 @@ struct sched_decision {
 	uint64_t bundle;      /* number of the sum that has it; 0: it goes to the hub by itself */
 	uint32_t aggregator;  /* of a bundle: the worker that sends the sum; SCHED_ALONE */
 	uint64_t members;     /* at the aggregator: workers whose updates it waits for and its own, as a bit set */
-	uint64_t wait_ns;     /* at the aggregator: until then it waits for them */
+	uint64_t wait_ns;     /* at the aggregator, and at each worker of a chain: until then it waits for others */
 	/* of a chain, whose last worker is the aggregator; all of it streams at once */
 	bool is_chain;
 	uint32_t next_hop;    /* the worker that gets its stream; SCHED_HUB */
@@ -84,6 +84,7 @@ struct sched_link {
 	bool can_aggregate;
 	bool can_forward;     /* models to other workers, which can reach it */
 	uint32_t aggregator;  /* of the update that is decided; SCHED_ALONE: none */
+	uint32_t next_hop;    /* of it in a chain: a worker; else the aggregator */
 	uint64_t members;     /* whose updates it is to add to its own, as a bit set with its own; 0: none */
 	uint64_t sums;        /* that it was to send */
 	uint64_t wants;       /* bytes of the model that it has asked for; 0: none */

@@ -82,8 +82,10 @@ void sched_model_decide(struct sched *sched);
 void sched_model_end(struct sched *sched);
 
 /* ---- sched_sum.c ---- */
-/* Has none of the updates failed too often in sums, and are all of one size? */
+/* Has none of the updates failed too often in sums, does no worker leave with one, and are all of one size? */
 bool sched_sum_is_welcome(const struct sched *sched, uint32_t count);
+/* How long a sum that begins then waits for its members. */
+uint64_t sched_sum_wait(const struct sched *sched, uint64_t begin);
 /* The worker's decision is of a sum that begins then. bundle 0: it is the first of a new one. Returns its number. */
 uint64_t sched_sum_join(struct sched *sched, struct sched_decision *decision, uint64_t bundle, uint32_t aggregator,
                         uint64_t members, uint64_t begin);

@@ -39,6 +39,7 @@ static const uint32_t body_bytes[HUB_MSG_TYPES] = {
 	[HUB_MSG_GRANT] = 8,
 	[HUB_MSG_RESULT] = 40,
 	[HUB_MSG_SHARE] = 8,
+	[HUB_MSG_SPOIL] = 8,
 };
 
 bool hub_msg_name_is_good(const char *name)
@@ -199,6 +200,9 @@ static uint32_t put_body(const struct hub_msg *msg, uint8_t *body)
 	case HUB_MSG_GRANT:
 		bytes_put64(body, msg->grant);
 		break;
+	case HUB_MSG_SPOIL:
+		bytes_put64(body, msg->spoil);
+		break;
 	case HUB_MSG_RESULT:
 		bytes_put64(body, msg->result.number);
 		bytes_put64(body + 8, msg->result.version);
@@ -285,6 +289,9 @@ static bool get_body(uint8_t type, const uint8_t *body, uint32_t bytes, struct h
 		return bytes_get32(body + 60) == 0;
 	case HUB_MSG_GRANT:
 		out->grant = bytes_get64(body);
+		return true;
+	case HUB_MSG_SPOIL:
+		out->spoil = bytes_get64(body);
 		return true;
 	case HUB_MSG_RESULT:
 		return get_result(body, &out->result);

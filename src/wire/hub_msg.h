@@ -26,6 +26,8 @@
  *        | -- OFFER -------------------------------> |   of an asynchronous job: an update is ready
  *        | <-- GRANT, or RESULT: too late ---------- |   it may be sent on the data connections
  *        | <-- RESULT ------------------------------ |   it is applied as a whole, or dropped
+ *        | -- SPOIL -------------------------------> |   what was granted is not what was offered: it is to be dropped
+ *        | <-- SPOIL ------------------------------- |   it will be: the rest of its bytes may be anything
  *        | <-- WHY --------------------------------- |   at any time: the session has failed, and closes
  *        | -- WHY ---------------------------------> |   a worker that pushes with others: one of them has failed
  *
@@ -69,8 +71,9 @@ enum hub_msg_type {
 	HUB_MSG_GRANT = 16,
 	HUB_MSG_RESULT = 17,
 	HUB_MSG_SHARE = 18,
+	HUB_MSG_SPOIL = 19,
 };
-#define HUB_MSG_TYPES 19
+#define HUB_MSG_TYPES 20
 
 struct hub_msg_create {
 	char name[HUB_JOB_NAME];
@@ -171,6 +174,7 @@ struct hub_msg {
 		struct hub_msg_missing missing;
 		struct hub_msg_offer offer;
 		uint64_t grant; /* number of the update */
+		uint64_t spoil; /* the same */
 		struct hub_msg_result result;
 		uint32_t share; /* descriptor of the memory in the worker's process; the answer: 1, the hub reads it, or 0 */
 	};

@@ -104,6 +104,9 @@ static void draw(struct rng *rng, uint8_t type, struct hub_msg *out, uint8_t *ro
 	case HUB_MSG_GRANT:
 		out->grant = rng_next(rng);
 		break;
+	case HUB_MSG_SPOIL:
+		out->spoil = rng_next(rng);
+		break;
 	case HUB_MSG_RESULT:
 		out->result = (struct hub_msg_result){.number = rng_next(rng), .version = rng_next(rng), .delay = rng_next(rng),
 		                                      .took_ns = rng_next(rng), .why = (uint8_t)rng_next(rng)};

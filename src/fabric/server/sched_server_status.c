@@ -59,7 +59,7 @@ static void put_target(struct rows *rows, const struct sched_link *link, uint32_
 	if (link->members)
 		snprintf(text, sizeof(text), "hub, sum of %d", __builtin_popcountll(link->members));
 	else if (link->aggregator != SCHED_ALONE && link->aggregator != worker)
-		snprintf(text, sizeof(text), "worker %u", link->aggregator);
+		snprintf(text, sizeof(text), "worker %u", link->next_hop);
 	else
 		snprintf(text, sizeof(text), "hub");
 	rows_text(rows, text);

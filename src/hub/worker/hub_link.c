@@ -157,6 +157,7 @@ static enum esp_status open_lane(struct hub_link *link, uint32_t number, struct 
 	                                          .lane = number,
 	                                          .is_async = link->delay_bound > 0,
 	                                          .push_budget = link->delay_bound > 0 ? &link->push_pace.budget : NULL,
+	                                          .ready = link->delay_bound > 0 ? &link->chunks_ready : NULL,
 	                                          .pull_budget = link->delay_bound > 0 ? &link->pull_pace.budget : NULL};
 	const struct tcp_config tcp = {.peers = 1, .poller = &link->poller};
 	uint8_t session[HANDSHAKE_KEY_BYTES];

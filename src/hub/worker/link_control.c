@@ -112,6 +112,7 @@ static void take(struct hub_link *link, const struct hub_msg *msg)
 		on_missing(link, &msg->missing);
 		return;
 	case HUB_MSG_GRANT:
+	case HUB_MSG_SPOIL:
 	case HUB_MSG_RESULT:
 		if (link_update_on_msg(link, msg))
 			return;
@@ -268,10 +269,10 @@ static uint64_t next_time(const struct hub_link *link)
 
 static void look_for_update(struct hub_link *link)
 {
-	struct hub_msg offer;
+	struct hub_msg msg;
 
-	if (link->control.state == LINK_CONTROL_OPEN && link_update_take_offer(link, &offer))
-		put(link, &offer);
+	if (link->control.state == LINK_CONTROL_OPEN && link_update_take_msg(link, &msg))
+		put(link, &msg);
 	if (link->failure.status == ESP_OK && link_update_is_late(link))
 		fail(link, ESP_ETIMEOUT, "the deadline has passed: the hub at %.100s has not answered an update",
 		     link->socket.hub);

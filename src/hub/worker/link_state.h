@@ -89,6 +89,7 @@ struct link_update {
 	uint8_t state;   /* enum link_update_state */
 	bool is_unsent;  /* the offer */
 	bool is_late;    /* its deadline has passed */
+	bool spoils, is_spoiled; /* the hub is to be told to drop it; and has said that it will */
 	struct hub_msg_offer offer;
 	struct hub_msg_result result;
 };
@@ -114,6 +115,8 @@ struct hub_link {
 	struct link_host *host;   /* NULL: this worker pushes by itself */
 	struct link_control control;
 	struct pace push_pace, pull_pace; /* of an asynchronous job; the thread's */
+	_Atomic uint32_t chunks_ready;    /* of an update that is pushed while it comes: chunks of the layout below this */
+	uint32_t chunks_seen;             /* the thread's: as of its latest turn */
 	struct hub_op_list under_way; /* the thread's; the one that is due first stands first */
 
 	pthread_mutex_t lock;     /* guards what follows */
@@ -179,7 +182,7 @@ const float *link_host_map(const struct hub_link *link, uint32_t tensor);
 
 /* ---- link_update.c: the thread's ---- */
 /* True: *out is to be sent. */
-bool link_update_take_offer(struct hub_link *link, struct hub_msg *out);
+bool link_update_take_msg(struct hub_link *link, struct hub_msg *out);
 /* False: no such message is awaited. */
 bool link_update_on_msg(struct hub_link *link, const struct hub_msg *msg);
 bool link_update_is_late(struct hub_link *link);

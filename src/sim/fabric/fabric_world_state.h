@@ -97,9 +97,6 @@ __attribute__((format(printf, 2, 3))) void fabric_fail(struct fabric_world *worl
 void fabric_report(struct fabric_world *world, uint64_t period); /* the monitor's, of the weather in that period */
 
 /* fabric_worker.c */
-void fabric_log_decision(struct fabric_world *world, const struct sched_decision *decision);
-void fabric_log_model(struct fabric_world *world, const struct sched_model *model);
-void fabric_log_end(struct fabric_world *world, uint32_t worker, const char *how, uint64_t delay);
 void fabric_begin_step(struct fabric_world *world, uint32_t worker);
 void fabric_end_step(struct fabric_world *world, uint32_t worker);
 void fabric_go_directly(struct fabric_world *world, uint32_t worker); /* its update, without a scheduler */
