@@ -301,7 +301,7 @@ static bool obey(struct hub_lane *lane, struct hub_lane_msg *msg)
 	case HUB_LANE_NEWS:
 		break;
 	}
-	assert(!"a lane tells of trouble, and is told of none");
+	assert(false && "a lane tells of trouble, and is told of none");
 	return false;
 }
 

@@ -640,5 +640,5 @@ void hub_session_on_lane_msg(const struct hub_lane_msg *msg)
 	case HUB_LANE_ADOPT:
 		break;
 	}
-	assert(!"a lane does not return this message");
+	assert(false && "a lane does not return this message");
 }
