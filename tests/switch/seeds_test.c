@@ -43,6 +43,8 @@ static void print(const struct world_totals *totals)
 	print_counter("member", "windows halved", totals->halvings);
 	print_counter("member", "switch became alive", totals->alive);
 	print_counter("member", "switch was gone", totals->gone);
+	print_counter("member", "generations gone on to", totals->generations);
+	print_counter("owner", "answers of a former one", totals->answered_former);
 	print_counter("job", "failed", totals->failed_jobs);
 	fflush(stdout);
 }
@@ -64,7 +66,8 @@ static void check_covered(const struct world_totals *totals)
 		          "owner, %s: %" PRIu64, owner_event_name((enum owner_event)i), totals->owner[i]);
 	CHECK(totals->fast >= totals->runs && totals->timeouts >= totals->runs && totals->asks >= totals->runs &&
 	      totals->repeated >= totals->runs && totals->refused >= totals->runs && totals->resends >= totals->runs &&
-	      totals->bypasses >= totals->runs && totals->gone >= totals->runs);
+	      totals->bypasses >= totals->runs && totals->gone >= totals->runs && totals->generations >= totals->runs &&
+	      totals->answered_former >= totals->runs);
 	for (int i = 0; i < WORLD_FAULTS; i++)
 		CHECK_MSG(totals->faults[i] * 10 >= totals->runs, "%s: only in %" PRIu64 " runs",
 		          world_fault_name((enum world_fault)i), totals->faults[i]);

@@ -1,11 +1,12 @@
 /*
  * world.c - draws a world from its seed, and lets it happen.
  */
+#include "wire/bytes.h"
 #include "world_state.h"
 
 static const char *const fault_names[WORLD_FAULTS] = {
 	"loss", "repetition", "reordering", "late packets", "corruption", "switch restarts", "switch deaths",
-	    "member deaths", "forgers", "stragglers", "few slots",
+	    "member deaths", "forgers", "stragglers", "few slots", "few numbers of a flow",
 };
 
 const char *world_fault_name(enum world_fault fault)
@@ -47,22 +48,34 @@ static void draw_groups(struct world *world, struct job *job)
 		}
 }
 
+/* A server follows no change of the flow number: it counts no calls. */
+static void draw_numbers(struct world *world, struct job *job)
+{
+	bool has_few = world->faults[FAULT_FEW_NUMBERS] && !job->has_server;
+	uint32_t calls = has_few ? 1 + below(world, 2) : job->calls;
+
+	job->per_generation = calls * job->per_call;
+	job->limit = has_few ? job->per_generation + below(world, job->per_call) : SENDER_NUMBERS;
+}
+
 static void open_job(struct world *world, uint16_t number)
 {
-	static const uint8_t secret[TAG_KEY_BYTES] = "a secret of flow";
 	bool is_large = world->options.is_large;
 	struct job *job = &world->jobs[number];
 	struct error err;
 
 	*job = (struct job){
-		.flow = rng_next(&world->rng) | 1, .members = 4 + below(world, is_large ? WORLD_MEMBERS - 3 : 3), .calls = 3,
+		.members = 4 + below(world, is_large ? WORLD_MEMBERS - 3 : 3), .calls = 3,
 		.per_call = is_large ? 200 + below(world, 800) : 64 + below(world, 32), .words = 1 + below(world, WORLD_WORDS),
 		.window = is_large ? 64u << below(world, 3) : 8u << below(world, 3), .has_server = below(world, 4) == 0,
 		.is_two_level = below(world, 2),
 	};
+	bytes_put64(job->secret, rng_next(&world->rng));
+	for (uint32_t i = 0; i < WORLD_GENERATIONS; i++)
+		job->flows[i] = generation_flow(job->secret, i);
+	draw_numbers(world, job);
 	draw_groups(world, job);
 	CHECK(shape_open(job->group_of, job->members, job->is_two_level ? 2 : 1, &job->shape, &err) == ESP_OK);
-	CHECK(tag_keys_init(&job->keys, secret, job->words, &err) == ESP_OK);
 	for (uint16_t node = 0; node < job->members + job->has_server; node++)
 		world_open_node(world, number, node);
 }
@@ -134,7 +147,7 @@ static bool has_ended(const struct job *job)
 		const struct node *node = &job->nodes[i];
 		if (!node->is_there)
 			continue;
-		if ((node->is_member && !node->has_finished) || (node->owner && !owner_is_quiet(node->owner)))
+		if ((node->is_member && !node->has_finished) || (node->owns && !owner_is_quiet(node->stream.current->owner)))
 			return false;
 	}
 	return true;
@@ -205,8 +218,9 @@ static void describe_hang(const struct world *world)
 			if (node->is_there && !world->jobs[i].is_over)
 				fprintf(stderr, "job %u node %u of %u: %u of %u results, %u offered, membership %u, quiet %d\n", i, k,
 				        world->jobs[i].members,
-				        node->received, world_elements(&world->jobs[i]), node->offered, node->membership.state,
-				        node->owner ? owner_is_quiet(node->owner) : -1);
+				        node->received, world_elements(&world->jobs[i]), node->offered,
+				        node->stream.current->membership.state,
+				        node->owns ? owner_is_quiet(node->stream.current->owner) : -1);
 		}
 }
 
@@ -216,7 +230,6 @@ static void close_world(struct world *world)
 		for (uint32_t node = 0; node < WORLD_NODES; node++)
 			if (world->jobs[i].nodes[node].is_there)
 				world_close_node(world, &world->jobs[i].nodes[node]);
-		tag_keys_fini(&world->jobs[i].keys);
 		shape_close(world->jobs[i].shape);
 	}
 	for (uint32_t i = 0; i < world->switches_count; i++)

@@ -10,9 +10,7 @@
 #define TESTS_SWITCH_WORLD_H
 
 #include "base/rng.h"
-#include "switch/endpoint/membership.h"
-#include "switch/endpoint/owner.h"
-#include "switch/endpoint/sender.h"
+#include "switch/endpoint/succession.h"
 #include "switch/step/step_text.h"
 
 #define WORLD_JOBS 4u
@@ -20,6 +18,8 @@
 #define WORLD_NODES (WORLD_MEMBERS + 1u) /* and a server */
 #define WORLD_SWITCHES 3u
 #define WORLD_WORDS 8u
+#define WORLD_GENERATIONS 3u /* of a job: one for each call, at most */
+#define WORLD_FLOWS (WORLD_JOBS * WORLD_GENERATIONS)
 
 enum world_fault {
 	FAULT_LOSS,
@@ -33,6 +33,7 @@ enum world_fault {
 	FAULT_FORGER,
 	FAULT_STRAGGLER,
 	FAULT_FEW_SLOTS, /* fewer than a window */
+	FAULT_FEW_NUMBERS, /* the flow number changes between calls */
 	WORLD_FAULTS,
 };
 
@@ -49,6 +50,8 @@ struct world_totals {
 	uint64_t elements, taken; /* elements completed; contributions that owners added one by one */
 	uint64_t contributions;   /* of members in completed elements */
 	uint64_t gone, alive;     /* changes of memberships */
+	uint64_t generations;     /* that members went on to */
+	uint64_t answered_former; /* contributions that the owner of a former generation answered */
 	uint64_t marks, halvings;
 	uint64_t packets, lost, corrupted, forged, unregistered;
 	uint64_t failed_jobs; /* a member died */

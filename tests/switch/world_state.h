@@ -40,9 +40,8 @@ struct node {
 	uint16_t job, number;
 	bool is_there, is_dead, is_member, has_finished;
 	uint16_t home; /* its switch */
-	struct sender *sender; /* NULL: a server */
-	struct owner *owner;   /* NULL: owns nothing */
-	struct membership membership;
+	bool owns;
+	struct succession stream;
 	uint32_t offered, allowed, received; /* elements: offered, of calls that have begun, with their result */
 	uint32_t *data;                      /* by element */
 	uint8_t *has_result;
@@ -50,13 +49,14 @@ struct node {
 };
 
 struct job {
-	uint64_t flow;
+	uint8_t secret[GENERATION_SECRET];
+	uint64_t flows[WORLD_GENERATIONS];
 	uint32_t members, calls, per_call, words, window;
+	uint32_t per_generation, limit; /* elements of a generation, and numbers: less than a call more */
 	bool has_server, is_two_level, has_failed, is_over;
 	uint16_t group_of[WORLD_MEMBERS]; /* the switch of a member */
 	uint16_t next[WORLD_SWITCHES][WORLD_NODES];
 	struct shape *shape;
-	struct tag_keys keys;
 	struct node nodes[WORLD_NODES];
 	uint32_t finished; /* members */
 };
@@ -70,7 +70,7 @@ struct net_switch {
 	bool is_dead;
 	uint64_t secret;
 	struct table_slot *slots[ATP_HOPS];
-	bool is_registered[WORLD_JOBS][WORLD_NODES];
+	bool is_registered[WORLD_FLOWS][WORLD_NODES];
 };
 
 struct world {
@@ -107,6 +107,12 @@ void world_close_node(struct world *world, struct node *node);
 static inline uint16_t world_owner_of(const struct job *job, uint32_t sequence)
 {
 	return (uint16_t)(job->has_server ? job->members : sequence % job->members);
+}
+
+/* Numbers begin anew in each generation, and so do owners' turns. */
+static inline uint16_t world_owner_of_element(const struct job *job, uint32_t element)
+{
+	return world_owner_of(job, element % job->per_generation);
 }
 
 static inline uint32_t world_elements(const struct job *job)

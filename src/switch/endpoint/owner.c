@@ -577,6 +577,15 @@ const struct owner_counters *owner_counters(const struct owner *owner)
 	return &owner->counters;
 }
 
+void owner_counters_add(struct owner_counters *to, const struct owner_counters *more)
+{
+	for (int i = 0; i < OWNER_EVENTS; i++)
+		to->events[i] += more->events[i];
+	to->taken += more->taken;
+	to->asked += more->asked;
+	to->overruled += more->overruled;
+}
+
 uint32_t owner_elements_held(const struct owner *owner)
 {
 	return owner->config.elements - owner->free_count;

@@ -101,6 +101,7 @@ struct owner_counters {
 	uint64_t overruled; /* elements whose contents the own part did not share */
 };
 const struct owner_counters *owner_counters(const struct owner *owner);
+void owner_counters_add(struct owner_counters *to, const struct owner_counters *more);
 uint32_t owner_elements_held(const struct owner *owner);
 const char *owner_event_name(enum owner_event event);
 

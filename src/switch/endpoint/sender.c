@@ -530,6 +530,20 @@ const struct sender_counters *sender_counters(const struct sender *sender)
 	return &sender->counters;
 }
 
+void sender_counters_add(struct sender_counters *to, const struct sender_counters *more)
+{
+	to->originals += more->originals;
+	to->direct += more->direct;
+	to->resends += more->resends;
+	to->bypasses += more->bypasses;
+	to->fast += more->fast;
+	to->timeouts += more->timeouts;
+	to->results += more->results;
+	to->repeated += more->repeated;
+	to->refused += more->refused;
+	to->asks += more->asks;
+}
+
 const struct window *sender_window(const struct sender *sender)
 {
 	return &sender->window;

@@ -94,6 +94,7 @@ struct sender_counters {
 	uint64_t asks;
 };
 const struct sender_counters *sender_counters(const struct sender *sender);
+void sender_counters_add(struct sender_counters *to, const struct sender_counters *more);
 const struct window *sender_window(const struct sender *sender);
 uint64_t sender_rto_ns(const struct sender *sender);
 
