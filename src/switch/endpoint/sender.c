@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #define HIGHER_RESULTS 3u /* of the same owner: then a number counts as lost */
-#define FIRST_RTOS 5u     /* before the first measurement: so many floors */
 #define OVERHEAD_BYTES (ATP_HEADER_BYTES + 28u) /* beside the words of a packet: IPv4, UDP and the header */
 #define NONE UINT32_MAX
 
@@ -51,12 +50,13 @@ struct sender {
 	uint32_t begin, next, end; /* lowest unacknowledged, lowest unsent, not yet offered */
 	uint32_t asked_end;        /* numbers below were asked for: no slot waits for this member's */
 	uint64_t in_flight_bytes;
-	uint64_t srtt_ns, rttvar_ns; /* 0: not measured */
+	struct patience patience;
 	uint64_t due_ns;             /* no number in flight is due before */
 	uint64_t least_due_ns;       /* of the numbers that a repair has passed */
 	uint32_t repair_at;          /* where the repair under way goes on */
 	uint32_t byes;               /* owners that want one */
 	bool is_repairing, has_overdue, uses_switch;
+	bool has_waiting; /* numbers whose time is over, and that wait for the next result or round */
 	struct sender_counters counters;
 };
 
@@ -68,7 +68,6 @@ enum esp_status sender_open(const struct sender_config *config, struct sender **
 
 	assert(config->window >= 1 && (config->window & (config->window - 1)) == 0 &&
 	       config->self < shape_members(config->shape));
-	assert(config->rto_floor_ns >= 1 && config->rto_cap_ns >= config->rto_floor_ns);
 	if (sender) {
 		sender->config = *config;
 		sender->numbers = calloc(config->window, sizeof(*sender->numbers));
@@ -81,6 +80,7 @@ enum esp_status sender_open(const struct sender_config *config, struct sender **
 	for (uint32_t owner = 0; owner < config->owners; owner++)
 		sender->lineups[owner] = (struct lineup){NONE, NONE, false};
 	window_init(&sender->window, &config->congestion);
+	patience_init(&sender->patience, config->rto_floor_ns, config->rto_cap_ns);
 	sender->uses_switch = true;
 	sender->due_ns = UINT64_MAX;
 	*out = sender;
@@ -207,38 +207,27 @@ static void count_higher(struct sender *sender, uint16_t owner, uint32_t sequenc
 
 uint64_t sender_rto_ns(const struct sender *sender)
 {
-	uint64_t floor = sender->config.rto_floor_ns, cap = sender->config.rto_cap_ns;
-	uint64_t rto = sender->srtt_ns ? sender->srtt_ns + 4 * sender->rttvar_ns : FIRST_RTOS * floor;
-
-	return rto < floor ? floor : rto > cap ? cap : rto;
-}
-
-static uint64_t due_after(const struct sender *sender, uint8_t attempts)
-{
-	uint64_t rto = sender_rto_ns(sender);
-
-	for (uint8_t i = 1; i < attempts && rto < sender->config.rto_cap_ns; i++)
-		rto *= 2;
-	return rto < sender->config.rto_cap_ns ? rto : sender->config.rto_cap_ns;
+	return patience_rto_ns(&sender->patience);
 }
 
 /*
  * Only of numbers that every member sent once: else a member's time-out would lengthen those of all others, and theirs
- * its own. It has the wait for the slowest member in it.
+ * its own.
  */
 static void measure(struct sender *sender, const struct number *number, bool is_repaired, uint64_t now_ns)
 {
-	if (number->attempts != 1 || is_repaired)
-		return;
-	uint64_t rtt = now_ns > number->sent_ns ? now_ns - number->sent_ns : 1;
-	uint64_t off = rtt > sender->srtt_ns ? rtt - sender->srtt_ns : sender->srtt_ns - rtt;
-	if (sender->srtt_ns == 0) {
-		sender->srtt_ns = rtt;
-		sender->rttvar_ns = rtt / 2;
-		return;
-	}
-	sender->rttvar_ns = sender->rttvar_ns - sender->rttvar_ns / 4 + off / 4;
-	sender->srtt_ns = sender->srtt_ns - sender->srtt_ns / 8 + rtt / 8;
+	if (number->attempts == 1 && !is_repaired)
+		patience_measure(&sender->patience, now_ns > number->sent_ns ? now_ns - number->sent_ns : 1);
+}
+
+/* Round trips may have become longer since it was sent. */
+static bool is_late(const struct sender *sender, struct number *number, uint64_t now_ns)
+{
+	uint64_t due = number->sent_ns + patience_after_ns(&sender->patience, number->attempts);
+
+	if (number->due_ns <= now_ns && due > now_ns)
+		number->due_ns = due;
+	return number->due_ns <= now_ns;
 }
 
 /* ---- sending ---- */
@@ -281,7 +270,7 @@ static void write_packet(struct sender *sender, uint32_t sequence, uint64_t now_
 		number->attempts++;
 	number->is_overdue = false;
 	number->sent_ns = now_ns;
-	number->due_ns = now_ns + due_after(sender, number->attempts);
+	number->due_ns = now_ns + patience_after_ns(&sender->patience, number->attempts);
 	if (number->due_ns < sender->due_ns)
 		sender->due_ns = number->due_ns;
 }
@@ -306,16 +295,26 @@ static void repair(struct sender *sender, uint32_t sequence, uint64_t now_ns, st
 	write_packet(sender, sequence, now_ns, out);
 }
 
-static bool is_due(const struct number *number, uint64_t now_ns)
+static bool is_due(struct sender *sender, struct number *number, uint64_t now_ns)
 {
-	return is_in_flight(number) && (number->is_overdue || number->due_ns <= now_ns);
+	if (number->is_overdue || !is_late(sender, number, now_ns))
+		return number->is_overdue;
+	bool allowed = patience_allows(&sender->patience, now_ns);
+	sender->has_waiting |= !allowed;
+	return allowed;
+}
+
+static void look_again_at(struct sender *sender, uint64_t when_ns)
+{
+	if (when_ns < sender->least_due_ns)
+		sender->least_due_ns = when_ns;
 }
 
 /* A pass over all numbers in flight, a packet per call, after which it is known when to look again. */
 static void begin_pass(struct sender *sender)
 {
 	sender->is_repairing = true;
-	sender->has_overdue = false;
+	sender->has_overdue = sender->has_waiting = false;
 	sender->repair_at = sender->begin;
 	sender->due_ns = sender->least_due_ns = UINT64_MAX;
 }
@@ -335,11 +334,12 @@ static bool go_on_with_pass(struct sender *sender, uint64_t now_ns, struct endpo
 	while (sender->repair_at < sender->next) {
 		uint32_t sequence = sender->repair_at++;
 		struct number *number = number_of(sender, sequence);
-		bool due = is_due(number, now_ns);
+		if (!is_in_flight(number))
+			continue;
+		bool due = is_due(sender, number, now_ns);
 		if (due)
 			repair(sender, sequence, now_ns, out);
-		if (is_in_flight(number) && number->due_ns < sender->least_due_ns)
-			sender->least_due_ns = number->due_ns;
+		look_again_at(sender, number->due_ns > now_ns ? number->due_ns : sender->patience.round_ns);
 		if (due)
 			return true;
 	}
@@ -448,6 +448,9 @@ static void acknowledge(struct sender *sender, const struct atp_packet *packet, 
 	lineup_remove(sender, number);
 	number_enter(number, NUMBER_ACKNOWLEDGED);
 	count_higher(sender, packet->owner, packet->sequence);
+	patience_result(&sender->patience, now_ns);
+	if (sender->has_waiting)
+		sender->due_ns = 0;
 	advance(sender);
 }
 

@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "switch/endpoint/endpoint.h"
+#include "switch/endpoint/patience.h"
 #include "switch/endpoint/shape.h"
 #include "switch/endpoint/tag.h"
 #include "switch/endpoint/window.h"

@@ -1,0 +1,60 @@
+#include "switch/endpoint/patience.h"
+
+#include <assert.h>
+
+#define FIRST_RTOS 5u /* before the first measurement: so many floors */
+#define FOLLOWERS 2u  /* that a result lets go */
+
+void patience_init(struct patience *patience, uint64_t floor_ns, uint64_t cap_ns)
+{
+	assert(floor_ns >= 1 && cap_ns >= floor_ns);
+	*patience = (struct patience){.floor_ns = floor_ns, .cap_ns = cap_ns};
+}
+
+void patience_measure(struct patience *patience, uint64_t round_trip_ns)
+{
+	uint64_t srtt = patience->srtt_ns, rtt = round_trip_ns ? round_trip_ns : 1;
+	uint64_t off = rtt > srtt ? rtt - srtt : srtt - rtt;
+
+	if (srtt == 0) {
+		patience->srtt_ns = rtt;
+		patience->rttvar_ns = rtt / 2;
+		return;
+	}
+	patience->rttvar_ns = patience->rttvar_ns - patience->rttvar_ns / 4 + off / 4;
+	patience->srtt_ns = srtt - srtt / 8 + rtt / 8;
+}
+
+uint64_t patience_rto_ns(const struct patience *patience)
+{
+	uint64_t rto = patience->srtt_ns ? patience->srtt_ns + 4 * patience->rttvar_ns : FIRST_RTOS * patience->floor_ns;
+
+	return rto < patience->floor_ns ? patience->floor_ns : rto > patience->cap_ns ? patience->cap_ns : rto;
+}
+
+uint64_t patience_after_ns(const struct patience *patience, uint8_t attempts)
+{
+	uint64_t rto = patience_rto_ns(patience);
+
+	for (uint8_t i = 1; i < attempts && rto < patience->cap_ns; i++)
+		rto *= 2;
+	return rto < patience->cap_ns ? rto : patience->cap_ns;
+}
+
+bool patience_allows(struct patience *patience, uint64_t now_ns)
+{
+	if (now_ns >= patience->round_ns) {
+		patience->round_ns = now_ns + patience_after_ns(patience, 2);
+		patience->allowed = PATIENCE_PROBES;
+	}
+	if (patience->allowed == 0)
+		return false;
+	patience->allowed--;
+	return true;
+}
+
+void patience_result(struct patience *patience, uint64_t now_ns)
+{
+	if (now_ns < patience->round_ns)
+		patience->allowed += FOLLOWERS;
+}
