@@ -14,6 +14,8 @@ const char *world_fault_name(enum world_fault fault)
 	return fault_names[fault];
 }
 
+#define CALLS_OF_A_KILL 120u
+
 /* ---- drawing ---- */
 
 static uint32_t below(struct world *world, uint32_t n)
@@ -73,6 +75,8 @@ static void open_job(struct world *world, uint16_t number)
 	bytes_put64(job->secret, rng_next(&world->rng));
 	for (uint32_t i = 0; i < WORLD_GENERATIONS; i++)
 		job->flows[i] = generation_flow(job->secret, i);
+	if (world->options.kills)
+		job->calls = world->options.kills * CALLS_OF_A_KILL;
 	draw_numbers(world, job);
 	draw_groups(world, job);
 	CHECK(shape_open(job->group_of, job->members, job->is_two_level ? 2 : 1, &job->shape, &err) == ESP_OK);
@@ -122,7 +126,7 @@ static void open_world(struct world *world, const struct world_options *options,
 	*world = (struct world){.options = *options, .totals = totals, .heap = world->heap, .heap_max = world->heap_max};
 	rng_init(&world->rng, options->seed);
 	draw_faults(world);
-	world->switches_count = 1 + below(world, WORLD_SWITCHES);
+	world->switches_count = options->kills ? 1 : 1 + below(world, WORLD_SWITCHES);
 	world->jobs_count = options->is_plain ? 1 : 1 + below(world, WORLD_JOBS);
 	open_switches(world);
 	for (uint16_t job = 0; job < world->jobs_count; job++) {
@@ -137,6 +141,8 @@ static void open_world(struct world *world, const struct world_options *options,
 			}
 	}
 	post_faults(world);
+	if (options->kills)
+		world_begin_kills(world);
 }
 
 /* ---- happening ---- */
@@ -206,6 +212,9 @@ static void happen(struct world *world, const struct event *event)
 		world->jobs[0].has_failed = true;
 		world->totals->failed_jobs++;
 		break;
+	case KILL:
+	case START:
+	case SHARE: world_kill(world, event); break;
 	default: at_node(world, event);
 	}
 }

@@ -41,6 +41,7 @@ struct world_options {
 	uint64_t seed;
 	bool is_large; /* up to 16 workers and thousands of slots and elements */
 	bool is_plain; /* no faults, one job, one call after the other: a sound network */
+	uint32_t kills; /* a sound network whose one switch is killed so often, and started anew but for the last time */
 };
 
 struct world_totals {
@@ -56,6 +57,9 @@ struct world_totals {
 	uint64_t packets, lost, corrupted, forged, unregistered;
 	uint64_t failed_jobs; /* a member died */
 	double longest_s;
+	uint64_t killed;
+	double stall_s;      /* the longest time without a result while a call waits */
+	double least_before; /* of the contributions between 200 ms after a start and the next kill: share of the switch */
 };
 
 /*

@@ -36,7 +36,8 @@ static struct generation_config generation_config(struct world *world, const str
 			.self = node->number, .shape = job->shape, .window = job->window, .words_max = job->words,
 			.elements = (2 * job->window + owners - 1) / owners,
 		},
-		.membership = {.self = node->number, .words_max = (uint16_t)job->words, .busy_ns = 100 * MS, .idle_ns = SECOND},
+		.membership = {.self = node->number, .words_max = (uint16_t)job->words, .busy_ns = 100 * MS, .idle_ns = SECOND,
+		               .probe_ns = 20 * MS},
 	};
 	memcpy(config.secret, job->secret, sizeof(config.secret));
 	return config;
@@ -108,7 +109,9 @@ static void check_sum(struct world *world, const struct job *job, uint32_t eleme
 
 static void call_after(struct world *world, struct node *node)
 {
-	uint64_t pause = rng_below(&world->rng, world->faults[FAULT_STRAGGLER] ? 300 * MS : 2 * MS);
+	uint64_t most = world->faults[FAULT_STRAGGLER] ? 300 * MS : 2 * MS;
+	/* Computing takes as long on all members, but for a little. */
+	uint64_t pause = (world->options.kills ? 5 * MS : 0) + rng_below(&world->rng, most);
 	world_post(world, &(struct event){.at = world->now + pause, .kind = CALL, .job = node->job, .node = node->number});
 }
 
@@ -120,6 +123,7 @@ static void receive(struct world *world, struct node *node, uint32_t element, co
 	            element, node->number);
 	check_sum(world, job, element, words);
 	node->has_result[element] = 1;
+	world_progress(world, node);
 	node->received++;
 	if (node->received < node->allowed)
 		return;
@@ -266,6 +270,7 @@ void world_call(struct world *world, struct node *node)
 			CHECK(succession_prepare(&node->stream, world->now, &err) == ESP_OK);
 	}
 	node->allowed += job->per_call;
+	node->progress_at = world->now;
 	succession_busy(&node->stream, true, world->now);
 }
 

@@ -25,7 +25,7 @@ struct datagram {
 	uint32_t length;
 };
 
-enum event_kind { TO_NODE, TO_SWITCH, WAKE, CALL, LINGER, REBOOT, SWITCH_DEATH, MEMBER_DEATH, FORGE };
+enum event_kind { TO_NODE, TO_SWITCH, WAKE, CALL, LINGER, REBOOT, SWITCH_DEATH, MEMBER_DEATH, FORGE, KILL, START, SHARE };
 
 struct event {
 	uint64_t at, order;
@@ -46,6 +46,7 @@ struct node {
 	uint32_t *data;                      /* by element */
 	uint8_t *has_result;
 	uint64_t wake_at;
+	uint64_t progress_at; /* the latest result, or the begin of the call */
 };
 
 struct job {
@@ -86,6 +87,7 @@ struct world {
 	uint64_t now, order;
 	struct event *heap;
 	uint32_t heap_count, heap_max;
+	uint64_t contributions, taken; /* of world_totals, 200 ms after the latest start */
 };
 
 /* world_net.c: time, the network and switches */
@@ -95,6 +97,11 @@ void world_send(struct world *world, const struct endpoint_out *out, const struc
 void world_at_switch(struct world *world, const struct event *event);
 void world_reboot(struct world *world, uint16_t which);
 void world_forge(struct world *world);
+
+/* world_kills.c: a switch that is killed again and again */
+void world_begin_kills(struct world *world);
+void world_kill(struct world *world, const struct event *event);
+void world_progress(struct world *world, struct node *node);
 
 /* world_node.c: members and servers */
 void world_open_node(struct world *world, uint16_t job, uint16_t number);

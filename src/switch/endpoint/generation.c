@@ -148,10 +148,25 @@ bool generation_greet(struct generation *generation, uint64_t now_ns, struct end
 	return greets;
 }
 
+/* Time-outs: is the switch still there? */
+static void look_after_switch(struct generation *generation, uint64_t now_ns)
+{
+	uint64_t timeouts = sender_counters(generation->sender)->timeouts;
+
+	if (timeouts > generation->timeouts)
+		membership_suspect(&generation->membership, now_ns);
+	generation->timeouts = timeouts;
+}
+
 bool generation_next(struct generation *generation, uint64_t now_ns, struct endpoint_out *out)
 {
-	return (generation->owner && owner_next(generation->owner, out)) ||
-	       (generation->sender && sender_next(generation->sender, now_ns, out));
+	if (generation->owner && owner_next(generation->owner, out))
+		return true;
+	if (!generation->sender)
+		return false;
+	bool sends = sender_next(generation->sender, now_ns, out);
+	look_after_switch(generation, now_ns);
+	return sends;
 }
 
 uint64_t generation_wake_ns(const struct generation *generation)

@@ -6,7 +6,7 @@
 #define FLOW 77u
 
 static const struct membership_config config = {.flow = FLOW, .self = 3, .words_max = 356, .busy_ns = 100 * MS,
-                                                .idle_ns = 1000 * MS};
+                                                .idle_ns = 1000 * MS, .probe_ns = 20 * MS};
 
 static struct atp_greeting hello_of(const struct endpoint_out *out)
 {
@@ -62,6 +62,56 @@ static void test_life(void)
 	CHECK(answer(&membership, &out, 12, now) && membership_helps(&membership));
 }
 
+/* Alive at that time, with a round trip of 2 ms. */
+static void make_alive(struct membership *membership, uint64_t now)
+{
+	struct endpoint_out out;
+
+	membership_init(membership, &config, now);
+	membership_busy(membership, true, now);
+	CHECK(membership_next(membership, now, &out) && answer(membership, &out, 9, now));
+	CHECK(membership_next(membership, now, &out) && answer(membership, &out, 9, now + 2 * MS));
+	CHECK(membership_helps(membership) && membership_wake_ns(membership) == now + 100 * MS);
+}
+
+static void test_suspected(void)
+{
+	struct membership membership;
+	struct endpoint_out out;
+	uint64_t now = 5 * MS;
+
+	/* An answer ends the suspicion. */
+	make_alive(&membership, now);
+	membership_suspect(&membership, now += 10 * MS);
+	CHECK(membership_next(&membership, now, &out) && membership_wake_ns(&membership) == now + 24 * MS);
+	CHECK(answer(&membership, &out, 9, now + 2 * MS) && membership_helps(&membership));
+	CHECK(membership_next(&membership, now += 24 * MS, &out) && membership_wake_ns(&membership) == now + 100 * MS);
+	/* Two hellos without one: gone, 48 ms after the first. */
+	make_alive(&membership, now);
+	membership_suspect(&membership, now += 10 * MS);
+	CHECK(membership_next(&membership, now, &out));
+	membership_suspect(&membership, now + 1);
+	CHECK(!membership_next(&membership, now + 1, &out));
+	CHECK(membership_next(&membership, now += 24 * MS, &out) && membership_helps(&membership));
+	CHECK(membership_next(&membership, now += 24 * MS, &out) && !membership_helps(&membership));
+	CHECK(membership_wake_ns(&membership) == now + 100 * MS);
+	membership_suspect(&membership, now);
+	CHECK(membership_wake_ns(&membership) == now + 100 * MS);
+}
+
+/* A member that itself came late says one hello more before it takes the switch for gone. */
+static void test_late(void)
+{
+	struct membership membership;
+	struct endpoint_out out;
+	uint64_t now = 5 * MS;
+
+	make_alive(&membership, now);
+	CHECK(membership_next(&membership, now += 100 * MS, &out) && membership_next(&membership, now += 100 * MS, &out));
+	CHECK(membership_next(&membership, now += 900 * MS, &out) && membership_helps(&membership));
+	CHECK(membership_next(&membership, now += 100 * MS, &out) && !membership_helps(&membership));
+}
+
 static void test_refused(void)
 {
 	struct membership membership;
@@ -89,6 +139,8 @@ static void test_refused(void)
 int main(void)
 {
 	test_life();
+	test_suspected();
+	test_late();
 	test_refused();
 	return 0;
 }

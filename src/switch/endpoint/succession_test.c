@@ -40,7 +40,7 @@ static void pair_open(struct pair *pair)
 			           .congestion = {.is_fixed = true, .packet_bytes = 100, .ceiling_bytes = 800},
 			           .rto_floor_ns = RTO, .rto_cap_ns = RTO},
 			.owner = {.self = i, .shape = pair->shape, .window = 8, .words_max = WORDS, .elements = 8},
-			.membership = {.self = i, .words_max = WORDS, .busy_ns = RTO, .idle_ns = RTO},
+			.membership = {.self = i, .words_max = WORDS, .busy_ns = RTO, .idle_ns = RTO, .probe_ns = RTO},
 		};
 		CHECK(succession_open(&pair->members[i].stream, &config, LIMIT, pair->now, &err) == ESP_OK);
 	}

@@ -36,7 +36,8 @@ static struct generation_config generation_config(const struct switch_flow *flow
 			.self = flow->self, .shape = flow->shape, .window = SWITCH_FLOW_WINDOW, .words_max = flow->words,
 			.elements = (2 * SWITCH_FLOW_WINDOW + flow->members - 1) / flow->members,
 		},
-		.membership = {.self = flow->self, .words_max = flow->words, .busy_ns = HELLO_BUSY, .idle_ns = HELLO_IDLE},
+		.membership = {.self = flow->self, .words_max = flow->words, .busy_ns = HELLO_BUSY, .idle_ns = HELLO_IDLE,
+		               .probe_ns = RTO_FLOOR},
 	};
 }
 
