@@ -75,8 +75,10 @@ static void open_job(struct world *world, uint16_t number)
 	bytes_put64(job->secret, rng_next(&world->rng));
 	for (uint32_t i = 0; i < WORLD_GENERATIONS; i++)
 		job->flows[i] = generation_flow(job->secret, i);
-	if (world->options.kills)
+	if (world->options.kills) { /* as in the product: no servers */
 		job->calls = world->options.kills * CALLS_OF_A_KILL;
+		job->has_server = false;
+	}
 	draw_numbers(world, job);
 	draw_groups(world, job);
 	CHECK(shape_open(job->group_of, job->members, job->is_two_level ? 2 : 1, &job->shape, &err) == ESP_OK);

@@ -99,6 +99,9 @@ bool membership_welcome(struct membership *membership, const struct atp_packet *
 		return false;
 	membership->switch_info = welcome;
 	if (!welcome.is_registered) {
+		/* It started anew, and what it held is lost. */
+		if (membership->state == MEMBERSHIP_ALIVE && welcome.cookie != membership->cookie)
+			enter(membership, MEMBERSHIP_GONE);
 		/* Each cookie is brought back once: two switches that disagree must not keep each other busy. */
 		membership->answers_now = welcome.cookie != membership->cookie;
 		membership->cookie = welcome.cookie;

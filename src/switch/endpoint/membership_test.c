@@ -99,6 +99,20 @@ static void test_suspected(void)
 	CHECK(membership_wake_ns(&membership) == now + 100 * MS);
 }
 
+/* A switch that started anew has lost what it held. */
+static void test_anew(void)
+{
+	struct membership membership;
+	struct endpoint_out out;
+	uint64_t now = 5 * MS;
+
+	make_alive(&membership, now);
+	CHECK(membership_next(&membership, now += 100 * MS, &out) && answer(&membership, &out, 10, now));
+	CHECK(!membership_helps(&membership) && membership.state == MEMBERSHIP_GONE);
+	CHECK(membership_next(&membership, now, &out) && answer(&membership, &out, 10, now));
+	CHECK(membership_helps(&membership));
+}
+
 /* A member that itself came late says one hello more before it takes the switch for gone. */
 static void test_late(void)
 {
@@ -140,6 +154,7 @@ int main(void)
 {
 	test_life();
 	test_suspected();
+	test_anew();
 	test_late();
 	test_refused();
 	return 0;
