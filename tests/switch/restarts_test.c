@@ -20,6 +20,6 @@ int main(int argc, char **argv)
 	       totals.longest_s, totals.least_before, totals.stall_s * 1e3, totals.gone);
 	CHECK(totals.killed == kills);
 	CHECK(totals.least_before >= 0.99);
-	CHECK(totals.stall_s <= 0.2);
+	CHECK(totals.stall_s <= 0.1);
 	return 0;
 }

@@ -27,7 +27,7 @@ static void draw_faults(struct world *world)
 {
 	for (int i = 0; i < WORLD_FAULTS; i++) {
 		uint32_t of_8 = i == FAULT_SWITCH_DEATH || i == FAULT_MEMBER_DEATH ? 1 : i == FAULT_CORRUPT ||
-		    i == FAULT_FORGER ? 2 : 4;
+		    i == FAULT_FORGER ? 2 : i == FAULT_FEW_NUMBERS ? 7 : 4;
 		world->faults[i] = !world->options.is_plain && below(world, 8) < of_8;
 		world->totals->faults[i] += world->faults[i];
 	}
@@ -54,7 +54,7 @@ static void draw_groups(struct world *world, struct job *job)
 static void draw_numbers(struct world *world, struct job *job)
 {
 	bool has_few = world->faults[FAULT_FEW_NUMBERS] && !job->has_server;
-	uint32_t calls = has_few ? 1 + below(world, 2) : job->calls;
+	uint32_t calls = !has_few ? job->calls : below(world, 4) ? 1 : 2;
 
 	job->per_generation = calls * job->per_call;
 	job->limit = has_few ? job->per_generation + below(world, job->per_call) : SENDER_NUMBERS;

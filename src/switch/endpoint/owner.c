@@ -24,6 +24,7 @@ enum pending {
 	PENDING_ONE, /* of a complete one: the result, to the asker */
 	PENDING_ALL,
 	PENDING_EACH, /* to all, past the switch: several have asked, and it may not reach one of them */
+	PENDING_BOTH, /* through the switch, which frees its slot, and to each: one of them does without it */
 };
 
 #define NO_BUFFER UINT32_MAX
@@ -41,6 +42,7 @@ struct entry {
 	bool has_own;
 	bool is_marked;
 	bool is_repaired; /* a member sent its contribution again */
+	bool is_bypassed; /* a contribution came past the switch: its sender may not hear it */
 	bool is_queued;
 	const uint32_t *own;
 	uint32_t bypasses, ask_at; /* straight contributions that have come; asks go out when there are so many */
@@ -218,7 +220,7 @@ static struct entry *entry_open(struct owner *owner, const struct contents *cont
 		return NULL;
 	entry_enter(entry, ENTRY_OPEN);
 	entry->buffer = owner->free_buffers[--owner->free_count];
-	entry->has_own = entry->is_marked = entry->is_repaired = false;
+	entry->has_own = entry->is_marked = entry->is_repaired = entry->is_bypassed = false;
 	entry->own = NULL;
 	entry->bypasses = 0;
 	entry->ask_at = 1;
@@ -340,6 +342,13 @@ static bool next_of(struct owner *owner, struct entry *entry, struct endpoint_ou
 		return entry->state == ENTRY_OPEN && spread_ask(owner, entry, out);
 	if (entry->state != ENTRY_COMPLETE || entry->pending == PENDING_NONE)
 		return false;
+	if (entry->pending == PENDING_BOTH) {
+		entry->pending = PENDING_EACH;
+		if (owner->uses_switch) {
+			write_result(owner, entry, out);
+			return true;
+		}
+	}
 	if (entry->pending == PENDING_EACH ||
 	    (entry->pending == PENDING_ALL && (!owner->uses_switch || owner->spread_at > 0)))
 		return spread_result(owner, entry, out);
@@ -388,7 +397,7 @@ static bool complete(struct owner *owner, struct entry *entry)
 	entry_enter(entry, ENTRY_COMPLETE);
 	owner->last = entry->sequence + 1 > owner->last ? entry->sequence + 1 : owner->last;
 	if (shape_members(owner->config.shape) - has_own_part(owner) > 0)
-		queue_result(owner, entry, PENDING_ALL, 0, false);
+		queue_result(owner, entry, entry->is_bypassed ? PENDING_BOTH : PENDING_ALL, 0, false);
 	/* O5: all members have contributed to it, and so have all results up to it minus a window. */
 	if (entry->sequence >= owner->config.window)
 		forget_up_to(owner, entry->sequence - owner->config.window + 1);
@@ -465,6 +474,7 @@ static enum owner_event take(struct owner *owner, struct entry *entry, const str
 	owner->counters.taken += single_member(owner, packet, &member);
 	entry->is_marked |= (packet->flags & ATP_MARK) != 0;
 	entry->is_repaired |= (packet->flags & (ATP_RESEND | ATP_COLLISION)) == ATP_RESEND;
+	entry->is_bypassed |= (packet->flags & ATP_BYPASS) != 0;
 	if (complete(owner, entry))
 		return OWNER_COMPLETED;
 	return event == ELEMENT_REPLACED ? OWNER_REPLACED : OWNER_ADDED;

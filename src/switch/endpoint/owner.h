@@ -3,7 +3,8 @@
  * members that lost them.
  *
  * One owner object serves the numbers of one flow that one member owns. Contributions come in any order, repeated,
- * alone or as partial sums; results go out through the switch to all, or straight to a member that asked again. A
+ * alone or as partial sums; results go out through the switch to all (and straight, where a contribution came so), or
+ * straight to a member that asked again. A
  * complete element is kept until no member can lack it (rule O5): no member sends a number that is `window` or more
  * above one that it has no result of.
  *

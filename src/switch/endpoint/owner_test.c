@@ -147,6 +147,24 @@ static void test_complete(void)
 	bench_fini(&bench);
 }
 
+/* O4: a contribution came past the switch, so the result goes through it, which frees its slot, and to each. */
+static void test_bypassed(void)
+{
+	struct bench bench;
+	struct endpoint_out out;
+
+	bench_init(&bench, MEMBERS, 2 * WINDOW); /* a server */
+	for (uint16_t member = 0; member < MEMBERS; member++)
+		CHECK_U64(give(&bench, MEMBERS, 2, member, member < MEMBERS - 1 ? 0 : ATP_RESEND | ATP_BYPASS),
+		          member < MEMBERS - 1 ? OWNER_ADDED : OWNER_COMPLETED);
+	CHECK(owner_next(bench.owner, &out) && out.to == ENDPOINT_TO_SWITCH);
+	check_result(&bench, &out, 2);
+	for (uint16_t member = 0; member < MEMBERS; member++)
+		CHECK(owner_next(bench.owner, &out) && out.to == ENDPOINT_TO_MEMBER && out.member == member);
+	CHECK(!owner_next(bench.owner, &out));
+	bench_fini(&bench);
+}
+
 static void test_partial(void)
 {
 	struct bench bench;
@@ -281,6 +299,7 @@ static void test_end(void)
 int main(void)
 {
 	test_complete();
+	test_bypassed();
 	test_partial();
 	test_ask();
 	test_overruled();
