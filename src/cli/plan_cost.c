@@ -170,12 +170,14 @@ static struct through compare_switch(const struct cost_request *request)
 static void print_advice(bool pays)
 {
 	if (pays)
-		printf("Start it there with 'espalier switch', and give jobs ESP_SWITCH=HOST:PORT. It sums integers, and floats in\n"
-		       "fixed point (ESP_NUMERICS=fixed). Below 16 KiB, and where ranks share a host, ordinary plans are faster.\n");
+		printf("Start it there with 'espalier switch', and give jobs ESP_SWITCH=HOST:PORT. It sums integers,\n"
+		       "and floats in fixed point (ESP_NUMERICS=fixed). Below 16 KiB, and where ranks share a host,\n"
+		       "ordinary plans are faster.\n");
 	else
-		printf("A switch pays on a box with a much faster link, and on a router or DPU that all packets pass anyway: there it\n"
-		       "carries no byte more. On a host as this one a ring, or what the library chooses, is the better choice; and\n"
-		       "the parameter hub ('espalier hub'), where one process is to sum floats unrounded and take the optimizer's step.\n");
+		printf("A switch pays on a box with a much faster link, and on a router or DPU that all packets pass\n"
+		       "anyway: there it carries no byte more. On a host as this one a ring, or the plan that the library\n"
+		       "chooses, is the better choice; and the parameter hub ('espalier hub'), where one process is to\n"
+		       "sum floats unrounded and take the optimizer's step.\n");
 }
 
 static void print_switch(const struct cost_request *request)

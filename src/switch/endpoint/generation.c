@@ -4,7 +4,7 @@
 
 #include "wire/bytes.h"
 
-/* What a secret is used for. */
+/* Uses of a secret. */
 enum { USE_FLOW, USE_KEY_LOW, USE_KEY_HIGH };
 
 static uint64_t derive(const uint8_t secret[GENERATION_SECRET], uint32_t number, uint32_t use)

@@ -4,11 +4,13 @@
  * A switch holds its members in memory only, and forgets them when it starts anew. So a member says hello every
  * `busy_ns` while a call waits and every `idle_ns` otherwise; a welcome that says "registered" makes the switch alive.
  * Two hellos without an answer make it gone, unless the member itself came late to look for it. When results stay
- * away, the switch is suspected: hellos follow each other every `probe_ns` and two round trips until it answers. A hello carries the cookie of the last welcome, and a welcome with another
- * one is answered at once: so a switch that was started anew knows its members again within one hello. It has lost what
- * it held, so it is gone for a moment.
+ * away, the switch is suspected: hellos follow each other every `probe_ns` and two round trips until it answers. A
+ * hello carries the cookie of the last welcome, and a welcome with another one is answered at once: so a switch that
+ * was started anew knows its members again within one hello. It has lost what it held, so it is gone for a moment.
  *
- *     unknown --welcome, registered--> alive --two hellos unanswered, another cookie--> gone --welcome, registered--> alive
+ *     unknown --welcome, registered--> alive
+ *     alive --two hellos unanswered, or another cookie--> gone
+ *     gone --welcome, registered--> alive
  *
  * Pure; embedded by its user.
  */

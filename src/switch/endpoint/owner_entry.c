@@ -1,5 +1,5 @@
 /*
- * owner_entry.c - what an owner holds of a number, from its first contribution until it is forgotten.
+ * owner_entry.c - entries: the numbers that an owner knows, from the first contribution until they are forgotten.
  */
 #include <assert.h>
 #include <string.h>

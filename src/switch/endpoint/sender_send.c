@@ -1,5 +1,5 @@
 /*
- * sender_send.c - what a sender sends next: repairs, new numbers, byes.
+ * sender_send.c - the next packet of a sender: a repair, a new number or a bye.
  */
 #include <assert.h>
 

@@ -13,7 +13,8 @@ enum esp_status succession_open(struct succession *succession, const struct gene
 
 /* ---- for people ---- */
 
-static void add_counters(const struct generation *generation, struct sender_counters *sent, struct owner_counters *owned)
+static void add_counters(const struct generation *generation, struct sender_counters *sent,
+                         struct owner_counters *owned)
 {
 	if (generation && generation->sender)
 		sender_counters_add(sent, sender_counters(generation->sender));

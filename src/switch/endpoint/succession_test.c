@@ -157,7 +157,7 @@ static void test_change(void)
 	CHECK(a->received == 5 && b->received == 2);
 	CHECK(succession_reach(&a->stream, 1) && !succession_reach(&b->stream, 1) && !succession_lacks(&b->stream, 1));
 	CHECK(a->stream.former && a->stream.current->number == 1 && succession_owners(&a->stream) == 2);
-	/* What member 0 sends of the next generation is kept there, and completes nothing. */
+	/* Contributions of member 0 to the next generation are kept there, and complete nothing. */
 	offer(&pair, 0, 2);
 	exchange(&pair);
 	CHECK(a->received == 5 && b->received == 2 && a->stream.former);

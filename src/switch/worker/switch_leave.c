@@ -1,6 +1,7 @@
 /*
- * switch_leave.c - the end of a flow: members that lack results of this one get them until they have said that they have
- * all. A member that has ended its last sum has results of the current generation, so the one before is forgotten (G3).
+ * switch_leave.c - the end of a flow: members that lack results of this one get them until they have said that they
+ * have all. A member that has ended its last sum has results of the current generation, so the one before is forgotten
+ * (G3).
  */
 #include "base/clock.h"
 #include "switch/worker/link_state.h"
