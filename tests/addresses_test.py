@@ -151,9 +151,9 @@ def black_hole_on_a_rail(network):
     with network.firewall("b", "iifname eth1 meta length > 600 drop"):
         ranks = check_all_ok(network.job("ab", "10.0.0.1:7000", *ALLREDUCE))
         assert "data does not arrive there: do large packets get lost (MTU)?" in ranks[0][2], ranks
-        # With small segments it works.
+        # With small segments it works. (Its rate is not looked at: next to a rail of large packets it may well be none.)
         ranks = check_all_ok(network.job("ab", "10.0.0.1:7000", *ALLREDUCE, segment_bytes=500, log="info"))
-        assert "weight 0" not in ranks[0][2] and "data does not arrive" not in ranks[0][2], ranks
+        assert "cannot be reached" not in ranks[0][2] and "data does not arrive" not in ranks[0][2], ranks
 
 
 def black_hole():

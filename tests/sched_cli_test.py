@@ -3,7 +3,7 @@
 
 sched_cli_test.py ESPALIER PROGRAM EXAMPLE LIBRARY SCRIPT [TIMES [NAME]]
 
-TIMES: how often workers of sums and their scheduler are killed and stopped; NAME: the tests whose names have it.
+TIMES: how often workers, aggregators and schedulers are killed and stopped; NAME: the tests whose names have it.
 
 Nothing here sleeps to wait: a state is asked for until it is as expected, and a minute without that ends the test.
 """
@@ -29,7 +29,7 @@ ESPALIER, PROGRAM, EXAMPLE, LIBRARY, SCRIPT = map(os.path.abspath, sys.argv[1:6]
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("ESP_")}
 PATIENCE = 60  # seconds, until something is wrong
 MODEL_BYTES = 4 * 20005
-COUNTS = re.compile(r"worker (\d+): applied (\d+) source (\d+) offer (\d+) hub (\d+) scheduled (\d+) version (\d+) sent (\d+) weights (\d+)")
+COUNTS = re.compile(r"worker (\d+): applied (\d+) source (\d+) offer (\d+) hub (\d+) scheduled (\d+) version (\d+) sent (\d+) weights (\d+) reads (\d+) received (\d+)")
 
 
 def espalier(*words):
@@ -130,7 +130,7 @@ def start(ticket, *words, workers=4, run_options=()):
 
 
 def counts_of(out):
-    """By worker: applied, dropped at the source, when offered, at the hub, scheduled, version, bytes sent to the hub, the newest weight."""
+    """By worker: applied, dropped at the source, when offered, at the hub, scheduled, version, bytes sent to the hub, the newest weight, models read, bytes from the hub."""
     return {int(found[0]): [int(number) for number in found[1:]] for found in COUNTS.findall(out)}
 
 
@@ -210,6 +210,19 @@ def test_sums():
         assert sum(link["sums"] for link in job["links"]) == job["sums"], job
 
 
+def test_trees():
+    """Where the hub's link is the bottleneck workers pass the model on: the hub sends less, and all versions stay those of the model."""
+    with site("--batch", "20ms", "--hub-rate", "16mbit", "--rate", "64mbit") as it:
+        status, counts, text = run(it.create(30), PROGRAM, "until", 60)
+        assert status == OK and len(counts) == 4, text
+        job = it.sched.job()
+        assert 0 < job["trees"] < job["models"], job
+        assert any(link["model_from"].startswith("worker") for link in job["links"] if link["model_from"]), job
+        reads = sum(one[8] for one in counts.values())
+        assert sum(one[9] for one in counts.values()) < 0.8 * reads * MODEL_BYTES, counts
+        assert re.search(rf"^models: {job['models']} by {job['trees']} trees$", espalier("sched", "status")[1], re.MULTILINE)
+
+
 def test_misuse():
     with site() as it:
         status, _, text = run(it.create(8, workers=1), PROGRAM, "misuse", workers=1)
@@ -230,6 +243,11 @@ def test_usage():
 # ---- deaths ----
 
 def test_worker_is_killed():
+    for _ in range(TIMES):
+        worker_dies()
+
+
+def worker_dies():
     with site() as it:
         status, counts, text = run(it.create(30), PROGRAM, "die", 300, run_options=("--lose", "1"))
         assert status == OK and sorted(counts) == [0, 2, 3], text
@@ -263,24 +281,40 @@ def test_scheduler_is_killed():
     with site() as it:
         process, stop = begin_endless(it)
         it.until(lambda: it.sched.job() and it.sched.job()["updates"]["applied"] > 20)
-        it.sched.kill()
-        before = version_of(it)
-        it.until(lambda: version_of(it) > before + 50)
-        it.start_sched()
-        it.until(lambda: it.sched.job() and it.sched.job()["connected"] == 4 and it.sched.job()["updates"]["applied"] > 20)
+        for _ in range(TIMES):
+            it.sched.kill()
+            before = version_of(it)
+            it.until(lambda before=before: version_of(it) > before + 50)
+            it.start_sched()
+            it.until(lambda: it.sched.job() and it.sched.job()["connected"] == 4 and it.sched.job()["updates"]["applied"] > 20)
         counts = end_endless(process, stop)
         assert all(one[4] < one[0] for one in counts.values()), counts
+
+
+def test_worker_is_stopped():
+    """Any worker, at any time: the others go on, and so does it."""
+    with site() as it:
+        process, stop = begin_endless(it)
+        it.until(lambda: it.sched.job() and it.sched.job()["connected"] == 4)
+        for number in range(TIMES):
+            worker = process_of(it, number % 4)
+            os.kill(worker, signal.SIGSTOP)
+            before = version_of(it)
+            it.until(lambda before=before: version_of(it) > before + 30)
+            os.kill(worker, signal.SIGCONT)
+        end_endless(process, stop)
 
 
 def test_scheduler_is_stopped():
     with site() as it:
         process, stop = begin_endless(it)
         it.until(lambda: it.sched.job() and it.sched.job()["updates"]["applied"] > 20)
-        it.sched.process.send_signal(signal.SIGSTOP)
-        before = version_of(it)
-        it.until(lambda: version_of(it) > before + 50)
-        it.sched.process.send_signal(signal.SIGCONT)
-        it.until(lambda: it.sched.job() and it.sched.job()["connected"] == 4)
+        for _ in range(TIMES):
+            it.sched.process.send_signal(signal.SIGSTOP)
+            before = version_of(it)
+            it.until(lambda before=before: version_of(it) > before + 50)
+            it.sched.process.send_signal(signal.SIGCONT)
+            it.until(lambda: it.sched.job() and it.sched.job()["connected"] == 4)
         end_endless(process, stop)
 
 
@@ -354,6 +388,23 @@ def test_aggregator_is_stopped():
 def test_member_is_stopped():
     for _ in range(TIMES):
         break_sum(member_of, signal.SIGSTOP)
+
+
+def forwarder_of(it):
+    """A worker from which another one gets the model, or got its latest one."""
+    job = it.sched.job()
+    found = [link["model_from"] for link in job["links"] if (link["model_from"] or "").startswith("worker")] if job else []
+    return int(found[0].split()[1]) if found else None
+
+
+def test_forwarder_is_killed():
+    for _ in range(TIMES):
+        break_sum(forwarder_of, signal.SIGKILL)
+
+
+def test_forwarder_is_stopped():
+    for _ in range(TIMES):
+        break_sum(forwarder_of, signal.SIGSTOP)
 
 
 def test_scheduler_of_sums_is_killed():

@@ -29,7 +29,7 @@ struct worker {
 	uint64_t counts[TENSORS];
 	float *weights[TENSORS], *gradients[TENSORS];
 	uint64_t version, most; /* of the model; the greatest that a weight has told */
-	uint64_t fates[ESP_HUB_LATE_AT_HUB + 1], scheduled;
+	uint64_t fates[ESP_HUB_LATE_AT_HUB + 1], scheduled, reads;
 };
 
 static int fail(const char *what)
@@ -81,6 +81,7 @@ static void read_model(struct worker *worker)
 
 	if (esp_hub_model(worker->hub, (void *const *)worker->weights, &worker->version) != ESP_OK)
 		fail("model");
+	worker->reads++;
 	check(worker->version >= before, "versions only grow");
 	for (uint32_t t = 0; t < TENSORS; t++) {
 		for (uint64_t i = 0; i < worker->counts[t]; i++) {
@@ -148,10 +149,10 @@ static void end(struct worker *worker)
 	if (esp_hub_get_stats(worker->hub, &stats) != ESP_OK)
 		fail("stats");
 	printf("worker %u: applied %" PRIu64 " source %" PRIu64 " offer %" PRIu64 " hub %" PRIu64 " scheduled %" PRIu64
-	       " version %" PRIu64 " sent %" PRIu64 " weights %" PRIu64 "\n",
+	       " version %" PRIu64 " sent %" PRIu64 " weights %" PRIu64 " reads %" PRIu64 " received %" PRIu64 "\n",
 	       esp_hub_worker(worker->hub), worker->fates[ESP_HUB_APPLIED], worker->fates[ESP_HUB_LATE_AT_SOURCE],
 	       worker->fates[ESP_HUB_LATE_AT_OFFER], worker->fates[ESP_HUB_LATE_AT_HUB], worker->scheduled,
-	       worker->version, stats.sent_bytes, worker->most);
+	       worker->version, stats.sent_bytes, worker->most, worker->reads, stats.received_bytes);
 	esp_hub_close(worker->hub);
 	for (uint32_t i = 0; i < TENSORS; i++) {
 		free(worker->weights[i]);

@@ -30,7 +30,7 @@ struct esp_hub {
 	uint32_t groups;
 	struct optimizer *values;        /* by parameter group */
 	char (*texts)[OPTIMIZER_TEXT];   /* the same as text */
-	struct api_updates *updates;     /* hub_update.c; owned; NULL: none were made */
+	struct api_updates *updates;     /* hub_update.c; owned; NULL: the job trains in rounds, or no model is declared */
 };
 
 static enum esp_status refuse(const char *who, const struct error *err)
@@ -323,6 +323,8 @@ static enum esp_status init(struct esp_hub *hub, const struct esp_hub_tensor *te
 		status = hub_link_declare(hub->link, rows, count, err);
 	if (status == ESP_OK)
 		status = spread_weights(hub, tensors, count, err);
+	if (status == ESP_OK && hub_link_delay_bound(hub->link) > 0)
+		status = api_updates_open(hub->link, &hub->updates, err);
 	free(rows);
 	if (status == ESP_OK)
 		hub->tensors = count;
@@ -366,9 +368,9 @@ struct hub_link *api_hub_link(const struct esp_hub *hub)
 	return hub->link;
 }
 
-struct api_updates **api_hub_updates(struct esp_hub *hub)
+struct api_updates *api_hub_updates(const struct esp_hub *hub)
 {
-	return &hub->updates;
+	return hub->updates;
 }
 
 uint64_t api_hub_deadline(const struct esp_hub *hub, int64_t deadline_ns)

@@ -7,20 +7,9 @@
 
 #include "base/clock.h"
 #include "fabric/gate.h"
+#include "fabric/worker/aggregator.h"
 #include "fabric/worker/aggregator_send.h"
 #include "math/math.h"
-
-struct aggregator *api_sum_open(struct hub_link *link)
-{
-	const struct aggregator_config config = {
-		.ticket = hub_link_ticket(link), .worker = hub_link_worker(link), .bytes = hub_link_bytes(link)};
-	struct aggregator *aggregator;
-
-	if (config.bytes == 0 || hub_link_layout(link)->has_halves || !optimizer_is_linear(hub_link_optimizer(link)) ||
-	    aggregator_open(&config, &aggregator, NULL) != ESP_OK)
-		return NULL;
-	return aggregator;
-}
 
 /* ---- a member ---- */
 
@@ -139,7 +128,7 @@ static uint64_t sum_add(struct sum *sum, uint64_t elements, const struct aggrega
 }
 
 /* Members that have not come in time are left out: the hub tells them so. */
-static enum esp_status update_sum(struct hub_link *link, struct aggregator *aggregator,
+static enum esp_status update_sum(struct hub_link *link, struct peer_port *port,
                                   const struct sched_link_decision *decision, struct hub_update *full,
                                   struct hub_update_result *out, struct error *err)
 {
@@ -148,7 +137,7 @@ static enum esp_status update_sum(struct hub_link *link, struct aggregator *aggr
 	struct aggregator_update updates[64];
 	struct sum sum = {0};
 
-	uint32_t count = aggregator_collect(aggregator, decision->epoch, decision->decide.bundle,
+	uint32_t count = aggregator_collect(port, decision->epoch, decision->decide.bundle,
 	                                    decision->decide.members & ~own, began + wait, updates);
 	bool has_sum = count > 0 && sum_init(&sum, link, full->gradients);
 	if (has_sum) {
@@ -171,13 +160,13 @@ static enum esp_status update_sum(struct hub_link *link, struct aggregator *aggr
 	return status;
 }
 
-enum esp_status api_sum_update(struct hub_link *link, struct aggregator *aggregator,
+enum esp_status api_sum_update(struct hub_link *link, struct peer_port *port,
                                const struct sched_link_decision *decision, struct hub_update *full,
                                struct hub_update_result *out, struct error *err)
 {
 	full->bundle = decision->decide.bundle;
 	full->aggregator = decision->decide.aggregator;
 	if (decision->decide.aggregator == hub_link_worker(link))
-		return update_sum(link, aggregator, decision, full, out, err);
+		return update_sum(link, port, decision, full, out, err);
 	return update_member(link, decision, full, out, err);
 }

@@ -5,22 +5,16 @@
 #ifndef API_HUB_SUM_H
 #define API_HUB_SUM_H
 
-#include "fabric/worker/aggregator.h"
+#include "fabric/worker/peer_port.h"
 #include "fabric/worker/sched_link.h"
 #include "hub/worker/hub_link.h"
-
-/*
- * NULL: this job's updates go by themselves, as its optimizer is not plain SGD without decay, or tensors are not
- * float32; or there is no port.
- */
-struct aggregator *api_sum_open(struct hub_link *link);
 
 /*
  * As hub_link_update(), with a decision that names a sum. full has what belongs to the update and to its position.
  * out->why GATE_BROKEN: the sum failed, and the update may be given again. out->took_ns: of a member, until the
  * aggregator had it.
  */
-enum esp_status api_sum_update(struct hub_link *link, struct aggregator *aggregator,
+enum esp_status api_sum_update(struct hub_link *link, struct peer_port *port,
                                const struct sched_link_decision *decision, struct hub_update *full,
                                struct hub_update_result *out, struct error *err);
 

@@ -18,47 +18,51 @@
 
 #define ATTEMPTS_MOST 4u /* then an update goes to the hub without the scheduler */
 
-struct api_updates {
-	struct sched_link *scheduler;  /* NULL: the job has none */
-	struct aggregator *aggregator; /* NULL: the job has no scheduler, or an optimizer for which no sum can stand */
-	uint64_t announced;
-};
-
 void api_updates_close(struct api_updates *updates)
 {
 	if (!updates)
 		return;
 	sched_link_close(updates->scheduler);
-	aggregator_close(updates->aggregator);
+	peer_port_close(updates->port);
+	pthread_mutex_destroy(&updates->lock);
 	free(updates);
+}
+
+/* Without a port the worker takes no part in sums and trees. */
+static void open_port(struct hub_link *link, struct api_updates *updates)
+{
+	const struct peer_port_config config = {.ticket = hub_link_ticket(link),
+	                                        .worker = hub_link_worker(link),
+	                                        .bytes = hub_link_bytes(link),
+	                                        .takes_sums = updates->takes_sums};
+
+	if (config.bytes == 0 || peer_port_open(&config, &updates->port, NULL) != ESP_OK)
+		updates->port = NULL;
+}
+
+enum esp_status api_updates_open(struct hub_link *link, struct api_updates **out, struct error *err)
+{
+	struct api_updates *updates = calloc(1, sizeof(*updates));
+	struct sched_link_config config = {.ticket = hub_link_ticket(link),
+	                                   .worker = hub_link_worker(link),
+	                                   .delay_bound = hub_link_delay_bound(link)};
+
+	if (!updates)
+		return error_set(err, ESP_ENOMEM, "no memory for updates");
+	pthread_mutex_init(&updates->lock, NULL);
+	*out = updates;
+	if (!config.ticket->has_scheduler)
+		return ESP_OK;
+	updates->takes_sums = optimizer_is_linear(hub_link_optimizer(link)) && !hub_link_layout(link)->has_halves;
+	open_port(link, updates);
+	config.port = updates->port ? peer_port_number(updates->port) : 0;
+	config.takes_sums = updates->takes_sums;
+	return sched_link_open(&config, &updates->scheduler, err);
 }
 
 static enum esp_status refuse(const char *who, const struct error *err)
 {
 	return api_refuse_with(who, err->status, "%s", err->text);
-}
-
-/* NULL: no memory. */
-static struct api_updates *open_updates(struct esp_hub *hub)
-{
-	struct api_updates **updates = api_hub_updates(hub);
-	struct hub_link *link = api_hub_link(hub);
-	struct sched_link_config config = {.ticket = hub_link_ticket(link),
-	                                   .worker = hub_link_worker(link),
-	                                   .delay_bound = hub_link_delay_bound(link)};
-
-	if (*updates)
-		return *updates;
-	*updates = calloc(1, sizeof(**updates));
-	if (*updates && config.ticket->has_scheduler) {
-		(*updates)->aggregator = api_sum_open(link);
-		config.port = (*updates)->aggregator ? aggregator_port((*updates)->aggregator) : 0;
-	}
-	if (*updates && config.ticket->has_scheduler && sched_link_open(&config, &(*updates)->scheduler, NULL) != ESP_OK) {
-		api_updates_close(*updates);
-		*updates = NULL;
-	}
-	return *updates;
 }
 
 /* ---- the scheduler ---- */
@@ -74,7 +78,7 @@ static void sleep_for(uint64_t ns)
 
 /* False: there is no scheduler, or it cannot be asked now. */
 static bool ask(struct esp_hub *hub, struct api_updates *updates, const struct esp_hub_update *update,
-                uint32_t attempts, struct sched_link_decision *out)
+                uint32_t attempts, uint64_t until_ns, struct sched_link_decision *out)
 {
 	const struct fabric_msg_ready ready = {.number = ++updates->announced,
 	                                       .computed_from = update->computed_from,
@@ -82,8 +86,12 @@ static bool ask(struct esp_hub *hub, struct api_updates *updates, const struct e
 	                                       .norm = update->norm,
 	                                       .attempts = attempts};
 
-	return updates->scheduler && ready.bytes > 0 && attempts < ATTEMPTS_MOST &&
-	       sched_link_ask(updates->scheduler, &ready, out);
+	if (!updates->scheduler || ready.bytes == 0 || attempts >= ATTEMPTS_MOST)
+		return false;
+	pthread_mutex_lock(&updates->lock);
+	bool is_decided = sched_link_ask(updates->scheduler, &ready, until_ns, out);
+	pthread_mutex_unlock(&updates->lock);
+	return is_decided;
 }
 
 static void tell(struct api_updates *updates, const struct hub_update_result *result)
@@ -99,7 +107,9 @@ static void tell(struct api_updates *updates, const struct hub_update_result *re
 	                                     .delay = result->delay,
 	                                     .took_ns = result->took_ns};
 
+	pthread_mutex_lock(&updates->lock);
 	sched_link_done(updates->scheduler, &done);
+	pthread_mutex_unlock(&updates->lock);
 }
 
 /* ---- an update ---- */
@@ -125,8 +135,8 @@ static enum esp_status send_once(struct esp_hub *hub, struct api_updates *update
 	full.position = decision->decide.position;
 	full.patience_ns = decision->decide.patience_ns;
 	full.rate = decision->decide.rate;
-	if (updates->aggregator && decision->decide.bundle > 0)
-		return api_sum_update(api_hub_link(hub), updates->aggregator, decision, &full, out, err);
+	if (updates->port && decision->decide.bundle > 0)
+		return api_sum_update(api_hub_link(hub), updates->port, decision, &full, out, err);
 	sleep_for(decision->decide.start_ns < GATE_PATIENCE_MOST ? decision->decide.start_ns : GATE_PATIENCE_MOST);
 	return hub_link_update(api_hub_link(hub), &full, out, err);
 }
@@ -144,12 +154,13 @@ static enum esp_status give(struct esp_hub *hub, struct api_updates *updates, co
                             struct esp_hub_result *out, struct error *err)
 {
 	uint64_t deadline = api_hub_deadline(hub, update->deadline_ns), began = clock_now_ns();
+	uint64_t until = deadline < UINT64_MAX - began ? began + deadline : UINT64_MAX;
 	struct sched_link_decision decision = {0};
 	struct hub_update_result result = {.why = GATE_BROKEN};
 	bool is_scheduled = false;
 
 	for (uint32_t attempts = 0; result.why == GATE_BROKEN; attempts++) {
-		is_scheduled = ask(hub, updates, update, attempts, &decision);
+		is_scheduled = ask(hub, updates, update, attempts, until, &decision);
 		if (is_scheduled && decision.decide.end != LEDGER_APPLIED) {
 			*out = (struct esp_hub_result){.fate = ESP_HUB_LATE_AT_SOURCE, .delay = decision.decide.delay};
 			return ESP_OK;
@@ -204,34 +215,17 @@ enum esp_status esp_hub_update(struct esp_hub *hub, const struct esp_hub_update 
 		status = check_update(__func__, hub, &update);
 	if (status != ESP_OK)
 		return status;
-	struct api_updates *updates = open_updates(hub);
-	if (!updates)
-		return api_refuse_with(__func__, ESP_ENOMEM, "no memory for updates");
-	status = give(hub, updates, &update, &full, &err);
+	if (!api_hub_updates(hub))
+		return api_refuse_with(__func__, ESP_EUNSUPPORTED,
+		                       "job %s trains in rounds: it was created without --mode async",
+		                       hub_link_job(api_hub_link(hub)));
+	status = give(hub, api_hub_updates(hub), &update, &full, &err);
 	if (status != ESP_OK) {
 		err.status = status;
 		return refuse(__func__, &err);
 	}
 	full.struct_size = sizeof(full);
 	return api_write(__func__, result, &full, sizeof(full));
-}
-
-enum esp_status esp_hub_model(struct esp_hub *hub, void *const *weights, uint64_t *out_version)
-{
-	struct error err = {0};
-	enum esp_status status = api_hub_check(__func__, hub);
-
-	if (status == ESP_OK)
-		status = api_check_out(__func__, out_version, "out_version");
-	if (status != ESP_OK)
-		return status;
-	const struct hub_layout *layout = hub_link_layout(api_hub_link(hub));
-	for (uint32_t i = 0; layout && i < layout->tensors; i++) {
-		if (!weights || (!weights[i] && layout->tensor[i].elements > 0))
-			return api_refuse_with(__func__, ESP_EINVAL, "weights, or weights[%u], is NULL", i);
-	}
-	status = hub_link_model(api_hub_link(hub), weights, api_hub_deadline(hub, 0), out_version, &err);
-	return status == ESP_OK ? ESP_OK : refuse(__func__, &err);
 }
 
 uint32_t esp_hub_delay_bound(const struct esp_hub *hub)

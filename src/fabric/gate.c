@@ -149,7 +149,7 @@ bool gate_gone(struct gate *gate, uint32_t worker, struct gate_result *out)
 /* Has the update waited for earlier positions as long as it may? */
 static bool is_impatient(const struct gate_update *update, uint64_t now)
 {
-	return now - update->whole_ns >= update->offer.patience_ns;
+	return now >= update->whole_ns && now - update->whole_ns >= update->offer.patience_ns;
 }
 
 /* May it be applied now? */

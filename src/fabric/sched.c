@@ -104,10 +104,19 @@ void sched_close(struct sched *sched)
 
 /* ---- workers and their links ---- */
 
-void sched_see_time(struct sched *sched, uint64_t now)
+enum esp_status sched_see_time(struct sched *sched, uint64_t now, struct error *err)
 {
-	assert(now >= sched->now);
+	if (now < sched->now)
+		return error_set(err, ESP_EINVAL, "the time runs backwards, from %" PRIu64 " to %" PRIu64 " ns", sched->now,
+		                 now);
 	sched->now = now;
+	return ESP_OK;
+}
+
+/* Of calls that cannot be refused. */
+static void advance(struct sched *sched, uint64_t now)
+{
+	sched->now = now > sched->now ? now : sched->now;
 }
 
 static void end_update(struct sched *sched, uint32_t worker, uint8_t end, uint64_t delay)
@@ -134,7 +143,7 @@ static void forget_decision(struct sched *sched, uint32_t worker)
 void sched_gone(struct sched *sched, uint32_t worker, uint64_t now)
 {
 	assert(worker < sched->config.workers);
-	sched_see_time(sched, now);
+	advance(sched, now);
 	forget_decision(sched, worker);
 	end_update(sched, worker, LEDGER_GONE, 0);
 	sched->links[worker].is_here = false;
@@ -166,7 +175,9 @@ enum esp_status sched_report_ways(struct sched *sched, uint32_t worker, uint64_t
 	if (!rate_is_good(in) || !rate_is_good(out))
 		return error_set(err, ESP_EINVAL, "worker %u has a link of %" PRIu64 " bytes per second", worker,
 		                 rate_is_good(in) ? out : in);
-	sched_see_time(sched, now);
+	enum esp_status status = sched_see_time(sched, now, err);
+	if (status != ESP_OK)
+		return status;
 	sched->links[worker].is_measured = true;
 	set_rates_of(sched, worker, in, out);
 	return ESP_OK;
@@ -181,9 +192,12 @@ enum esp_status sched_join(struct sched *sched, uint32_t worker, uint64_t rate, 
 {
 	if (worker >= sched->config.workers)
 		return error_set(err, ESP_EINVAL, "there is no worker %u of %u", worker, sched->config.workers);
+	enum esp_status status = sched_see_time(sched, now, err);
+	if (status != ESP_OK)
+		return status;
 	sched_gone(sched, worker, now);
 	sched->links[worker].is_here = true;
-	sched->links[worker].can_aggregate = false;
+	sched->links[worker].can_aggregate = sched->links[worker].can_forward = false;
 	sched->ledger.last[worker] = 0; /* its numbers begin anew */
 	return rate > 0 ? sched_report(sched, worker, rate, now, err) : ESP_OK;
 }
@@ -192,6 +206,12 @@ void sched_set_aggregator(struct sched *sched, uint32_t worker, bool can_aggrega
 {
 	assert(worker < sched->config.workers);
 	sched->links[worker].can_aggregate = can_aggregate;
+}
+
+void sched_set_forwarder(struct sched *sched, uint32_t worker, bool can_forward)
+{
+	assert(worker < sched->config.workers);
+	sched->links[worker].can_forward = can_forward;
 }
 
 /* ---- updates ---- */
@@ -205,10 +225,12 @@ void sched_want_batch(struct sched *sched, uint64_t now)
 enum esp_status sched_ready(struct sched *sched, uint32_t worker, const struct ledger_update *update, uint64_t now,
                             struct error *err)
 {
-	sched_see_time(sched, now);
-	if (worker < sched->config.workers && !sched->links[worker].is_here)
+	enum esp_status status = sched_see_time(sched, now, err);
+
+	if (status == ESP_OK && worker < sched->config.workers && !sched->links[worker].is_here)
 		return error_set(err, ESP_EINVAL, "worker %u announced an update before it had registered", worker);
-	enum esp_status status = ledger_ready(&sched->ledger, worker, update, err);
+	if (status == ESP_OK)
+		status = ledger_ready(&sched->ledger, worker, update, err);
 	if (status != ESP_OK)
 		return status;
 	sched->ledger.updates[worker].ready_ns = now;
@@ -256,7 +278,9 @@ enum esp_status sched_done(struct sched *sched, uint32_t worker, const struct sc
 	    (done->delay == 0 || done->delay > done->version || done->delay > sched->config.bound))
 		return error_set(err, ESP_EINVAL, "worker %u tells of an update with delay %" PRIu64 " at version %" PRIu64,
 		                 worker, done->delay, done->version);
-	sched_see_time(sched, now);
+	enum esp_status status = sched_see_time(sched, now, err);
+	if (status != ESP_OK)
+		return status;
 	ledger_see(&sched->ledger, done->version);
 	if (update->state != LEDGER_DECIDED || update->number != done->number)
 		return ESP_OK; /* its lease was over, or the worker had not asked */
@@ -406,14 +430,18 @@ static bool has_work(const struct sched *sched)
 
 void sched_tick(struct sched *sched, uint64_t now)
 {
-	sched_see_time(sched, now);
+	advance(sched, now);
 	end_leases(sched);
 	sched_model_end(sched);
-	if (now < sched->batch_end_ns || sched->decision_at < sched->decision_count ||
-	    sched->model_at < sched->model_count)
+	if (sched->decision_at < sched->decision_count || sched->model_at < sched->model_count)
 		return;
+	if (sched->now < sched->batch_end_ns) {
+		if (sched->has_short_want)
+			sched_model_decide(sched);
+		return;
+	}
 	sched->decision_at = sched->decision_count = 0;
-	calendar_trim(sched->calendar, now);
+	calendar_trim(sched->calendar, sched->now);
 	uint32_t count = collect(sched);
 	if (count > 0) {
 		sched->batches++;
@@ -429,12 +457,12 @@ void sched_tick(struct sched *sched, uint64_t now)
 	sched_model_decide(sched);
 	sched->batch_end_ns = UINT64_MAX;
 	if (has_work(sched))
-		sched_want_batch(sched, now);
+		sched_want_batch(sched, sched->now);
 }
 
 uint64_t sched_due(const struct sched *sched)
 {
-	uint64_t due = sched->batch_end_ns;
+	uint64_t due = sched->has_short_want ? sched->now : sched->batch_end_ns;
 
 	for (uint32_t worker = 0; worker < sched->config.workers; worker++) {
 		const struct ledger_update *update = &sched->ledger.updates[worker];
@@ -483,6 +511,12 @@ void sched_sums(const struct sched *sched, uint64_t *out_sums, uint64_t *out_upd
 {
 	*out_sums = sched->sums;
 	*out_updates = sched->summed;
+}
+
+void sched_trees(const struct sched *sched, uint64_t *out_trees, uint64_t *out_models)
+{
+	*out_trees = sched->trees;
+	*out_models = sched->models_decided;
 }
 
 uint64_t sched_hub_booked_until(const struct sched *sched)

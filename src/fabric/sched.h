@@ -8,8 +8,8 @@
  * a lease: an update of which nothing is heard by then is given up, and its booking is free again.
  *
  * A worker that asks for the model with sched_wants() is told from which worker, or from the hub, it comes
- * (fabric/sched_model.c); the workers of a job that runs live read the hub's weights themselves and never ask. Pure: no
- * I/O, time is an argument and never goes back.
+ * (fabric/sched_model.c). Pure: no I/O, time is an argument; news of an earlier time than others before are refused
+ * (ESP_EINVAL).
  */
 #ifndef FABRIC_SCHED_H
 #define FABRIC_SCHED_H
@@ -82,10 +82,13 @@ struct sched_link {
 	uint32_t booking;     /* CALENDAR_NONE: none */
 	uint64_t sent;        /* bytes of updates that were sent */
 	bool can_aggregate;
+	bool can_forward;     /* models to other workers, which can reach it */
 	uint32_t aggregator;  /* of the update that is decided; SCHED_ALONE: none */
 	uint64_t members;     /* whose updates it is to add to its own, as a bit set with its own; 0: none */
 	uint64_t sums;        /* that it was to send */
 	uint64_t wants;       /* bytes of the model that it has asked for; 0: none */
+	uint32_t source;      /* of its latest model: a worker, or SCHED_HUB */
+	uint64_t models;      /* that it was told to get */
 };
 
 struct sched;
@@ -107,13 +110,19 @@ ESP_CHECKED enum esp_status sched_done(struct sched *sched, uint32_t worker, con
                                        uint64_t now, struct error *err);
 /* The worker can add the updates of others to its own, and they can reach it. From when it joins it cannot. */
 void sched_set_aggregator(struct sched *sched, uint32_t worker, bool can_aggregate);
+/* The same of models: it can pass them on. While a worker that asks cannot, each gets the model from the hub. */
+void sched_set_forwarder(struct sched *sched, uint32_t worker, bool can_forward);
 /* The rate of a worker's link from now on. ESP_EINVAL: 0, or beyond all bounds. */
 ESP_CHECKED enum esp_status sched_report(struct sched *sched, uint32_t worker, uint64_t rate, uint64_t now,
                                          struct error *err);
 /* The same, of each direction. */
 ESP_CHECKED enum esp_status sched_report_ways(struct sched *sched, uint32_t worker, uint64_t in, uint64_t out,
                                               uint64_t now, struct error *err);
-/* The worker waits for the model, of so many bytes. ESP_EINVAL: no such worker is here, or it has asked already. */
+/*
+ * The worker waits for the model, of so many bytes: until the end of a batch at which the hub's link is free. A model
+ * that takes less than half a batch to read is decided at once while that link is free. ESP_EINVAL: no such worker is
+ * here, or it has asked already.
+ */
 ESP_CHECKED enum esp_status sched_wants(struct sched *sched, uint32_t worker, uint64_t bytes, uint64_t now,
                                         struct error *err);
 
@@ -133,6 +142,8 @@ uint64_t sched_batches(const struct sched *sched);
 void sched_latest(const struct sched *sched, uint32_t *out_updates, uint32_t *out_sent);
 /* Sums that were decided, and updates in them. */
 void sched_sums(const struct sched *sched, uint64_t *out_sums, uint64_t *out_updates);
+/* Models that were decided, and the trees that they are in. */
+void sched_trees(const struct sched *sched, uint64_t *out_trees, uint64_t *out_models);
 /* When the hub's link is free, as far as is booked. */
 uint64_t sched_hub_booked_until(const struct sched *sched);
 

@@ -3,12 +3,25 @@
  */
 #include <inttypes.h>
 
+#include "base/clock.h"
 #include "fabric/distribution.h"
 #include "fabric/sched_parts.h"
 
+#define SHORT_PART 2u /* of a batch: waiting for others would cost more than a transfer of its own */
+
+static bool is_short(const struct sched *sched, uint64_t bytes)
+{
+	unsigned __int128 most = (unsigned __int128)sched->config.hub_rate * sched->config.batch_ns / SHORT_PART / NS_PER_S;
+
+	return bytes < most && calendar_booked_until(sched->calendar, sched_hub_link_out(sched)) <= sched->now;
+}
+
 enum esp_status sched_wants(struct sched *sched, uint32_t worker, uint64_t bytes, uint64_t now, struct error *err)
 {
-	sched_see_time(sched, now);
+	enum esp_status status = sched_see_time(sched, now, err);
+
+	if (status != ESP_OK)
+		return status;
 	if (worker >= sched->config.workers || !sched->links[worker].is_here)
 		return error_set(err, ESP_EINVAL, "worker %u asked for the model before it had registered", worker);
 	if (bytes == 0 || bytes > CALENDAR_BYTES_MOST)
@@ -16,6 +29,7 @@ enum esp_status sched_wants(struct sched *sched, uint32_t worker, uint64_t bytes
 	if (sched->links[worker].wants > 0)
 		return error_set(err, ESP_EINVAL, "worker %u asked twice for the model", worker);
 	sched->links[worker].wants = bytes;
+	sched->has_short_want |= is_short(sched, bytes);
 	sched_want_batch(sched, now);
 	return ESP_OK;
 }
@@ -35,6 +49,9 @@ static void decide_one(struct sched *sched, const struct distribution_request *r
 		.rate = sched_rate_of(link->wants, &request->span),
 	};
 	link->wants = 0;
+	link->source = request->source == DISTRIBUTION_HUB ? SCHED_HUB : workers[request->source];
+	link->models++;
+	sched->models_decided++;
 	if (request->booking != CALENDAR_NONE)
 		sched->chains[sched->chain_count++] = (struct sched_chain){request->booking, request->span.end};
 }
@@ -59,10 +76,12 @@ void sched_model_decide(struct sched *sched)
 	                                     .next_batch = sched->now + sched->config.batch_ns,
 	                                     .is_tree = !sched->config.has_no_trees};
 
+	sched->has_short_want = false;
 	sched->model_at = sched->model_count = 0;
 	for (uint32_t worker = 0; worker < sched->config.workers; worker++) {
 		if (sched->links[worker].wants == 0)
 			continue;
+		config.is_tree &= sched->links[worker].can_forward;
 		workers[count] = worker;
 		requests[count++] = (struct distribution_request){.host = sched->hosts[worker],
 		                                                  .in = sched_link_in(sched, worker),

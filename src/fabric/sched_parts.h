@@ -44,7 +44,8 @@ struct sched {
 	uint32_t chain_count;
 	struct sched_model models[LEDGER_WORKERS_MOST];
 	uint32_t model_count, model_at;
-	uint64_t trees;
+	uint64_t trees, models_decided;
+	bool has_short_want; /* a model that is asked for is decided without waiting for the batch */
 };
 
 /* ---- sched.c ---- */
@@ -66,7 +67,8 @@ void sched_put_off(struct sched *sched, uint32_t worker, uint32_t booking);
 
 /* A batch ends at a multiple of its length. */
 void sched_want_batch(struct sched *sched, uint64_t now);
-void sched_see_time(struct sched *sched, uint64_t now);
+/* ESP_EINVAL: the time runs backwards. */
+ESP_CHECKED enum esp_status sched_see_time(struct sched *sched, uint64_t now, struct error *err);
 
 /* ---- sched_chain.c ---- */
 /* As sched_sum_is_possible() and sched_sum_decide(), by chains. */
@@ -74,7 +76,7 @@ bool sched_chain_is_possible(const struct sched *sched, uint32_t count);
 void sched_chain_decide(struct sched *sched, uint32_t count);
 
 /* ---- sched_model.c ---- */
-/* Decides how models come to the workers that wait for them, at the end of a batch. */
+/* Decides how models come to the workers that wait for them. */
 void sched_model_decide(struct sched *sched);
 /* Bookings of models whose time is over are free again. */
 void sched_model_end(struct sched *sched);

@@ -183,6 +183,29 @@ static void test_refused(void)
 	sched_close(sched);
 }
 
+/* News of a time before others' are refused with a reason, and change nothing. */
+static void test_time_backwards(void)
+{
+	struct sched *sched = open_sched(1, 9);
+	const struct ledger_update update = {.number = 1, .bytes = MB};
+	const struct sched_done done = {.number = 1, .end = LEDGER_APPLIED, .version = 1, .delay = 1};
+	struct sched_decision decision;
+	struct error err;
+
+	CHECK(sched_join(sched, 0, 0, 5 * BATCH, NULL) == ESP_OK);
+	CHECK(sched_ready(sched, 0, &update, 5 * BATCH - 1, &err) == ESP_EINVAL && strstr(err.text, "backwards"));
+	CHECK(sched_join(sched, 0, 0, BATCH, NULL) == ESP_EINVAL && sched_worker(sched, 0)->is_here);
+	CHECK(sched_report(sched, 0, MB, BATCH, NULL) == ESP_EINVAL);
+	CHECK(sched_wants(sched, 0, MB, BATCH, NULL) == ESP_EINVAL);
+	CHECK(sched_ready(sched, 0, &update, 5 * BATCH, NULL) == ESP_OK);
+	CHECK(sched_done(sched, 0, &done, BATCH, NULL) == ESP_EINVAL);
+	sched_tick(sched, BATCH); /* nothing is due */
+	CHECK(!sched_next(sched, &decision) && sched_due(sched) == 6 * BATCH);
+	sched_tick(sched, 6 * BATCH);
+	CHECK(sched_next(sched, &decision) && decision.number == 1);
+	sched_close(sched);
+}
+
 /* Three equal hosts are one chain: the last one has the hub next, each other one has a worker. */
 static void test_chain(void)
 {
@@ -244,6 +267,26 @@ static void test_hosts(void)
 	sched_close(sched);
 }
 
+/* A short model is read at once while the hub's link is free; one that would be behind another waits for a tree. */
+static void test_short_model(struct sched *sched)
+{
+	struct sched_model model;
+	uint64_t now = 10 * BATCH + NS_PER_MS;
+
+	CHECK(sched_wants(sched, 0, MB, now, NULL) == ESP_OK);
+	CHECK_U64(sched_due(sched), now);
+	sched_tick(sched, now);
+	CHECK(sched_next_model(sched, &model) && model.worker == 0 && model.source == SCHED_HUB && model.start_ns == 0);
+	CHECK(sched_wants(sched, 1, MB, now, NULL) == ESP_OK && sched_wants(sched, 2, MB, now, NULL) == ESP_OK);
+	CHECK_U64(sched_due(sched), 11 * BATCH);
+	sched_set_forwarder(sched, 2, false); /* then there is no tree */
+	sched_tick(sched, 11 * BATCH);
+	CHECK(sched_next_model(sched, &model) && model.source == SCHED_HUB);
+	CHECK(sched_next_model(sched, &model) && model.source == SCHED_HUB && !sched_next_model(sched, &model));
+	sched_tick(sched, 20 * BATCH);
+	CHECK_U64(sched_due(sched), UINT64_MAX);
+}
+
 /* All that wait get the model by one tree, when the hub's link is free. */
 static void test_models(void)
 {
@@ -255,8 +298,10 @@ static void test_models(void)
 
 	CHECK(sched_open(&config, &sched, NULL) == ESP_OK);
 	CHECK(sched_wants(sched, 0, MB, 0, NULL) == ESP_EINVAL); /* it is not here */
-	for (uint32_t worker = 0; worker < 3; worker++)
+	for (uint32_t worker = 0; worker < 3; worker++) {
 		CHECK(sched_join(sched, worker, 0, 0, NULL) == ESP_OK);
+		sched_set_forwarder(sched, worker, true);
+	}
 	CHECK(sched_wants(sched, 0, 0, 0, NULL) == ESP_EINVAL && sched_wants(sched, 9, MB, 0, NULL) == ESP_EINVAL);
 	for (uint32_t worker = 0; worker < 3; worker++)
 		CHECK(sched_wants(sched, worker, 10 * MB, 0, NULL) == ESP_OK);
@@ -270,9 +315,10 @@ static void test_models(void)
 	}
 	CHECK(count == 3 && from_hub == 1 && outputs == 2);
 	CHECK_U64(sched_due(sched), UINT64_MAX);
-	CHECK(sched_wants(sched, 1, 10 * MB, BATCH, NULL) == ESP_OK);
-	sched_gone(sched, 1, BATCH);
-	sched_tick(sched, 3 * BATCH);
+	test_short_model(sched);
+	CHECK(sched_wants(sched, 1, 10 * MB, 20 * BATCH, NULL) == ESP_OK);
+	sched_gone(sched, 1, 20 * BATCH);
+	sched_tick(sched, 23 * BATCH);
 	CHECK(!sched_next_model(sched, &model));
 	sched_close(sched);
 }
@@ -541,6 +587,7 @@ int main(int argc, char **argv)
 	test_lease_and_gone();
 	test_rates();
 	test_refused();
+	test_time_backwards();
 	test_chain();
 	test_hosts();
 	test_models();

@@ -28,6 +28,11 @@ static const uint8_t body_bytes[FABRIC_MSG_TYPES] = {
 	[FABRIC_DONE] = 40,
 	[FABRIC_GIVE] = 32,
 	[FABRIC_TAKEN] = 16,
+	[FABRIC_WANT] = 8,
+	[FABRIC_MODEL] = 56,
+	[FABRIC_WAIT] = 0,
+	[FABRIC_FETCH] = 32,
+	[FABRIC_FETCHED] = 32,
 };
 
 static void put_text(uint8_t *out, const char *text, size_t room)
@@ -92,7 +97,7 @@ static void put_register(const struct fabric_msg_register *reg, uint8_t *body)
 	bytes_put32(body + FABRIC_JOB_NAME + 8, reg->delay_bound);
 	bytes_put32(body + FABRIC_JOB_NAME + 12, reg->pid);
 	bytes_put64(body + FABRIC_JOB_NAME + 16, reg->rate);
-	bytes_put64(body + FABRIC_JOB_NAME + 24, reg->port);
+	bytes_put64(body + FABRIC_JOB_NAME + 24, (uint64_t)reg->takes_sums << 16 | reg->port);
 }
 
 static void put_decide(const struct fabric_msg_decide *decide, uint8_t *body)
@@ -103,6 +108,15 @@ static void put_decide(const struct fabric_msg_decide *decide, uint8_t *body)
 
 	put_numbers(body, numbers, 11);
 	memcpy(body + 88, decide->host, FABRIC_HOST);
+}
+
+static void put_model(const struct fabric_msg_model *model, uint8_t *body)
+{
+	const uint64_t numbers[] = {model->tree, model->start_ns, model->rate,
+	                            (uint64_t)model->outputs << 32 | model->source, model->port};
+
+	put_numbers(body, numbers, 5);
+	memcpy(body + 40, model->host, FABRIC_HOST);
 }
 
 static void put_body(const struct fabric_msg *msg, uint8_t *body)
@@ -135,6 +149,21 @@ static void put_body(const struct fabric_msg *msg, uint8_t *body)
 	case FABRIC_TAKEN:
 		put_numbers(body, (const uint64_t[]){msg->taken.epoch, msg->taken.bundle}, 2);
 		return;
+	case FABRIC_WANT:
+		put_numbers(body, &msg->want.bytes, 1);
+		return;
+	case FABRIC_MODEL:
+		put_model(&msg->model, body);
+		return;
+	case FABRIC_WAIT:
+		return;
+	case FABRIC_FETCH:
+		put_numbers(body, (const uint64_t[]){msg->fetch.epoch, msg->fetch.tree, msg->fetch.bytes, msg->fetch.rate}, 4);
+		return;
+	case FABRIC_FETCHED:
+		put_numbers(body, (const uint64_t[]){msg->fetched.epoch, msg->fetched.tree, msg->fetched.version,
+		                                     msg->fetched.crc}, 4);
+		return;
 	}
 }
 
@@ -148,7 +177,8 @@ static bool get_register(const uint8_t *body, struct fabric_msg_register *out)
 	out->pid = bytes_get32(rest + 12);
 	out->rate = bytes_get64(rest + 16);
 	out->port = bytes_get16(rest + 24);
-	return are_zeros(rest + 26, 6) && get_text(body, out->name, FABRIC_JOB_NAME);
+	out->takes_sums = rest[26] == 1;
+	return rest[26] <= 1 && are_zeros(rest + 27, 5) && get_text(body, out->name, FABRIC_JOB_NAME);
 }
 
 static bool get_decide(const uint8_t *body, struct fabric_msg_decide *out)
@@ -167,6 +197,18 @@ static bool get_decide(const uint8_t *body, struct fabric_msg_decide *out)
 	                                  .port = bytes_get16(body + 84)};
 	memcpy(out->host, body + 88, FABRIC_HOST);
 	return are_zeros(body + 49, 7) && are_zeros(body + 86, 2);
+}
+
+static bool get_model(const uint8_t *body, struct fabric_msg_model *out)
+{
+	*out = (struct fabric_msg_model){.tree = bytes_get64(body),
+	                                 .start_ns = bytes_get64(body + 8),
+	                                 .rate = bytes_get64(body + 16),
+	                                 .source = bytes_get32(body + 24),
+	                                 .outputs = bytes_get32(body + 28),
+	                                 .port = bytes_get16(body + 32)};
+	memcpy(out->host, body + 40, FABRIC_HOST);
+	return are_zeros(body + 34, 6);
 }
 
 static bool get_body(uint8_t type, const uint8_t *body, struct fabric_msg *out)
@@ -198,6 +240,21 @@ static bool get_body(uint8_t type, const uint8_t *body, struct fabric_msg *out)
 	case FABRIC_TAKEN:
 		out->taken = (struct fabric_msg_taken){bytes_get64(body), bytes_get64(body + 8)};
 		return true;
+	case FABRIC_WANT:
+		out->want.bytes = bytes_get64(body);
+		return true;
+	case FABRIC_MODEL:
+		return get_model(body, &out->model);
+	case FABRIC_WAIT:
+		return true;
+	case FABRIC_FETCH:
+		out->fetch = (struct fabric_msg_fetch){bytes_get64(body), bytes_get64(body + 8), bytes_get64(body + 16),
+		                                       bytes_get64(body + 24)};
+		return true;
+	case FABRIC_FETCHED:
+		out->fetched = (struct fabric_msg_fetched){bytes_get64(body), bytes_get64(body + 8), bytes_get64(body + 16),
+		                                           bytes_get32(body + 24)};
+		return are_zeros(body + 28, 4);
 	}
 	return false;
 }

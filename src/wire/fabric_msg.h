@@ -1,5 +1,6 @@
 /*
- * fabric_msg.h - messages between a worker and the scheduler of its updates, and between a worker and its aggregator.
+ * fabric_msg.h - messages between a worker and the scheduler of its updates, and between two workers: an update on its
+ * way to its aggregator, a model on its way down a tree.
  *
  * All have one size, so that no length is believed; each ends with a checksum. All numbers are little endian. Pure.
  *
@@ -12,11 +13,18 @@
  *        | -- READY -------------------------------> |   an update is ready
  *        | <-- DECIDE ------------------------------ |   send it at this time and rate, or drop it
  *        | -- DONE --------------------------------> |   applied, or dropped by the hub
+ *        | -- WANT --------------------------------> |   the model is wanted
+ *        | <-- MODEL ------------------------------- |   from where it comes, and when
+ *        | <-- WAIT -------------------------------- |   each half second, while DECIDE or MODEL is awaited
  *        | <-- REFUSE ------------------------------ |   at any time: why the connection closes
  *
  *     member of a sum                              aggregator
  *        | -- GIVE --------------------------------> |   then its update, tensor by tensor, float32
  *        | <-- TAKEN ------------------------------- |   all of it is there, and its checksum is right
+ *
+ *     worker that wants the model                  worker that has it, or is getting it
+ *        | -- FETCH -------------------------------> |
+ *        | <-- the model, tensor by tensor; FETCHED  |   with its version, which is known when all of it is there
  *
  * Times are relative to the message's arrival: clocks of two hosts are never compared.
  */
@@ -39,8 +47,14 @@ enum fabric_msg_type {
 	FABRIC_DONE = 6,
 	FABRIC_GIVE = 7,
 	FABRIC_TAKEN = 8,
+	FABRIC_WANT = 9,
+	FABRIC_MODEL = 10,
+	FABRIC_WAIT = 11,
+	FABRIC_FETCH = 12,
+	FABRIC_FETCHED = 13,
 };
-#define FABRIC_MSG_TYPES 9
+#define FABRIC_MSG_TYPES 14
+#define FABRIC_FROM_HUB UINT32_MAX /* as the source of a model */
 #define FABRIC_HOST 16u /* bytes of an IPv6 address; an IPv4 address stands in it as ::ffff:a.b.c.d */
 
 struct fabric_msg_register {
@@ -48,7 +62,8 @@ struct fabric_msg_register {
 	uint32_t worker, workers, delay_bound;
 	uint32_t pid;
 	uint64_t rate;              /* bytes per second of the worker's link; 0: not known */
-	uint16_t port;              /* where it takes updates of others as an aggregator; 0: nowhere */
+	uint16_t port;              /* where it gives the model to others, and takes their updates; 0: nowhere */
+	bool takes_sums;            /* it takes updates of others there, as an aggregator */
 };
 
 struct fabric_msg_welcome {
@@ -95,6 +110,30 @@ struct fabric_msg_taken {
 	uint64_t epoch, bundle;
 };
 
+struct fabric_msg_want {
+	uint64_t bytes;    /* of the model */
+};
+
+struct fabric_msg_model {
+	uint64_t tree;     /* number: its workers get the same version */
+	uint64_t start_ns, rate;
+	uint32_t source;   /* the worker that passes it on, or FABRIC_FROM_HUB */
+	uint32_t outputs;  /* workers to which this one passes it on */
+	uint8_t host[FABRIC_HOST]; /* of the source, with its port */
+	uint16_t port;
+};
+
+struct fabric_msg_fetch {
+	uint64_t epoch, tree;
+	uint64_t bytes, rate; /* rate 0: any */
+};
+
+struct fabric_msg_fetched {
+	uint64_t epoch, tree;
+	uint64_t version;  /* each chunk of the model has at least this one */
+	uint32_t crc;      /* crc-32c of the model */
+};
+
 struct fabric_msg {
 	uint8_t type; /* enum fabric_msg_type */
 	union {
@@ -106,6 +145,10 @@ struct fabric_msg {
 		struct fabric_msg_done done;
 		struct fabric_msg_give give;
 		struct fabric_msg_taken taken;
+		struct fabric_msg_want want;
+		struct fabric_msg_model model;
+		struct fabric_msg_fetch fetch;
+		struct fabric_msg_fetched fetched;
 	};
 };
 

@@ -30,6 +30,7 @@ static void draw(struct rng *rng, uint8_t type, struct fabric_msg *out)
 		out->reg.pid = (uint32_t)rng_next(rng);
 		out->reg.rate = rng_next(rng);
 		out->reg.port = (uint16_t)rng_next(rng);
+		out->reg.takes_sums = rng_below(rng, 2);
 		break;
 	case FABRIC_WELCOME:
 		out->welcome.epoch = rng_next(rng);
@@ -67,6 +68,25 @@ static void draw(struct rng *rng, uint8_t type, struct fabric_msg *out)
 		break;
 	case FABRIC_TAKEN:
 		out->taken = (struct fabric_msg_taken){rng_next(rng), rng_next(rng)};
+		break;
+	case FABRIC_WANT:
+		out->want.bytes = rng_next(rng);
+		break;
+	case FABRIC_MODEL:
+		out->model = (struct fabric_msg_model){.tree = rng_next(rng), .start_ns = rng_next(rng), .rate = rng_next(rng),
+		                                       .source = (uint32_t)rng_next(rng), .outputs = (uint32_t)rng_next(rng),
+		                                       .port = (uint16_t)rng_next(rng)};
+		for (uint32_t i = 0; i < FABRIC_HOST; i++)
+			out->model.host[i] = (uint8_t)rng_next(rng);
+		break;
+	case FABRIC_WAIT:
+		break;
+	case FABRIC_FETCH:
+		out->fetch = (struct fabric_msg_fetch){rng_next(rng), rng_next(rng), rng_next(rng), rng_next(rng)};
+		break;
+	case FABRIC_FETCHED:
+		out->fetched =
+			(struct fabric_msg_fetched){rng_next(rng), rng_next(rng), rng_next(rng), (uint32_t)rng_next(rng)};
 		break;
 	case FABRIC_DONE:
 		out->done.number = rng_next(rng);
@@ -137,7 +157,12 @@ static void bad_contents(void)
 	refuse(FABRIC_DECIDE, 8 + 86, 1);
 	refuse(FABRIC_GIVE, 8 + 28, 1);
 	refuse(FABRIC_TAKEN, 8 + 16, 1);
-	refuse(FABRIC_REGISTER, 8 + FABRIC_JOB_NAME + 26, 1);
+	refuse(FABRIC_REGISTER, 8 + FABRIC_JOB_NAME + 26, 2);
+	refuse(FABRIC_REGISTER, 8 + FABRIC_JOB_NAME + 27, 1);
+	refuse(FABRIC_WANT, 8 + 8, 1);
+	refuse(FABRIC_MODEL, 8 + 34, 1);
+	refuse(FABRIC_WAIT, 8, 1);
+	refuse(FABRIC_FETCHED, 8 + 28, 1);
 	refuse(FABRIC_DONE, 8 + 33, 1);
 	refuse(FABRIC_REFUSE, 8 + 3, 0);  /* not negative */
 	refuse(FABRIC_REFUSE, 8 + 4, '\n');

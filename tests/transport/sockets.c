@@ -42,15 +42,19 @@ static bool limit_segments(int fd)
 	return setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &bytes, sizeof(bytes)) == 0;
 }
 
-/* A listener of its own for each pair, so that threads need not agree on whose turn it is. */
+/*
+ * A listener of its own for each pair, so that threads need not agree on whose turn it is. Thousands of pairs leave their ports in
+ * TIME_WAIT: these may be used again.
+ */
 static int listen_on(int family, struct sockaddr_storage *name, socklen_t *name_bytes)
 {
-	int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
 
 	*name_bytes = loopback(family, name);
 	if (fd < 0)
 		return -1;
-	if (!limit_segments(fd) || bind(fd, (struct sockaddr *)name, *name_bytes) < 0 || listen(fd, 1) < 0 ||
+	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 || !limit_segments(fd) ||
+	    bind(fd, (struct sockaddr *)name, *name_bytes) < 0 || listen(fd, 1) < 0 ||
 	    getsockname(fd, (struct sockaddr *)name, name_bytes) < 0) {
 		close(fd);
 		return -1;

@@ -14,6 +14,7 @@
 #include "fabric/server/sched_server_conn.h"
 
 #define LINE 512u
+#define LOOK_NS (NS_PER_S / 2)
 
 void sched_server_log(struct sched_server *server, const char *format, ...)
 {
@@ -38,14 +39,14 @@ static uint64_t on_turn(void *context, uint64_t now_ns)
 	return sched_server_port_turn(server, now_ns);
 }
 
-static void on_second(struct loop_timer *timer, uint64_t now_ns)
+static void on_look(struct loop_timer *timer, uint64_t now_ns)
 {
 	struct sched_server *server =
-		(struct sched_server *)(void *)((char *)timer - offsetof(struct sched_server, seconds));
+		(struct sched_server *)(void *)((char *)timer - offsetof(struct sched_server, looks));
 
 	sched_server_conn_look_after_all(server, now_ns);
 	sched_server_job_look_after_all(server, now_ns);
-	loop_at(&server->loop, timer, now_ns + NS_PER_S);
+	loop_at(&server->loop, timer, now_ns + LOOK_NS);
 }
 
 static void on_signal(struct loop_fd *watched, uint32_t events)
@@ -117,8 +118,8 @@ enum esp_status sched_server_open(const struct sched_server_config *config, stru
 	}
 	server->began_ns = loop_now(&server->loop);
 	loop_set_hook(&server->loop, on_turn, server);
-	server->seconds.due = on_second;
-	loop_at(&server->loop, &server->seconds, server->began_ns + NS_PER_S);
+	server->looks.due = on_look;
+	loop_at(&server->loop, &server->looks, server->began_ns + LOOK_NS);
 	status = open_parts(server, err);
 	if (status != ESP_OK) {
 		sched_server_close(server);

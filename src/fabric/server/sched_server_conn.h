@@ -31,7 +31,8 @@ struct sched_server_conn {
 	uint32_t worker;
 	struct sched_server_job *job; /* REGISTERED */
 	uint8_t host[FABRIC_HOST];    /* REGISTERED: from where it is connected */
-	uint16_t port;                /* REGISTERED: of its aggregator; 0: none */
+	uint16_t port;                /* REGISTERED: where other workers reach it; 0: nowhere */
+	bool takes_sums;              /* REGISTERED: as an aggregator, too */
 	uint8_t in[FABRIC_MSG_BYTES];
 	size_t in_bytes;
 };

@@ -42,14 +42,35 @@ static void send_decision(struct sched_server_job *job, const struct sched_decis
 		sched_server_conn_send(job->conns[decision->worker], &msg);
 }
 
+static void send_model(struct sched_server_job *job, const struct sched_model *model)
+{
+	struct fabric_msg msg = {.type = FABRIC_MODEL,
+	                         .model = {.tree = model->tree,
+	                                   .start_ns = model->start_ns,
+	                                   .rate = model->rate,
+	                                   .source = model->source == SCHED_HUB ? FABRIC_FROM_HUB : model->source,
+	                                   .outputs = model->outputs}};
+	const struct sched_server_conn *source = model->source == SCHED_HUB ? NULL : job->conns[model->source];
+
+	if (source) { /* if it has gone the model has no address, and is read from the hub */
+		memcpy(msg.model.host, source->host, sizeof(msg.model.host));
+		msg.model.port = source->port;
+	}
+	if (job->conns[model->worker])
+		sched_server_conn_send(job->conns[model->worker], &msg);
+}
+
 static void run(struct sched_server_job *job)
 {
 	struct loop *loop = &job->server->loop;
 	struct sched_decision decision;
+	struct sched_model model;
 
 	sched_tick(job->sched, loop_now(loop));
 	while (sched_next(job->sched, &decision))
 		send_decision(job, &decision);
+	while (sched_next_model(job->sched, &model))
+		send_model(job, &model);
 	uint64_t due = sched_due(job->sched);
 	if (due == UINT64_MAX)
 		loop_cancel(loop, &job->timer);
@@ -116,9 +137,23 @@ static enum esp_status make_job(struct sched_server *server, uint64_t number, co
 	return ESP_OK;
 }
 
+static void say_wait(struct sched_server_job *job)
+{
+	const struct fabric_msg wait = {.type = FABRIC_WAIT};
+
+	for (uint32_t i = 0; i < job->workers; i++) {
+		if (job->conns[i] && (sched_ledger(job->sched)->updates[i].state == LEDGER_READY ||
+		                      sched_worker(job->sched, i)->wants > 0))
+			sched_server_conn_send(job->conns[i], &wait);
+	}
+}
+
 void sched_server_job_look_after_all(struct sched_server *server, uint64_t now_ns)
 {
 	struct sched_server_job **at = &server->jobs;
+
+	for (struct sched_server_job *job = server->jobs; job; job = job->next)
+		say_wait(job);
 
 	while (*at) {
 		struct sched_server_job *job = *at;
@@ -172,8 +207,8 @@ static bool is_loopback(const uint8_t host[FABRIC_HOST])
 	return IN6_IS_ADDR_LOOPBACK(&address) || (IN6_IS_ADDR_V4MAPPED(&address) && host[12] == 127);
 }
 
-/* An aggregator on the scheduler's own host, as far as its address tells, is reached from there only. */
-static void set_aggregators(struct sched_server_job *job)
+/* A worker on the scheduler's own host, as far as its address tells, is reached from there only. */
+static void set_peers(struct sched_server_job *job)
 {
 	bool are_near = true;
 
@@ -182,8 +217,11 @@ static void set_aggregators(struct sched_server_job *job)
 	for (uint32_t i = 0; i < job->workers; i++) {
 		const struct sched_server_conn *conn = job->conns[i];
 
-		if (conn)
-			sched_set_aggregator(job->sched, i, conn->port > 0 && (are_near || !is_loopback(conn->host)));
+		if (!conn)
+			continue;
+		bool is_reached = conn->port > 0 && (are_near || !is_loopback(conn->host));
+		sched_set_aggregator(job->sched, i, is_reached && conn->takes_sums);
+		sched_set_forwarder(job->sched, i, is_reached);
 	}
 }
 
@@ -243,7 +281,8 @@ enum esp_status sched_server_job_join(struct sched_server *server, struct sched_
 	job->empty_ns = 0;
 	conn->job = job;
 	conn->port = find_host(conn->watched.fd, conn->host) ? reg->port : 0;
-	set_aggregators(job);
+	conn->takes_sums = reg->takes_sums;
+	set_peers(job);
 	conn->state = SCHED_SERVER_CONN_REGISTERED;
 	sched_server_log(server, "job %s: worker %u (process %u) has registered", job->name, reg->worker, reg->pid);
 	const struct fabric_msg welcome = {.type = FABRIC_WELCOME,
@@ -292,6 +331,17 @@ enum esp_status sched_server_job_done(struct sched_server_conn *conn, const stru
 	                                 .took_ns = done->took_ns};
 	struct sched_server_job *job = conn->job;
 	enum esp_status status = sched_done(job->sched, conn->worker, &ended, loop_now(&job->server->loop), err);
+
+	if (status == ESP_OK)
+		run(job);
+	return status;
+}
+
+enum esp_status sched_server_job_want(struct sched_server_conn *conn, const struct fabric_msg_want *want,
+                                      struct error *err)
+{
+	struct sched_server_job *job = conn->job;
+	enum esp_status status = sched_wants(job->sched, conn->worker, want->bytes, loop_now(&job->server->loop), err);
 
 	if (status == ESP_OK)
 		run(job);

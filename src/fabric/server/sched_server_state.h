@@ -50,7 +50,7 @@ struct sched_server {
 	struct sched_server_job *jobs;
 	uint32_t job_count, unproved;
 	uint64_t refused;
-	struct loop_timer seconds;
+	struct loop_timer looks;
 	struct http_server *status;
 	struct loop_fd signals;
 	sigset_t former_mask;
@@ -74,7 +74,9 @@ ESP_CHECKED enum esp_status sched_server_job_ready(struct sched_server_conn *con
                                                    struct error *err);
 ESP_CHECKED enum esp_status sched_server_job_done(struct sched_server_conn *conn, const struct fabric_msg_done *done,
                                                   struct error *err);
-/* Forgets jobs that have had no worker for long. */
+ESP_CHECKED enum esp_status sched_server_job_want(struct sched_server_conn *conn, const struct fabric_msg_want *want,
+                                                  struct error *err);
+/* Forgets jobs that have had no worker for long; workers that wait for a decision hear that the scheduler lives. */
 void sched_server_job_look_after_all(struct sched_server *server, uint64_t now_ns);
 void sched_server_job_close_all(struct sched_server *server);
 

@@ -34,6 +34,8 @@ static const struct column columns[] = {
 	{"SENT MB", "sent_bytes", "%.3f", 1e-6},
 	{"TO", "sends_to"},
 	{"SUMS", "sums"},
+	{"MODELS", "models"},
+	{"FROM", "model_from"},
 	{0},
 };
 
@@ -60,6 +62,20 @@ static void put_target(struct rows *rows, const struct sched_link *link, uint32_
 		snprintf(text, sizeof(text), "worker %u", link->aggregator);
 	else
 		snprintf(text, sizeof(text), "hub");
+	rows_text(rows, text);
+}
+
+/* From where it got its latest model. */
+static void put_source(struct rows *rows, const struct sched_link *link)
+{
+	char text[64] = "hub";
+
+	if (link->models == 0) {
+		rows_none(rows);
+		return;
+	}
+	if (link->source != SCHED_HUB)
+		snprintf(text, sizeof(text), "worker %u", link->source);
 	rows_text(rows, text);
 }
 
@@ -92,6 +108,8 @@ static void put_worker(struct rows *rows, const struct sched_server_job *job, ui
 	rows_double(rows, (double)link->sent);
 	put_target(rows, link, worker, update->state == LEDGER_DECIDED);
 	rows_u64(rows, link->sums);
+	rows_u64(rows, link->models);
+	put_source(rows, link);
 }
 
 static enum esp_status put_workers(const struct sched_server_job *job, struct json *json, FILE *out)
@@ -155,7 +173,7 @@ static double booked_seconds(const struct sched_server_job *job)
 static void text_job(const struct sched_server_job *job, FILE *out)
 {
 	uint32_t updates, sent;
-	uint64_t sums, summed;
+	uint64_t sums, summed, trees, models;
 
 	sched_latest(job->sched, &updates, &sent);
 	fprintf(out,
@@ -167,6 +185,9 @@ static void text_job(const struct sched_server_job *job, FILE *out)
 	sched_sums(job->sched, &sums, &summed);
 	if (sums > 0)
 		fprintf(out, "sums: %" PRIu64 " of %" PRIu64 " updates\n", sums, summed);
+	sched_trees(job->sched, &trees, &models);
+	if (trees > 0)
+		fprintf(out, "models: %" PRIu64 " by %" PRIu64 " trees\n", models, trees);
 	text_delays(sched_ledger(job->sched), out);
 	if (put_workers(job, NULL, out) != ESP_OK)
 		fputs("no memory for the table of workers\n", out);
@@ -223,10 +244,11 @@ static void json_delays(const struct ledger *ledger, struct json *json)
 static enum esp_status json_job(const struct sched_server_job *job, struct json *json)
 {
 	uint32_t updates, sent;
-	uint64_t sums, summed;
+	uint64_t sums, summed, trees, models;
 
 	sched_latest(job->sched, &updates, &sent);
 	sched_sums(job->sched, &sums, &summed);
+	sched_trees(job->sched, &trees, &models);
 	json_object_begin(json);
 	json_put_string(json, "name", job->name);
 	json_put_u64(json, "workers", job->workers);
@@ -237,6 +259,8 @@ static enum esp_status json_job(const struct sched_server_job *job, struct json 
 	json_put_u64(json, "batch_sent", sent);
 	json_put_u64(json, "sums", sums);
 	json_put_u64(json, "summed_updates", summed);
+	json_put_u64(json, "trees", trees);
+	json_put_u64(json, "models", models);
 	json_put_double(json, "hub_booked_seconds", booked_seconds(job));
 	json_ends(sched_ledger(job->sched), json);
 	json_delays(sched_ledger(job->sched), json);

@@ -88,7 +88,7 @@ static bool put(struct sched_link *link, const struct fabric_msg *msg, uint64_t 
 	return true;
 }
 
-static bool take(struct sched_link *link, uint8_t type, uint64_t until_ns, struct fabric_msg *out)
+static bool take(struct sched_link *link, uint64_t until_ns, struct fabric_msg *out)
 {
 	uint8_t bytes[FABRIC_MSG_BYTES];
 	size_t at = 0;
@@ -107,7 +107,7 @@ static bool take(struct sched_link *link, uint8_t type, uint64_t until_ns, struc
 		return give_up(link, "the scheduler sent bytes that are no message");
 	if (out->type == FABRIC_REFUSE)
 		return give_up(link, out->refuse.text);
-	return out->type == type || give_up(link, "the scheduler sent a message that does not belong here");
+	return true;
 }
 
 /* ---- connecting ---- */
@@ -146,11 +146,14 @@ static bool join(struct sched_link *link)
 	                                 .delay_bound = link->config.delay_bound,
 	                                 .pid = (uint32_t)getpid(),
 	                                 .rate = link->config.rate,
-	                                 .port = link->config.port}};
+	                                 .port = link->config.port,
+	                                 .takes_sums = link->config.takes_sums}};
 
 	snprintf(msg.reg.name, sizeof(msg.reg.name), "%s", link->config.ticket->name);
-	if (!put(link, &msg, until) || !take(link, FABRIC_WELCOME, until, &msg))
+	if (!put(link, &msg, until) || !take(link, until, &msg))
 		return false;
+	if (msg.type != FABRIC_WELCOME)
+		return give_up(link, "the scheduler sent a message that does not belong here");
 	link->epoch = msg.welcome.epoch;
 	link->batch_ns = msg.welcome.batch_ns;
 	link->pause_ns = PAUSE_LEAST;
@@ -177,19 +180,43 @@ static bool connect_if_due(struct sched_link *link)
 	return dial(link) && join(link);
 }
 
-bool sched_link_ask(struct sched_link *link, const struct fabric_msg_ready *ready, struct sched_link_decision *out)
+/* While the scheduler says that it lives it has more time, up to until_ns. */
+static bool await_answer(struct sched_link *link, uint8_t type, uint64_t until_ns, struct fabric_msg *out)
+{
+	do {
+		uint64_t soon = clock_now_ns() + ANSWER_PATIENCE + ANSWER_BATCHES * link->batch_ns;
+
+		if (!take(link, soon < until_ns ? soon : until_ns, out))
+			return false;
+	} while (out->type == FABRIC_WAIT);
+	return out->type == type || give_up(link, "the scheduler sent a message that does not belong here");
+}
+
+bool sched_link_ask(struct sched_link *link, const struct fabric_msg_ready *ready, uint64_t until_ns,
+                    struct sched_link_decision *out)
 {
 	const struct fabric_msg announce = {.type = FABRIC_READY, .ready = *ready};
 	struct fabric_msg msg;
 
 	if (!connect_if_due(link))
 		return false;
-	uint64_t until = clock_now_ns() + ANSWER_PATIENCE + ANSWER_BATCHES * link->batch_ns;
-	if (!put(link, &announce, until) || !take(link, FABRIC_DECIDE, until, &msg))
+	if (!put(link, &announce, clock_now_ns() + ANSWER_PATIENCE) || !await_answer(link, FABRIC_DECIDE, until_ns, &msg))
 		return false;
 	if (msg.decide.number != ready->number)
 		return give_up(link, "the scheduler decided on an update that was not announced");
 	*out = (struct sched_link_decision){.epoch = link->epoch, .decide = msg.decide};
+	return true;
+}
+
+bool sched_link_want(struct sched_link *link, uint64_t bytes, uint64_t until_ns, struct sched_link_model *out)
+{
+	const struct fabric_msg want = {.type = FABRIC_WANT, .want = {bytes}};
+	struct fabric_msg msg;
+
+	if (!connect_if_due(link) || !put(link, &want, clock_now_ns() + ANSWER_PATIENCE) ||
+	    !await_answer(link, FABRIC_MODEL, until_ns, &msg))
+		return false;
+	*out = (struct sched_link_model){.epoch = link->epoch, .model = msg.model};
 	return true;
 }
 

@@ -18,7 +18,8 @@ struct sched_link_config {
 	const struct ticket *ticket; /* with a scheduler; borrowed */
 	uint32_t worker, delay_bound;
 	uint64_t rate;               /* bytes per second of the worker's link; 0: not known */
-	uint16_t port;               /* of its aggregator (fabric/worker/aggregator.h); 0: none */
+	uint16_t port;               /* for other workers (fabric/worker/peer_port.h); 0: none */
+	bool takes_sums;             /* there */
 };
 
 /* Connects to nothing yet. ESP_ENOMEM. */
@@ -33,10 +34,20 @@ struct sched_link_decision {
 };
 
 /*
- * Announces an update, and waits for the decision. ready->number counts up. False: the scheduler cannot be reached or
- * does not answer in time; the worker goes on without it.
+ * Announces an update, and waits for the decision, at most until then. ready->number counts up. False: the scheduler
+ * cannot be reached or does not answer in time; the worker goes on without it.
  */
-bool sched_link_ask(struct sched_link *link, const struct fabric_msg_ready *ready, struct sched_link_decision *out);
+bool sched_link_ask(struct sched_link *link, const struct fabric_msg_ready *ready, uint64_t until_ns,
+                    struct sched_link_decision *out);
+/* As of the scheduler's message (wire/fabric_msg.h). */
+struct sched_link_model {
+	uint64_t epoch;
+	struct fabric_msg_model model;
+};
+
+/* Asks from where the model of so many bytes comes, and waits for the answer, at most until then. False as above. */
+bool sched_link_want(struct sched_link *link, uint64_t bytes, uint64_t until_ns, struct sched_link_model *out);
+
 /* Tells how an update has ended that the scheduler wanted to be sent. */
 void sched_link_done(struct sched_link *link, const struct fabric_msg_done *done);
 

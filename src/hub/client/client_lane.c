@@ -38,7 +38,7 @@ struct client_lane {
 	const struct hub_layout *layout;
 	uint32_t lane;
 	bool is_async;
-	int64_t *budget;
+	int64_t *push_budget, *pull_budget;
 	enum esp_status failure; /* ESP_OK: none yet */
 	bool is_ready;           /* the transport has to be told that there is something to send */
 
@@ -162,10 +162,17 @@ static bool hyper_is_due(const struct client_lane *lane)
 	return hyper->after == lane->requested;
 }
 
-/* A push may leave the budget below nothing by a chunk, at most. */
+/* Of which requests of the kind take their bytes; NULL: they take none. A chunk may leave it below nothing. */
+static int64_t *budget_of(const struct client_lane *lane, uint8_t kind)
+{
+	return kind == HUB_PUSH ? lane->push_budget : kind == HUB_PULL ? lane->pull_budget : NULL;
+}
+
 static bool has_budget(const struct client_lane *lane)
 {
-	return !lane->budget || lane->waiting.first->kind != HUB_PUSH || *lane->budget > 0;
+	const int64_t *budget = budget_of(lane, lane->waiting.first->kind);
+
+	return !budget || *budget > 0;
 }
 
 static bool can_send(const struct client_lane *lane)
@@ -230,9 +237,10 @@ static void send_request(struct client_lane *lane, struct chunk_state *chunk, st
 	if (kind_has_gradient(part->kind)) {
 		out->data = (const uint8_t *)part->gradient + chunk_offset(lane, chunk);
 		out->bytes = chunk_bytes(lane, chunk);
-		if (lane->budget && part->kind == HUB_PUSH)
-			*lane->budget -= out->bytes;
 	}
+	int64_t *budget = budget_of(lane, part->kind);
+	if (budget)
+		*budget -= chunk_bytes(lane, chunk);
 	part->sent++;
 	if (part->sent == part_chunks(lane, part->tensor)) {
 		list_take(&lane->waiting);
@@ -292,6 +300,8 @@ static void finish_answer(struct client_lane *lane)
 	chunk->version = lane->incoming.version;
 	if (chunk->version < chunk->part->version)
 		chunk->part->version = chunk->version;
+	if (chunk->part->arrived)
+		chunk->part->arrived(chunk->part->context, chunk_number(lane, chunk));
 	chunk->is_unanswered = false;
 	lane->unanswered--;
 	lane->incoming = (struct incoming){0};
@@ -505,7 +515,8 @@ enum esp_status client_lane_open(const struct client_lane_config *config, struct
 	lane->layout = layout;
 	lane->lane = config->lane;
 	lane->is_async = config->is_async;
-	lane->budget = config->budget;
+	lane->push_budget = config->push_budget;
+	lane->pull_budget = config->pull_budget;
 	lane->hyper_room = HYPERS_LEAST + 2 * layout->groups;
 	lane->chunks = calloc(chunk_count(lane) + UINT64_C(1), sizeof(*lane->chunks));
 	lane->tensor_first = calloc(layout->tensors + UINT64_C(1), sizeof(*lane->tensor_first));

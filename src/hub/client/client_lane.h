@@ -11,8 +11,8 @@
  * in different orders could wait for each other: a worker starts the pushes of all tensors of a round before it starts
  * a second operation on any of them.
  *
- * Of an asynchronous job a push is answered once the whole update is applied or dropped. Pushes may be paced: each
- * takes its bytes from a budget that the owner fills, and waits while there is none.
+ * Of an asynchronous job a push is answered once the whole update is applied or dropped. Pushes and pulls may be
+ * paced: each takes its bytes from a budget that the owner fills, and waits while there is none.
  */
 #ifndef HUB_CLIENT_CLIENT_LANE_H
 #define HUB_CLIENT_CLIENT_LANE_H
@@ -34,6 +34,9 @@ struct client_part {
 	const void *gradient; /* of the tensor's first element: PUSH, PUSHPULL, SET, WRITE; borrowed until done */
 	void *weights; /* PULL, PUSHPULL, READ; may be the same as gradient: a chunk is answered after it has been sent */
 	void *cookie;         /* the caller's */
+	/* PULL: a chunk of the layout is in its place in weights. NULL: none. */
+	void (*arrived)(void *context, uint32_t chunk);
+	void *context;
 
 	enum esp_status status; /* once done */
 	uint64_t version; /* once done: the least version that its answers have told; UINT64_MAX: it has no chunk here */
@@ -46,7 +49,8 @@ struct client_lane_config {
 	const struct hub_layout *layout; /* borrowed */
 	uint32_t lane;
 	bool is_async;   /* other workers' updates are applied between two requests */
-	int64_t *budget; /* borrowed: bytes that pushes may still take, shared by lanes of one thread; NULL: any */
+	/* Borrowed: bytes that pushes, and answers to pulls, may still take, shared by lanes of one thread. NULL: any. */
+	int64_t *push_budget, *pull_budget;
 };
 
 struct client_lane;
@@ -57,7 +61,7 @@ void client_lane_close(struct client_lane *lane); /* NULL is fine; the transport
 
 extern const struct transport_user client_lane_user;
 
-/* The budget has been filled. */
+/* A budget has been filled. */
 void client_lane_refill(struct client_lane *lane);
 /* Never fails by itself: after a failure the part is done at once, with its status. */
 void client_lane_start(struct client_lane *lane, struct client_part *part);

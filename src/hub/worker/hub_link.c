@@ -154,7 +154,8 @@ static enum esp_status open_lane(struct hub_link *link, uint32_t number, struct 
 	const struct client_lane_config config = {.layout = &link->layout,
 	                                          .lane = number,
 	                                          .is_async = link->delay_bound > 0,
-	                                          .budget = link->delay_bound > 0 ? &link->pace.budget : NULL};
+	                                          .push_budget = link->delay_bound > 0 ? &link->push_pace.budget : NULL,
+	                                          .pull_budget = link->delay_bound > 0 ? &link->pull_pace.budget : NULL};
 	const struct tcp_config tcp = {.peers = 1, .poller = &link->poller};
 	uint8_t session[HANDSHAKE_KEY_BYTES];
 	struct hub_dial dial;

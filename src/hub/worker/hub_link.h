@@ -74,10 +74,12 @@ struct hub_op_call {
 	uint32_t before;      /* HUB_WRITE: rounds before version 0 */
 	const void *gradient; /* not of HUB_PULL and HUB_READ; borrowed until the call has ended */
 	void *weights;        /* HUB_PULL, HUB_PUSHPULL, HUB_READ; may be the gradient's memory */
-	uint64_t rate;        /* bytes per second that an asynchronous push keeps to; 0: any */
+	uint64_t rate;        /* bytes per second that a push or pull of an asynchronous job keeps to; 0: any */
 	uint64_t deadline_ns; /* from now on; after it the link fails with the names of the workers that are missing */
 	/* Called by the link's thread when the call has ended, before any thread that waits is told. NULL: none. */
 	void (*ended)(void *context, enum esp_status status);
+	/* Of a HUB_PULL: called by it when a chunk of the layout is in its place in weights. NULL: none. */
+	void (*arrived)(void *context, uint32_t chunk);
 	void *context;
 };
 
@@ -139,9 +141,18 @@ struct hub_update_result {
  */
 ESP_CHECKED enum esp_status hub_link_update(struct hub_link *link, const struct hub_update *update,
                                             struct hub_update_result *out, struct error *err);
+struct hub_model {
+	void *const *weights; /* by tensor */
+	uint64_t rate;        /* bytes per second; 0: any */
+	uint64_t deadline_ns; /* from now on */
+	/* Called by the link's thread when a chunk of the layout is in its place. NULL: none. */
+	void (*arrived)(void *context, uint32_t chunk);
+	void *context;
+};
+
 /* Reads all tensors; *out_version: each chunk of them has at least this version. */
-ESP_CHECKED enum esp_status hub_link_model(struct hub_link *link, void *const *weights, uint64_t deadline_ns,
-                                           uint64_t *out_version, struct error *err);
+ESP_CHECKED enum esp_status hub_link_model(struct hub_link *link, const struct hub_model *model, uint64_t *out_version,
+                                           struct error *err);
 
 /* ESP_OK, or why the link has failed. */
 enum esp_status hub_link_failure(struct hub_link *link, struct error *out);

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
+#include "base/pace.h"
 #include "hub/client/client_lane.h"
 #include "hub/worker/host_meet.h"
 #include "hub/control/msg_socket.h"
@@ -92,13 +93,6 @@ struct link_update {
 	struct hub_msg_result result;
 };
 
-/* How fast pushes of an asynchronous job may leave; the thread's. */
-struct link_pace {
-	uint64_t rate;      /* 0: any */
-	uint64_t filled_ns;
-	int64_t budget;     /* bytes */
-};
-
 struct hub_link {
 	struct hub_link_config config;
 	struct ticket ticket;
@@ -119,7 +113,7 @@ struct hub_link {
 	char host_name[HUB_HOST_NAME];
 	struct link_host *host;   /* NULL: this worker pushes by itself */
 	struct link_control control;
-	struct link_pace pace;
+	struct pace push_pace, pull_pace; /* of an asynchronous job; the thread's */
 	struct hub_op_list under_way; /* the thread's; the one that is due first stands first */
 
 	pthread_mutex_t lock;     /* guards what follows */
@@ -189,8 +183,7 @@ bool link_update_take_offer(struct hub_link *link, struct hub_msg *out);
 /* False: no such message is awaited. */
 bool link_update_on_msg(struct hub_link *link, const struct hub_msg *msg);
 bool link_update_is_late(struct hub_link *link);
-void link_pace_set(struct hub_link *link, uint64_t rate, uint64_t now_ns);
-/* Fills the budget. Returns when to call again at the latest. */
+/* Fills the budgets of paced calls. Returns when to call again at the latest. */
 uint64_t link_pace_turn(struct hub_link *link, uint64_t now_ns);
 
 /* ---- link_control.c: the thread's ---- */

@@ -170,6 +170,8 @@ void link_thread_hand(struct hub_link *link, struct hub_op *op, uint8_t kind, co
 			.gradient = gradient,
 			.weights = weights,
 			.cookie = op,
+			.arrived = op->call.arrived,
+			.context = op->call.context,
 		};
 		client_lane_start(link->lanes[i].client, &op->parts[i]);
 		link->lanes[i].is_active = true;
@@ -180,7 +182,9 @@ static void begin_op(struct hub_link *link, struct hub_op *op)
 {
 	op_list_insert(&link->under_way, op);
 	if (link->delay_bound > 0 && op->call.kind == HUB_PUSH)
-		link_pace_set(link, op->call.rate, clock_now_ns());
+		pace_set(&link->push_pace, op->call.rate, clock_now_ns());
+	if (link->delay_bound > 0 && op->call.kind == HUB_PULL)
+		pace_set(&link->pull_pace, op->call.rate, clock_now_ns());
 	if (link->host && link->failure.status == ESP_OK)
 		link_host_begin(link, op);
 	else

@@ -12,8 +12,6 @@
 #include "math/math.h"
 #include "wire/hub_frame.h"
 
-#define BURST_NS (2 * NS_PER_MS) /* a paced update never catches up more than so much time */
-
 /* ---- the link's thread: messages ---- */
 
 bool link_update_take_offer(struct hub_link *link, struct hub_msg *out)
@@ -56,43 +54,27 @@ bool link_update_is_late(struct hub_link *link)
 
 /* ---- the link's thread: pace ---- */
 
-void link_pace_set(struct hub_link *link, uint64_t rate, uint64_t now_ns)
+static uint64_t fill(struct hub_link *link, struct pace *pace, uint64_t now_ns)
 {
-	struct link_pace *pace = &link->pace;
+	bool was_empty = pace->budget <= 0;
 
-	if (pace->rate == rate && rate > 0)
-		return;
-	pace->rate = rate;
-	pace->filled_ns = now_ns;
-	pace->budget = rate == 0 ? INT64_MAX / 2 : 1;
-}
-
-static int64_t bytes_in(uint64_t rate, uint64_t ns)
-{
-	return (int64_t)((unsigned __int128)rate * ns / NS_PER_S);
+	if (pace->rate == 0)
+		return UINT64_MAX;
+	if (!pace_fill(pace, now_ns))
+		return pace_due(pace);
+	for (uint32_t i = 0; was_empty && i < link->lane_count; i++) {
+		client_lane_refill(link->lanes[i].client);
+		link->lanes[i].is_active = true;
+	}
+	return UINT64_MAX;
 }
 
 uint64_t link_pace_turn(struct hub_link *link, uint64_t now_ns)
 {
-	struct link_pace *pace = &link->pace;
-
-	if (pace->rate == 0 || link->delay_bound == 0)
+	if (link->delay_bound == 0)
 		return UINT64_MAX;
-	int64_t most = bytes_in(pace->rate, BURST_NS) + 1;
-	int64_t more = bytes_in(pace->rate, now_ns - pace->filled_ns);
-	if (more > 0) {
-		bool was_empty = pace->budget <= 0;
-
-		pace->budget = more < most - pace->budget ? pace->budget + more : most;
-		pace->filled_ns = now_ns;
-		for (uint32_t i = 0; was_empty && pace->budget > 0 && i < link->lane_count; i++) {
-			client_lane_refill(link->lanes[i].client);
-			link->lanes[i].is_active = true;
-		}
-	}
-	if (pace->budget > 0)
-		return UINT64_MAX;
-	return now_ns + (uint64_t)((unsigned __int128)(1 - pace->budget) * NS_PER_S / pace->rate) + 1;
+	uint64_t push = fill(link, &link->push_pace, now_ns), pull = fill(link, &link->pull_pace, now_ns);
+	return push < pull ? push : pull;
 }
 
 /* ---- the caller's side ---- */
@@ -254,15 +236,19 @@ enum esp_status hub_link_update(struct hub_link *link, const struct hub_update *
 	return status;
 }
 
-enum esp_status hub_link_model(struct hub_link *link, void *const *weights, uint64_t deadline_ns, uint64_t *out_version,
+enum esp_status hub_link_model(struct hub_link *link, const struct hub_model *model, uint64_t *out_version,
                                struct error *err)
 {
-	const struct hub_op_call call = {.kind = HUB_PULL, .deadline_ns = deadline_ns};
+	const struct hub_op_call call = {.kind = HUB_PULL,
+	                                 .rate = model->rate,
+	                                 .deadline_ns = model->deadline_ns,
+	                                 .arrived = model->arrived,
+	                                 .context = model->context};
 	uint64_t least;
 	enum esp_status status = check_async(link, err);
 
 	if (status == ESP_OK)
-		status = run_all(link, call, NULL, weights, &least, err);
+		status = run_all(link, call, NULL, model->weights, &least, err);
 	if (status != ESP_OK)
 		return status;
 	pthread_mutex_lock(&link->lock);

@@ -83,6 +83,7 @@ void fabric_register(struct fabric_world *world, uint32_t worker)
 	if (sched_join(world->sched, worker, 0, world->now, &err) != ESP_OK)
 		fabric_fail(world, "worker %u is not let in: %.200s", worker, err.text);
 	sched_set_aggregator(world->sched, worker, world->config->aggregates);
+	sched_set_forwarder(world->sched, worker, true);
 	world->workers[worker].is_registered = true;
 }
 

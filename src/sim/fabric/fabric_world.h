@@ -7,8 +7,7 @@
  * sum has to be that of the same updates one after the other. A run that breaks a promise ends with a sentence in
  * `failure`.
  *
- * Live, each worker reads the hub's weights; here it may also ask the scheduler, and trees hand models out. Adding costs
- * no time, messages take none, and trees are fluid: chunks in flight are not counted. One seed gives one run on every
+ * Adding costs no time, messages take none, and trees are fluid: chunks in flight are not counted. One seed gives one run on every
  * machine.
  */
 #ifndef SIM_FABRIC_WORLD_H
