@@ -257,6 +257,35 @@ def worker_dies():
         assert it.hub.status()["sessions_failed"] == 0 and it.hub.status()["memory_taken_bytes"] == 0
 
 
+def test_claimed_version():
+    """What a worker tells of the model's version counts for others only while it is here."""
+    with site() as it:
+        status, counts, text = run(it.create(8), PROGRAM, "claim", 300)
+        assert status == OK and len(counts) == 4, text
+        assert max(one[5] for one in counts.values()) >= 300, counts
+
+
+def test_run_again_after_one_stopped():
+    """
+    A session that ended while one of its workers was stopped: versions of the next one count anew, at the scheduler too. The hub takes ten
+    seconds to miss the stopped one, so this runs in the long tier.
+    """
+    if TIMES == 1:
+        return
+    with site() as it:
+        process, stop = begin_endless(it, "--lose", "1")
+        it.until(lambda: it.sched.job() and it.sched.job()["updates"]["applied"] > 100)
+        stopped = process_of(it, 1)
+        os.kill(stopped, signal.SIGSTOP)
+        stop.touch()
+        it.until(lambda: it.hub.job()["state"] == "idle")
+        status, counts, text = run(it.folder / "job.ticket", PROGRAM, "until", 100)
+        assert status == OK and len(counts) == 4, text
+        assert all(one[1] < 10 for one in counts.values()), counts
+        os.kill(stopped, signal.SIGKILL)
+        process.communicate(timeout=PATIENCE)
+
+
 def version_of(it):
     return it.hub.job()["version"]
 

@@ -3,11 +3,16 @@
  *
  * sched_program WHAT [ARGUMENT]: a worker of the job whose ticket ESP_HUB_TICKET names. The optimizer is SGD with lr 1
  * and every gradient is 1, so weights tell their version; every read and every result is checked. Prints a line of
- * counts. until N        updates until the model has version N slow N         the same, but the last worker offers each
- * of its updates when it is too late, and checks that no byte of it is sent die N          the same, but worker 1 kills
- * itself after some updates file PATH      updates until there is such a file; prints "ready" after the first one
- *     elements N     two updates of a model of N elements
- *     misuse         calls that are refused
+ * counts.
+ *
+ *     until N      updates until the model has version N
+ *     slow N       the same, but the last worker offers each of its updates when it is too late, and checks that no
+ *                  byte of it is sent
+ *     die N        the same, but worker 1 kills itself after some updates
+ *     claim N      the same, but the last worker soon claims a version that there is not yet
+ *     file PATH    updates until there is such a file; prints "ready" after the first one
+ *     elements N   two updates of a model of N elements
+ *     misuse       calls that are refused
  */
 #include <espalier/hub.h>
 #include <inttypes.h>
@@ -180,6 +185,18 @@ static void run_until(struct worker *worker, uint64_t target, bool is_slow, uint
 	}
 }
 
+/* After some updates: one computed from a version that there is not yet. */
+static void claim(struct worker *worker)
+{
+	struct esp_hub_result result = ESP_HUB_RESULT_INIT;
+
+	run_until(worker, DIES_AFTER, false, UINT32_MAX);
+	const struct esp_hub_update given = {.struct_size = sizeof(given),
+	                                     .gradients = (const void *const *)worker->gradients,
+	                                     .computed_from = worker->version + 1000000};
+	check(esp_hub_update(worker->hub, &given, &result) == ESP_EPEER, "the hub ends a worker that claims a version");
+}
+
 static void run_until_file(struct worker *worker, const char *path)
 {
 	for (bool is_first = true; access(path, F_OK) != 0; is_first = false) {
@@ -233,6 +250,10 @@ int main(int argc, char **argv)
 		run_until(&worker, number, is_last(&worker), UINT32_MAX);
 	else if (strcmp(what, "die") == 0)
 		run_until(&worker, number, false, esp_hub_worker(worker.hub) == 1 ? DIES_AFTER : UINT32_MAX);
+	else if (strcmp(what, "claim") == 0 && is_last(&worker))
+		claim(&worker);
+	else if (strcmp(what, "claim") == 0)
+		run_until(&worker, number, false, UINT32_MAX);
 	else if (strcmp(what, "file") == 0)
 		run_until_file(&worker, argument);
 	else if (is_elements)

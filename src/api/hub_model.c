@@ -182,7 +182,7 @@ static bool ask(const struct read *read, struct sched_link_model *out)
 
 	if (!updates->scheduler || !updates->port || bytes == 0 || pthread_mutex_trylock(&updates->lock) != 0)
 		return false;
-	bool is_decided = sched_link_want(updates->scheduler, bytes, read->until_ns, out);
+	bool is_decided = sched_link_want(updates->scheduler, bytes, api_scheduler_until(read->until_ns), out);
 	pthread_mutex_unlock(&updates->lock);
 	return is_decided;
 }

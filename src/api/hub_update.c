@@ -45,7 +45,8 @@ enum esp_status api_updates_open(struct hub_link *link, struct api_updates **out
 	struct api_updates *updates = calloc(1, sizeof(*updates));
 	struct sched_link_config config = {.ticket = hub_link_ticket(link),
 	                                   .worker = hub_link_worker(link),
-	                                   .delay_bound = hub_link_delay_bound(link)};
+	                                   .delay_bound = hub_link_delay_bound(link),
+	                                   .session = hub_link_session(link)};
 
 	if (!updates)
 		return error_set(err, ESP_ENOMEM, "no memory for updates");
@@ -67,13 +68,21 @@ static enum esp_status refuse(const char *who, const struct error *err)
 
 /* ---- the scheduler ---- */
 
-static void sleep_for(uint64_t ns)
+/* As the scheduler says, but no longer than the call may take. */
+static void sleep_for(uint64_t ns, uint64_t most_ns)
 {
-	uint64_t until = clock_now_ns() + ns;
+	uint64_t until = clock_now_ns() + (ns < most_ns ? ns : most_ns);
 	const struct timespec at = {(time_t)(until / NS_PER_S), (long)(until % NS_PER_S)};
 
 	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
 		continue;
+}
+
+uint64_t api_scheduler_until(uint64_t until_ns)
+{
+	uint64_t now = clock_now_ns();
+
+	return until_ns == UINT64_MAX ? UINT64_MAX : until_ns > now ? now + (until_ns - now) / 2 : now;
 }
 
 /* False: there is no scheduler, or it cannot be asked now. */
@@ -89,7 +98,7 @@ static bool ask(struct esp_hub *hub, struct api_updates *updates, const struct e
 	if (!updates->scheduler || ready.bytes == 0 || attempts >= ATTEMPTS_MOST)
 		return false;
 	pthread_mutex_lock(&updates->lock);
-	bool is_decided = sched_link_ask(updates->scheduler, &ready, until_ns, out);
+	bool is_decided = sched_link_ask(updates->scheduler, &ready, api_scheduler_until(until_ns), out);
 	pthread_mutex_unlock(&updates->lock);
 	return is_decided;
 }
@@ -121,32 +130,44 @@ static enum esp_hub_fate fate_of(uint8_t why)
 	                                : ESP_HUB_LATE_AT_HUB;
 }
 
+/* The rest of a deadline. */
+static uint64_t rest_of(uint64_t until_ns)
+{
+	uint64_t now = clock_now_ns();
+
+	return until_ns == UINT64_MAX ? UINT64_MAX : now < until_ns ? until_ns - now : 0;
+}
+
+/* The hub is not to blame for a deadline that has passed before it was asked: the link goes on. */
+static enum esp_status send_now(struct esp_hub *hub, struct hub_update *full, uint64_t until_ns,
+                                struct hub_update_result *out, struct error *err)
+{
+	full->deadline_ns = rest_of(until_ns);
+	if (full->deadline_ns == 0)
+		return error_set(err, ESP_ETIMEOUT, "the update was not sent: its deadline was over when its turn came");
+	return hub_link_update(api_hub_link(hub), full, out, err);
+}
+
 /* As the scheduler has decided, or directly if decision is NULL. */
 static enum esp_status send_once(struct esp_hub *hub, struct api_updates *updates, const struct esp_hub_update *update,
-                                 const struct sched_link_decision *decision, uint64_t deadline_ns,
+                                 const struct sched_link_decision *decision, uint64_t until_ns,
                                  struct hub_update_result *out, struct error *err)
 {
-	struct hub_update full = {
-		.gradients = update->gradients, .computed_from = update->computed_from, .deadline_ns = deadline_ns};
+	struct hub_update full = {.gradients = update->gradients,
+	                          .computed_from = update->computed_from,
+	                          .deadline_ns = rest_of(until_ns)};
 
 	if (!decision)
-		return hub_link_update(api_hub_link(hub), &full, out, err);
+		return send_now(hub, &full, until_ns, out, err);
 	full.epoch = decision->epoch;
 	full.position = decision->decide.position;
 	full.patience_ns = decision->decide.patience_ns;
 	full.rate = decision->decide.rate;
 	if (updates->port && decision->decide.bundle > 0)
 		return api_sum_update(api_hub_link(hub), updates->port, decision, &full, out, err);
-	sleep_for(decision->decide.start_ns < GATE_PATIENCE_MOST ? decision->decide.start_ns : GATE_PATIENCE_MOST);
-	return hub_link_update(api_hub_link(hub), &full, out, err);
-}
-
-/* The rest of a deadline that was set at began_ns. */
-static uint64_t rest_of(uint64_t deadline_ns, uint64_t began_ns)
-{
-	uint64_t passed = clock_now_ns() - began_ns;
-
-	return deadline_ns == UINT64_MAX ? UINT64_MAX : passed < deadline_ns ? deadline_ns - passed : 0;
+	sleep_for(decision->decide.start_ns < GATE_PATIENCE_MOST ? decision->decide.start_ns : GATE_PATIENCE_MOST,
+	          full.deadline_ns);
+	return send_now(hub, &full, until_ns, out, err);
 }
 
 /* An update whose sum has failed is announced again: this worker still has it. */
@@ -166,7 +187,9 @@ static enum esp_status give(struct esp_hub *hub, struct api_updates *updates, co
 			return ESP_OK;
 		}
 		enum esp_status status = send_once(hub, updates, update, is_scheduled ? &decision : NULL,
-		                                   rest_of(deadline, began), &result, err);
+		                                   until, &result, err);
+		if (status == ESP_OK && result.why >= GATE_WHYS)
+			status = error_set(err, ESP_ECORRUPT, "the hub says that an update ended in a way that is not known");
 		if (status != ESP_OK)
 			return status;
 		if (is_scheduled)

@@ -24,6 +24,9 @@ struct api_updates {
 ESP_CHECKED enum esp_status api_updates_open(struct hub_link *link, struct api_updates **out, struct error *err);
 void api_updates_close(struct api_updates *updates); /* NULL is fine */
 
+/* Until when a call waits for a scheduler: half of the time that it has, the rest is for the hub. */
+uint64_t api_scheduler_until(uint64_t until_ns);
+
 enum esp_status api_hub_check(const char *who, const struct esp_hub *hub);
 struct hub_link *api_hub_link(const struct esp_hub *hub);
 struct api_updates *api_hub_updates(const struct esp_hub *hub); /* NULL: the job trains in rounds */

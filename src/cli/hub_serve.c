@@ -3,7 +3,6 @@
  */
 #include <errno.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -12,6 +11,7 @@
 #include "base/cores.h"
 #include "base/units.h"
 #include "cli/hub.h"
+#include "cli/serving.h"
 #include "espalier/espalier.h"
 #include "hub/layout.h"
 #include "hub/server/hub.h"
@@ -54,17 +54,6 @@ static uint64_t default_memory(void)
 	return pages > 0 && page > 0 ? (uint64_t)pages / 2 * (uint64_t)page : UINT64_C(1) << 30;
 }
 
-/* A connection each for control and each lane, of every worker of every job: as many as the system allows. */
-static void raise_descriptor_limit(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-		limit.rlim_cur = limit.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &limit);
-	}
-}
-
 static void log_line(void *context, const char *line)
 {
 	time_t now = time(NULL);
@@ -82,7 +71,7 @@ static int serve(const struct hub_config *config)
 	struct hub *hub;
 	struct error err;
 
-	raise_descriptor_limit();
+	serving_raise_descriptors();
 	if (hub_open(config, &hub, &err) != ESP_OK)
 		return complain(COMMAND ": %s", err.text);
 	fprintf(stderr, "espalier hub: listens at %s, %u lane%s, %s of memory for models\n",

@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "cli/family.h"
 #include "cli/hub.h"
+#include "cli/serving.h"
 #include "fabric/server/sched_server.h"
 #include "report/options.h"
 
@@ -54,6 +55,7 @@ static int serve(const struct sched_server_config *config)
 	struct sched_server *server;
 	struct error err;
 
+	serving_raise_descriptors();
 	if (sched_server_open(config, &server, &err) != ESP_OK)
 		return complain(COMMAND ": %s", err.text);
 	fprintf(stderr, "espalier sched: listens at %s, batches of %s\n", address_format(&config->listen, address),

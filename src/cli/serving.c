@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define PREFIX "@espalier/"
@@ -43,4 +44,14 @@ uint32_t serving_ports(const char *kind, uint16_t *out, uint32_t most)
 	if (file)
 		fclose(file);
 	return count;
+}
+
+void serving_raise_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
 }

@@ -49,7 +49,7 @@ enum esp_status ledger_ready(struct ledger *ledger, uint32_t worker, const struc
 	ledger->updates[worker].batches = 0;
 	ledger->last[worker] = update->number;
 	ledger->announced++;
-	ledger_see(ledger, update->computed_from);
+	ledger_see(ledger, worker, update->computed_from);
 	return ESP_OK;
 }
 
@@ -96,8 +96,21 @@ void ledger_end(struct ledger *ledger, uint32_t worker, uint8_t end, uint64_t de
 	update->state = LEDGER_NONE;
 }
 
-void ledger_see(struct ledger *ledger, uint64_t version)
+void ledger_see(struct ledger *ledger, uint32_t worker, uint64_t version)
 {
+	assert(worker < ledger->workers);
+	if (version > ledger->seen[worker])
+		ledger->seen[worker] = version;
 	if (version > ledger->version)
 		ledger->version = version;
+}
+
+void ledger_gone(struct ledger *ledger, uint32_t worker)
+{
+	assert(worker < ledger->workers);
+	ledger_end(ledger, worker, LEDGER_GONE, 0);
+	ledger->seen[worker] = 0;
+	ledger->version = 0;
+	for (uint32_t other = 0; other < ledger->workers; other++)
+		ledger->version = ledger->seen[other] > ledger->version ? ledger->seen[other] : ledger->version;
 }

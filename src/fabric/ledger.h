@@ -51,7 +51,7 @@ struct ledger_update {
 
 struct ledger {
 	uint32_t workers, bound;
-	uint64_t version;       /* the newest that was heard of */
+	uint64_t version;       /* the newest that a worker that is here has told of */
 	uint32_t decided;       /* updates in that state */
 	uint64_t announced;
 	uint64_t ends[LEDGER_ENDS];
@@ -60,6 +60,7 @@ struct ledger {
 	uint64_t delay_most, delay_sum;
 	struct ledger_update updates[LEDGER_WORKERS_MOST];
 	uint64_t last[LEDGER_WORKERS_MOST]; /* number of the worker's latest update */
+	uint64_t seen[LEDGER_WORKERS_MOST]; /* the newest version that the worker has told of; 0 while it is away */
 };
 
 void ledger_init(struct ledger *ledger, uint32_t workers, uint32_t bound);
@@ -72,7 +73,9 @@ ESP_CHECKED enum esp_status ledger_ready(struct ledger *ledger, uint32_t worker,
 void ledger_decide(struct ledger *ledger, uint32_t worker, uint64_t position, uint64_t lease_ns);
 /* The worker's update has ended; delay: of an applied one. Nothing if it has none. */
 void ledger_end(struct ledger *ledger, uint32_t worker, uint8_t end, uint64_t delay);
-/* A version was heard of. */
-void ledger_see(struct ledger *ledger, uint64_t version);
+/* The worker tells of a version of the model. */
+void ledger_see(struct ledger *ledger, uint32_t worker, uint64_t version);
+/* The worker is away: its update has ended, and what it alone has told of the version counts no longer. */
+void ledger_gone(struct ledger *ledger, uint32_t worker);
 
 #endif

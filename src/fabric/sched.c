@@ -146,6 +146,7 @@ void sched_gone(struct sched *sched, uint32_t worker, uint64_t now)
 	advance(sched, now);
 	forget_decision(sched, worker);
 	end_update(sched, worker, LEDGER_GONE, 0);
+	ledger_gone(&sched->ledger, worker);
 	sched->links[worker].is_here = false;
 	sched->links[worker].wants = 0;
 }
@@ -281,7 +282,7 @@ enum esp_status sched_done(struct sched *sched, uint32_t worker, const struct sc
 	enum esp_status status = sched_see_time(sched, now, err);
 	if (status != ESP_OK)
 		return status;
-	ledger_see(&sched->ledger, done->version);
+	ledger_see(&sched->ledger, worker, done->version);
 	if (update->state != LEDGER_DECIDED || update->number != done->number)
 		return ESP_OK; /* its lease was over, or the worker had not asked */
 	if (done->took_ns > 0)

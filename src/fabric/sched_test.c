@@ -87,6 +87,23 @@ static void test_drop(void)
 	sched_close(sched);
 }
 
+/* Of the version each worker tells for itself: one that only a worker told of that is away counts for no others. */
+static void test_false_version(void)
+{
+	struct sched *sched = open_sched(2, 4);
+
+	CHECK(sched_join(sched, 0, 0, 0, NULL) == ESP_OK && sched_join(sched, 1, 0, 0, NULL) == ESP_OK);
+	ready(sched, 0, 1, 1000000, MB, 0);
+	ready(sched, 1, 1, 3, MB, 0);
+	CHECK_U64(sched_ledger(sched)->version, 1000000);
+	sched_gone(sched, 0, NS_PER_MS);
+	CHECK_U64(sched_ledger(sched)->version, 3);
+	sched_tick(sched, BATCH);
+	struct sched_decision decision = next(sched);
+	CHECK(decision.worker == 1 && decision.end == LEDGER_APPLIED);
+	sched_close(sched);
+}
+
 /* Beyond the next batch nothing is booked; after three batches an update is sent nonetheless. */
 static void test_waits(void)
 {
@@ -583,6 +600,7 @@ int main(int argc, char **argv)
 
 	test_batch();
 	test_drop();
+	test_false_version();
 	test_waits();
 	test_lease_and_gone();
 	test_rates();

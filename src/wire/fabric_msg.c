@@ -20,7 +20,7 @@ _Static_assert(4 + FABRIC_TEXT == BODY_BYTES, "a refusal fills its message");
 
 /* Bytes of the body that a type uses; the rest is zero. */
 static const uint8_t body_bytes[FABRIC_MSG_TYPES] = {
-	[FABRIC_REGISTER] = FABRIC_JOB_NAME + 32,
+	[FABRIC_REGISTER] = FABRIC_JOB_NAME + 40,
 	[FABRIC_WELCOME] = 16,
 	[FABRIC_REFUSE] = BODY_BYTES,
 	[FABRIC_READY] = 40,
@@ -97,7 +97,8 @@ static void put_register(const struct fabric_msg_register *reg, uint8_t *body)
 	bytes_put32(body + FABRIC_JOB_NAME + 8, reg->delay_bound);
 	bytes_put32(body + FABRIC_JOB_NAME + 12, reg->pid);
 	bytes_put64(body + FABRIC_JOB_NAME + 16, reg->rate);
-	bytes_put64(body + FABRIC_JOB_NAME + 24, (uint64_t)reg->takes_sums << 16 | reg->port);
+	bytes_put64(body + FABRIC_JOB_NAME + 24, reg->session);
+	bytes_put64(body + FABRIC_JOB_NAME + 32, (uint64_t)reg->takes_sums << 16 | reg->port);
 }
 
 static void put_decide(const struct fabric_msg_decide *decide, uint8_t *body)
@@ -176,9 +177,10 @@ static bool get_register(const uint8_t *body, struct fabric_msg_register *out)
 	out->delay_bound = bytes_get32(rest + 8);
 	out->pid = bytes_get32(rest + 12);
 	out->rate = bytes_get64(rest + 16);
-	out->port = bytes_get16(rest + 24);
-	out->takes_sums = rest[26] == 1;
-	return rest[26] <= 1 && are_zeros(rest + 27, 5) && get_text(body, out->name, FABRIC_JOB_NAME);
+	out->session = bytes_get64(rest + 24);
+	out->port = bytes_get16(rest + 32);
+	out->takes_sums = rest[34] == 1;
+	return rest[34] <= 1 && are_zeros(rest + 35, 5) && get_text(body, out->name, FABRIC_JOB_NAME);
 }
 
 static bool get_decide(const uint8_t *body, struct fabric_msg_decide *out)

@@ -62,6 +62,7 @@ struct fabric_msg_register {
 	uint32_t worker, workers, delay_bound;
 	uint32_t pid;
 	uint64_t rate;              /* bytes per second of the worker's link; 0: not known */
+	uint64_t session;           /* of the job at its hub: versions count in it */
 	uint16_t port;              /* where it gives the model to others, and takes their updates; 0: nowhere */
 	bool takes_sums;            /* it takes updates of others there, as an aggregator */
 };

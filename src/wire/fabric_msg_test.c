@@ -29,6 +29,7 @@ static void draw(struct rng *rng, uint8_t type, struct fabric_msg *out)
 		out->reg.delay_bound = (uint32_t)rng_next(rng);
 		out->reg.pid = (uint32_t)rng_next(rng);
 		out->reg.rate = rng_next(rng);
+		out->reg.session = rng_next(rng);
 		out->reg.port = (uint16_t)rng_next(rng);
 		out->reg.takes_sums = rng_below(rng, 2);
 		break;
@@ -157,8 +158,8 @@ static void bad_contents(void)
 	refuse(FABRIC_DECIDE, 8 + 86, 1);
 	refuse(FABRIC_GIVE, 8 + 28, 1);
 	refuse(FABRIC_TAKEN, 8 + 16, 1);
-	refuse(FABRIC_REGISTER, 8 + FABRIC_JOB_NAME + 26, 2);
-	refuse(FABRIC_REGISTER, 8 + FABRIC_JOB_NAME + 27, 1);
+	refuse(FABRIC_REGISTER, 8 + FABRIC_JOB_NAME + 34, 2);
+	refuse(FABRIC_REGISTER, 8 + FABRIC_JOB_NAME + 35, 1);
 	refuse(FABRIC_WANT, 8 + 8, 1);
 	refuse(FABRIC_MODEL, 8 + 34, 1);
 	refuse(FABRIC_WAIT, 8, 1);

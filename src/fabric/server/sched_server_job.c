@@ -125,6 +125,7 @@ static enum esp_status make_job(struct sched_server *server, uint64_t number, co
 	job->timer.due = on_due;
 	job->server = server;
 	job->number = number;
+	job->session = reg->session;
 	job->epoch = ++server->epoch;
 	memcpy(job->name, reg->name, sizeof(job->name));
 	job->workers = reg->workers;
@@ -237,28 +238,57 @@ static enum esp_status check_register(const struct sched_server_conn *conn, cons
 	return ESP_OK;
 }
 
-/* A job whose workers have all left may be run again; positions count anew. */
-static struct sched_server_job *find_job(struct sched_server *server, uint64_t number)
+static void remove_job(struct sched_server *server, struct sched_server_job *job)
 {
 	struct sched_server_job **at = &server->jobs;
 
-	while (*at && (*at)->number != number)
+	while (*at != job)
 		at = &(*at)->next;
-	struct sched_server_job *job = *at;
-	if (!job || job->connected > 0)
-		return job;
 	*at = job->next;
 	server->job_count--;
 	free_job(job);
-	return NULL;
+}
+
+/* Workers of a session that is over, some of which may be stopped, or cut off without a word. */
+static void refuse_all(struct sched_server_job *job)
+{
+	struct error why;
+
+	error_set(&why, ESP_ESTATE, "a newer session of the job has begun");
+	for (uint32_t i = 0; i < job->workers; i++) {
+		if (job->conns[i])
+			sched_server_conn_refuse(job->conns[i], &why);
+	}
+	assert(job->connected == 0);
+}
+
+/* The job of this session; NULL: it is to be made. Positions and versions count anew in each session. */
+static enum esp_status find_session(struct sched_server *server, uint64_t number, uint64_t session,
+                                    struct sched_server_job **out, struct error *err)
+{
+	struct sched_server_job *job = sched_server_job_find(server, number);
+
+	if (job && session < job->session && job->connected > 0)
+		return error_set(err, ESP_ESTATE, "session %" PRIu64 " of the job is over, session %" PRIu64 " has begun",
+		                 session, job->session);
+	if (job && session > job->session)
+		refuse_all(job);
+	if (job && job->connected == 0) {
+		remove_job(server, job);
+		job = NULL;
+	}
+	*out = job;
+	return ESP_OK;
 }
 
 enum esp_status sched_server_job_join(struct sched_server *server, struct sched_server_conn *conn,
                                       const struct fabric_msg_register *reg, struct error *err)
 {
-	struct sched_server_job *job = find_job(server, conn->job_number);
+	struct sched_server_job *job = NULL;
 	enum esp_status status = check_register(conn, reg, err);
 
+	if (status == ESP_OK)
+		status = find_session(server, conn->job_number, reg->session, &job, err);
 	if (status == ESP_OK && !job)
 		status = make_job(server, conn->job_number, reg, &job, err);
 	if (status != ESP_OK)

@@ -16,6 +16,7 @@
 #define ACCEPTS 64 /* of one socket in one turn */
 #define CONNECTIONS_AT_ONCE 4096u
 #define RESOLVE_PATIENCE (10 * NS_PER_S)
+#define FULL_PAUSE (10 * NS_PER_MS) /* without a free descriptor */
 
 static void pause_ports(struct sched_server *server, bool pauses)
 {
@@ -39,6 +40,8 @@ static bool accept_some(struct sched_server *server, struct sched_server_port *p
 		int fd = accept4(port->watched.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd < 0 && errno == EINTR)
 			continue;
+		if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+			server->full_until_ns = now + FULL_PAUSE;
 		if (fd < 0)
 			return true;
 		accept_limit_take(&server->limit, now);
@@ -61,6 +64,11 @@ uint64_t sched_server_port_turn(struct sched_server *server, uint64_t now_ns)
 	uint64_t when = accept_limit_due_ns(&server->limit, now_ns);
 	bool is_empty = true;
 
+	if (server->full_until_ns > now_ns) {
+		pause_ports(server, true);
+		return server->full_until_ns;
+	}
+	server->full_until_ns = 0;
 	pause_ports(server, when != UINT64_MAX);
 	if (when > now_ns)
 		return when;

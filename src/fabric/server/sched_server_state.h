@@ -25,6 +25,7 @@ struct sched_server_job {
 	struct sched_server *server;
 	struct sched_server_job *next;
 	uint64_t number;
+	uint64_t session;  /* of the job at its hub */
 	uint64_t epoch;
 	char name[FABRIC_JOB_NAME];
 	uint32_t workers, bound, connected;
@@ -45,6 +46,7 @@ struct sched_server {
 	struct sched_server_port ports[SCHED_SERVER_PORTS];
 	uint32_t port_count;
 	bool ports_paused;
+	uint64_t full_until_ns; /* no descriptor was free: nothing is accepted until then */
 	struct accept_limit limit;
 	struct sched_server_conn *conns;
 	struct sched_server_job *jobs;

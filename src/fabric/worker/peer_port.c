@@ -229,6 +229,8 @@ static void on_port(struct loop_fd *watched, uint32_t events)
 	for (unsigned i = 0; i < ACCEPTS; i++) {
 		int fd = accept4(watched->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
+		if (fd < 0 && (errno == EMFILE || errno == ENFILE)) /* until on_second(), so that the thread does not spin */
+			loop_change(&port->loop, watched, 0);
 		if (fd < 0)
 			return;
 		accept_one(port, fd);
@@ -240,6 +242,7 @@ static void on_second(struct loop_timer *timer, uint64_t now_ns)
 	struct peer_port *port =
 		(struct peer_port *)(void *)((char *)timer - offsetof(struct peer_port, seconds));
 
+	loop_change(&port->loop, &port->watched, EPOLLIN);
 	for (struct peer_conn *conn = port->conns; conn; conn = conn->next) {
 		if (now_ns - conn->heard_ns > (conn->state == PEER_CONN_PROVING ? PROOF_PATIENCE : SILENCE_MOST))
 			peer_port_lose(conn);

@@ -146,6 +146,7 @@ static bool join(struct sched_link *link)
 	                                 .delay_bound = link->config.delay_bound,
 	                                 .pid = (uint32_t)getpid(),
 	                                 .rate = link->config.rate,
+	                                 .session = link->config.session,
 	                                 .port = link->config.port,
 	                                 .takes_sums = link->config.takes_sums}};
 

@@ -18,6 +18,7 @@ struct sched_link_config {
 	const struct ticket *ticket; /* with a scheduler; borrowed */
 	uint32_t worker, delay_bound;
 	uint64_t rate;               /* bytes per second of the worker's link; 0: not known */
+	uint64_t session;            /* of the job at its hub */
 	uint16_t port;               /* for other workers (fabric/worker/peer_port.h); 0: none */
 	bool takes_sums;             /* there */
 };

@@ -307,6 +307,11 @@ const char *hub_link_job(const struct hub_link *link)
 	return link->ticket.name;
 }
 
+uint64_t hub_link_session(const struct hub_link *link)
+{
+	return link->session;
+}
+
 const struct ticket *hub_link_ticket(const struct hub_link *link)
 {
 	return &link->ticket;

@@ -58,6 +58,7 @@ float *hub_link_gradient(const struct hub_link *link, uint32_t tensor);
 uint32_t hub_link_worker(const struct hub_link *link);
 uint32_t hub_link_workers(const struct hub_link *link);
 const char *hub_link_job(const struct hub_link *link);
+uint64_t hub_link_session(const struct hub_link *link); /* of the job, as the hub counts them */
 const struct ticket *hub_link_ticket(const struct hub_link *link);
 bool hub_link_is_forked(const struct hub_link *link); /* this process is a child of the one that opened it */
 

@@ -161,7 +161,7 @@ static enum esp_status refuse_failed(struct hub_link *link, struct error *err)
 
 /* Offers it, and waits until the hub has granted or refused it. */
 static enum esp_status offer(struct hub_link *link, const struct hub_update *update, uint64_t until_ns,
-                             struct error *err)
+                             bool *out_granted, struct error *err)
 {
 	pthread_mutex_lock(&link->lock);
 	if (link->update.state != LINK_UPDATE_NONE) {
@@ -183,6 +183,7 @@ static enum esp_status offer(struct hub_link *link, const struct hub_update *upd
 	link->unfinished++; /* a worker with an update under way does not leave in order */
 	poller_wake(&link->poller);
 	enum esp_status status = await(link, LINK_UPDATE_GRANTED, until_ns);
+	*out_granted = link->update.state == LINK_UPDATE_GRANTED; /* else it has ended already */
 	pthread_mutex_unlock(&link->lock);
 	return status == ESP_OK ? ESP_OK : refuse_failed(link, err);
 }
@@ -193,7 +194,9 @@ static enum esp_status send_granted(struct hub_link *link, const struct hub_upda
 	uint64_t now = clock_now_ns(), unused;
 	const struct hub_op_call call = {.kind = HUB_PUSH,
 	                                 .rate = update->rate,
-	                                 .deadline_ns = until_ns == UINT64_MAX ? UINT64_MAX : until_ns - now};
+	                                 .deadline_ns = until_ns == UINT64_MAX ? UINT64_MAX
+	                                                : until_ns > now     ? until_ns - now
+	                                                                     : 0};
 	enum esp_status status = ESP_OK;
 
 	if (update->send)
@@ -214,12 +217,13 @@ enum esp_status hub_link_update(struct hub_link *link, const struct hub_update *
 	uint64_t now = clock_now_ns();
 	uint64_t until = update->deadline_ns < UINT64_MAX - now ? now + update->deadline_ns : UINT64_MAX;
 	enum esp_status status = check_async(link, err);
+	bool is_granted = false;
 
 	if (status == ESP_OK)
-		status = offer(link, update, until, err);
+		status = offer(link, update, until, &is_granted, err);
 	if (status == ESP_ESTATE || status == ESP_EUNSUPPORTED)
 		return status;
-	bool is_granted = status == ESP_OK && link->update.state == LINK_UPDATE_GRANTED;
+	is_granted &= status == ESP_OK;
 	if (is_granted)
 		status = send_granted(link, update, until, err);
 	pthread_mutex_lock(&link->lock);
