@@ -37,7 +37,8 @@ enum atp_type {
 	ATP_WELCOME = 4,  /* the answer to a hello */
 	ATP_BYE = 5,      /* member to owner: with ATP_DONE, all results below `sequence` have come */
 	ATP_ASK = 6,      /* owner to member: others wait for the number, and the member's contribution is missing */
-	ATP_TYPE_LAST = 6,
+	ATP_PROBE = 7, /* member to member, straight: do packets get there? With ATP_DONE: they do */
+	ATP_TYPE_LAST = 7,
 };
 
 enum atp_flag {
@@ -46,7 +47,7 @@ enum atp_flag {
 	ATP_BYPASS = 2,    /* not for switches: goes straight to its destination */
 	ATP_COLLISION = 4, /* found its slot taken by another id */
 	ATP_MARK = 8,      /* it, or a packet whose contribution it holds, passed a congested queue */
-	ATP_DONE = 16,     /* the sender has all results below `sequence` */
+	ATP_DONE = 16,     /* of a bye: the sender has all results below `sequence`; of a probe: the answer */
 	ATP_FLAGS = 31,
 };
 
@@ -190,6 +191,16 @@ static inline enum atp_decoded atp_packet_decode(const uint8_t *bytes, size_t le
 
 /* ---- bodies of hellos and welcomes: atp_packet.c ---- */
 
+/* Why a welcome registers nobody though the cookie is right. */
+enum atp_refusal {
+	ATP_REFUSED_NOT,
+	ATP_REFUSED_FULL,   /* no room for another flow */
+	ATP_REFUSED_QUOTA,  /* the host has as many flows as it may have */
+	ATP_REFUSED_KEY,    /* the proof is wrong, or there is none */
+	ATP_REFUSED_NUMBER, /* the address is another member of the flow */
+	ATP_REFUSED_LAST = ATP_REFUSED_NUMBER,
+};
+
 #define ATP_GREETING_WORDS 8u
 #define ATP_GREETING_BYTES (4 * ATP_GREETING_WORDS)
 
@@ -199,10 +210,12 @@ static inline enum atp_decoded atp_packet_decode(const uint8_t *bytes, size_t le
  */
 struct atp_greeting {
 	uint64_t cookie;      /* 0: none yet */
-	uint64_t rate_bps;    /* of a welcome: bits per second of the switch's link; 0: not known */
+	/* of a welcome: bits per second of the switch's link, 0: not known; of a hello: proof of the switch's key, 0: none */
+	uint64_t rate_bps;
 	uint32_t slots;       /* of a welcome */
 	uint16_t words_max;   /* the longest element that is sent, or that the switch has room for */
-	bool is_registered;   /* of a welcome: the cookie was right */
+	bool is_registered;   /* of a welcome: the cookie was right, and nothing refuses the member */
+	uint8_t refusal;      /* of a welcome: enum atp_refusal */
 	uint64_t sent_ns;     /* of a hello, by the member's clock; the welcome gives it back */
 };
 void atp_greeting_encode(const struct atp_greeting *greeting, uint8_t out[ATP_GREETING_BYTES]);

@@ -87,6 +87,18 @@ static void test_plain(uint64_t seed)
 	          totals.owner[OWNER_REFUSED], 0);
 }
 
+/* A path that is closed after the flow was opened: the switch is the only way, and it is enough. */
+static void test_shut(uint64_t seed)
+{
+	struct world_totals totals = {0};
+
+	for (uint64_t i = 0; i < 300; i++)
+		world_run(&(struct world_options){.seed = seed + i, .is_shut = true}, &totals);
+	printf("300 runs without a straight path, the longest %.1f s of virtual time\n", totals.longest_s);
+	CHECK(totals.lost > 1000 && totals.resends > 1000);
+	CHECK_U64(totals.runs, 300);
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t seed = test_option(argc, argv, "--seed", 1), count = test_option(argc, argv, "--count", 10000);
@@ -102,5 +114,6 @@ int main(int argc, char **argv)
 	if (count >= 1000)
 		check_covered(&totals);
 	test_plain(seed);
+	test_shut(seed);
 	return 0;
 }

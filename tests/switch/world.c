@@ -29,6 +29,8 @@ static void draw_faults(struct world *world)
 		uint32_t of_8 = i == FAULT_SWITCH_DEATH || i == FAULT_MEMBER_DEATH ? 1 : i == FAULT_CORRUPT ||
 		    i == FAULT_FORGER ? 2 : i == FAULT_FEW_NUMBERS ? 7 : 4;
 		world->faults[i] = !world->options.is_plain && below(world, 8) < of_8;
+		if (world->options.is_shut && (i == FAULT_REBOOT || i == FAULT_SWITCH_DEATH || i == FAULT_FEW_NUMBERS))
+			world->faults[i] = false;
 		world->totals->faults[i] += world->faults[i];
 	}
 	world->loss = world->faults[FAULT_LOSS] ? 1 + below(world, below(world, 4) ? 300 : 3000) : 0;
@@ -75,8 +77,9 @@ static void open_job(struct world *world, uint16_t number)
 	bytes_put64(job->secret, rng_next(&world->rng));
 	for (uint32_t i = 0; i < WORLD_GENERATIONS; i++)
 		job->flows[i] = generation_flow(job->secret, i);
-	if (world->options.kills) { /* as in the product: no servers */
+	if (world->options.kills)
 		job->calls = world->options.kills * CALLS_OF_A_KILL;
+	if (world->options.kills || world->options.is_shut) { /* as in the product: no servers */
 		job->has_server = false;
 	}
 	draw_numbers(world, job);
@@ -93,7 +96,7 @@ static void open_switches(struct world *world)
 	world->slots_count = world->faults[FAULT_FEW_SLOTS] ? 1 + below(world, 16) : window * (1 + below(world, 16));
 	world->limits = (struct step_limits){.age_ns = (50 + below(world, 500)) * MS, .words_max = WORLD_WORDS};
 	/* Of some, slots are shorter than their welcomes say. */
-	if (!world->options.is_plain && below(world, 8) == 0)
+	if (!world->options.is_plain && !world->options.is_shut && below(world, 8) == 0)
 		world->limits.words_max = (uint16_t)(1 + below(world, WORLD_WORDS));
 	for (uint16_t i = 0; i < world->switches_count; i++) {
 		for (uint32_t hop = 0; hop < ATP_HOPS; hop++) {
@@ -128,7 +131,7 @@ static void open_world(struct world *world, const struct world_options *options,
 	*world = (struct world){.options = *options, .totals = totals, .heap = world->heap, .heap_max = world->heap_max};
 	rng_init(&world->rng, options->seed);
 	draw_faults(world);
-	world->switches_count = options->kills ? 1 : 1 + below(world, WORLD_SWITCHES);
+	world->switches_count = options->kills || options->is_shut ? 1 : 1 + below(world, WORLD_SWITCHES);
 	world->jobs_count = options->is_plain ? 1 : 1 + below(world, WORLD_JOBS);
 	open_switches(world);
 	for (uint16_t job = 0; job < world->jobs_count; job++) {

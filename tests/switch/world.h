@@ -40,6 +40,7 @@ enum world_fault {
 struct world_options {
 	uint64_t seed;
 	bool is_large; /* up to 16 workers and thousands of slots and elements */
+	bool is_shut; /* members reach their switch and not each other; no switch dies or starts anew */
 	bool is_plain; /* no faults, one job, one call after the other: a sound network */
 	uint32_t kills; /* a sound network whose one switch is killed so often, and started anew but for the last time */
 };

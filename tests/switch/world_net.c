@@ -108,6 +108,8 @@ void world_send(struct world *world, const struct endpoint_out *out, const struc
 {
 	struct event event = {.kind = TO_NODE, .job = from->job, .node = out->member};
 
+	if (out->to == ENDPOINT_TO_MEMBER && world->options.is_shut)
+		return;
 	if (out->to == ENDPOINT_TO_SWITCH) {
 		event.kind = TO_SWITCH;
 		event.node = from->home;
@@ -183,14 +185,14 @@ static void greet(struct world *world, struct net_switch *at, const struct event
 	carry_packet(world, &answer, &out, bytes);
 }
 
-/* Frees the slots of its number, and goes to all members here, and from the owner's switch to the other switches. */
-static void pass_result(struct world *world, struct net_switch *at, const struct event *event,
+/* A result frees the slots of its number; it and byes go to all members here, and from the owner's switch to the other switches. */
+static void pass_to_all(struct world *world, struct net_switch *at, const struct event *event,
                         struct atp_packet *packet, void *words)
 {
 	uint16_t flow;
 	struct job *job = job_of_flow(world, packet->flow, &flow);
 
-	for (uint32_t hop = 0; hop < ATP_HOPS; hop++)
+	for (uint32_t hop = 0; hop < ATP_HOPS && packet->type == ATP_RESULT; hop++)
 		world->totals->step[step_run(&world->limits, &slot_of(world, at, packet, hop)->slot, packet, false,
 		                             world->now)]++;
 	if (!job)
@@ -251,8 +253,8 @@ void world_at_switch(struct world *world, const struct event *event)
 	memcpy(words, event->datagram.bytes + ATP_HEADER_BYTES, 4 * (size_t)packet.words);
 	if (packet.type == ATP_HELLO)
 		greet(world, at, event, &packet, (const uint8_t *)words);
-	else if (packet.type == ATP_RESULT)
-		pass_result(world, at, event, &packet, words);
+	else if (packet.type == ATP_RESULT || packet.type == ATP_BYE)
+		pass_to_all(world, at, event, &packet, words);
 	else if (packet.type == ATP_GRADIENT)
 		pass_gradient(world, event, &packet, words, event->from_member);
 }

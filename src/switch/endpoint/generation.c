@@ -82,6 +82,8 @@ enum esp_status generation_open(const struct generation_config *config, uint32_t
 		return status;
 	}
 	membership_init(&generation->membership, &membership, now_ns);
+	reach_init(&generation->reach, &generation->keys, generation->flow, membership.self, number == 0 ? config->probed : 0,
+	           membership.words_max, now_ns);
 	use_switch(generation); /* until the switch has answered, packets go straight */
 	*out = generation;
 	return ESP_OK;
@@ -125,11 +127,14 @@ enum generation_event generation_packet(struct generation *generation, const str
 	case ATP_WELCOME:
 		membership_welcome(&generation->membership, packet, words, now_ns);
 		use_switch(generation);
+		if (generation->sender)
+			sender_expect(generation->sender, generation->membership.round_trip_ns);
 		break;
 	case ATP_BYE:
 	case ATP_GRADIENT: return generation->owner ? at_owner(generation, packet, words) : GENERATION_NOTHING;
 	case ATP_ASK:
 	case ATP_RESULT: return generation->sender ? at_sender(generation, packet, words, now_ns) : GENERATION_NOTHING;
+	case ATP_PROBE: reach_packet(&generation->reach, packet); break;
 	case ATP_HELLO: break;
 	}
 	return GENERATION_NOTHING;
@@ -160,7 +165,7 @@ static void look_after_switch(struct generation *generation, uint64_t now_ns)
 
 bool generation_next(struct generation *generation, uint64_t now_ns, struct endpoint_out *out)
 {
-	if (generation->owner && owner_next(generation->owner, out))
+	if (reach_next(&generation->reach, now_ns, out) || (generation->owner && owner_next(generation->owner, out)))
 		return true;
 	if (!generation->sender)
 		return false;
@@ -174,5 +179,8 @@ uint64_t generation_wake_ns(const struct generation *generation)
 	uint64_t wake = membership_wake_ns(&generation->membership);
 	uint64_t sender = generation->sender ? sender_wake_ns(generation->sender) : UINT64_MAX;
 
-	return sender < wake ? sender : wake;
+	uint64_t reach = reach_wake_ns(&generation->reach);
+
+	wake = sender < wake ? sender : wake;
+	return reach < wake ? reach : wake;
 }

@@ -11,6 +11,7 @@
 
 #include "switch/endpoint/membership.h"
 #include "switch/endpoint/owner.h"
+#include "switch/endpoint/reach.h"
 #include "switch/endpoint/sender.h"
 
 #define GENERATION_SECRET 16u
@@ -19,6 +20,7 @@
 struct generation_config {
 	uint8_t secret[GENERATION_SECRET]; /* that the members have, of this stream alone */
 	bool sends, owns;
+	uint16_t probed; /* members that are to reach each other before the first generation is used; 0: not asked */
 	struct sender_config sender;
 	struct owner_config owner;
 	struct membership_config membership;
@@ -31,6 +33,7 @@ struct generation {
 	struct sender *sender; /* NULL: it contributes nothing */
 	struct owner *owner;   /* NULL: it owns nothing */
 	struct membership membership;
+	struct reach reach; /* of the first generation */
 	uint64_t timeouts; /* that the membership has heard of */
 };
 
@@ -50,7 +53,7 @@ enum generation_event {
 enum generation_event generation_packet(struct generation *generation, const struct atp_packet *packet,
                                         const void *words, uint64_t now_ns);
 
-/* Does a switch help? Sender and owner follow. */
+/* Does a switch help? Sender and owner follow, whoever reaches whom straight: that is for the members to agree on. */
 bool generation_helps(const struct generation *generation);
 /* The next hello, or packet of data, to send now; false: none. */
 bool generation_greet(struct generation *generation, uint64_t now_ns, struct endpoint_out *out);

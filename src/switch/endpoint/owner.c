@@ -126,7 +126,9 @@ static enum owner_event answer(struct owner *owner, struct entry *entry, const s
 
 	if (is_single && !(packet->flags & ATP_RESEND))
 		return OWNER_COMPLETE;
-	owner_queue_result(owner, entry, is_single ? PENDING_ONE : PENDING_ALL, member, (packet->flags & ATP_BYPASS) != 0);
+	/* O2: to a member that asks through the switch straight first, and then in turn: either way may be closed. */
+	bool is_straight = (packet->flags & ATP_BYPASS) != 0, is_one = is_single && (is_straight || entry->answers++ % 2 == 0);
+	owner_queue_result(owner, entry, is_one ? PENDING_ONE : PENDING_ALL, member, is_straight);
 	return OWNER_ANSWERED;
 }
 
@@ -262,9 +264,10 @@ void owner_linger(struct owner *owner)
 
 	if (!entry || entry->state != ENTRY_COMPLETE || entry->sequence != owner->last - 1)
 		return;
+	bool is_straight = owner->lingers++ % 2 == 0 || !owner->uses_switch;
 	for (uint32_t member = 0; member < shape_members(owner->config.shape); member++)
 		if (member != owner->config.self && owner->done[member] < owner->last)
-			owner_queue_result(owner, entry, PENDING_ONE, (uint16_t)member, true);
+			owner_queue_result(owner, entry, is_straight ? PENDING_ONE : PENDING_ALL, (uint16_t)member, is_straight);
 }
 
 /* ---- for people ---- */

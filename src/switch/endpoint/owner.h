@@ -90,8 +90,8 @@ bool owner_is_quiet(const struct owner *owner);
 /* Has this one? */
 bool owner_is_done(const struct owner *owner, uint16_t member);
 /*
- * Sends the last result again to members that have not said so: a member that has nothing left to do answers with a
- * bye.
+ * Sends the last result again to members that have not said so, straight and through the switch in turn: a member that
+ * has nothing left to do answers with a bye.
  */
 void owner_linger(struct owner *owner);
 

@@ -98,7 +98,7 @@ struct entry *owner_entry_open(struct owner *owner, const struct contents *conte
 	entry->buffer = owner->free_buffers[--owner->free_count];
 	entry->has_own = entry->is_marked = entry->is_repaired = entry->is_bypassed = false;
 	entry->own = NULL;
-	entry->bypasses = 0;
+	entry->answers = entry->bypasses = 0;
 	entry->ask_at = 1;
 	owner_entry_set(entry, contents);
 	owner_entry_clear(owner, entry);

@@ -40,6 +40,7 @@ struct entry {
 	bool is_bypassed; /* a contribution came past the switch: its sender may not hear it */
 	bool is_queued;
 	const uint32_t *own;
+	uint32_t answers; /* to members that asked through the switch */
 	uint32_t bypasses, ask_at; /* straight contributions that have come; asks go out when there are so many */
 };
 
@@ -56,6 +57,7 @@ struct owner {
 	uint32_t last;      /* the highest complete number + 1 */
 	uint32_t *done;     /* by member: it has all results below */
 	bool uses_switch;
+	uint32_t lingers; /* times that the last result was sent again */
 	struct owner_counters counters;
 };
 

@@ -11,6 +11,11 @@ void patience_init(struct patience *patience, uint64_t floor_ns, uint64_t cap_ns
 	*patience = (struct patience){.floor_ns = floor_ns, .cap_ns = cap_ns};
 }
 
+void patience_expect(struct patience *patience, uint64_t round_trip_ns)
+{
+	patience->expected_ns = round_trip_ns;
+}
+
 void patience_measure(struct patience *patience, uint64_t round_trip_ns)
 {
 	uint64_t srtt = patience->srtt_ns, rtt = round_trip_ns ? round_trip_ns : 1;
@@ -27,9 +32,13 @@ void patience_measure(struct patience *patience, uint64_t round_trip_ns)
 
 uint64_t patience_rto_ns(const struct patience *patience)
 {
-	uint64_t rto = patience->srtt_ns ? patience->srtt_ns + 4 * patience->rttvar_ns : FIRST_RTOS * patience->floor_ns;
+	uint64_t floor = patience->floor_ns, slack = 4 * patience->rttvar_ns > floor ? 4 * patience->rttvar_ns : floor;
+	uint64_t rto = patience->srtt_ns ? patience->srtt_ns + slack : FIRST_RTOS * floor;
+	/* No time-out is shorter than a round trip, whatever the cap. */
+	uint64_t network = 2 * patience->expected_ns, least = (network > patience->srtt_ns ? network : patience->srtt_ns) + floor;
 
-	return rto < patience->floor_ns ? patience->floor_ns : rto > patience->cap_ns ? patience->cap_ns : rto;
+	rto = rto < patience->cap_ns ? rto : patience->cap_ns;
+	return rto > least ? rto : least;
 }
 
 uint64_t patience_after_ns(const struct patience *patience, uint8_t attempts)
@@ -38,7 +47,9 @@ uint64_t patience_after_ns(const struct patience *patience, uint8_t attempts)
 
 	for (uint8_t i = 1; i < attempts && rto < patience->cap_ns; i++)
 		rto *= 2;
-	return rto < patience->cap_ns ? rto : patience->cap_ns;
+	/* The cap may be less than a round trip. */
+	uint64_t cap = patience_rto_ns(patience) > patience->cap_ns ? patience_rto_ns(patience) : patience->cap_ns;
+	return rto < cap ? rto : cap;
 }
 
 bool patience_allows(struct patience *patience, uint64_t now_ns)

@@ -1,8 +1,10 @@
 /*
  * patience.h - how long a member waits for results, and how much it sends again when none comes.
  *
- * The time-out is that of Jacobson: the smoothed round trip and four of its deviations. A round trip has the wait for
- * the slowest member in it. So when time is over, mostly nothing is lost but some member is late, and what is sent
+ * The time-out is that of Jacobson: the smoothed round trip and four of its deviations, or the lateness of timers if
+ * that is more; and never less than two round trips to the switch, as a result travels to an owner and back. These are
+ * measured by hellos, so that a network that has become slower is noticed though all numbers were sent twice. A result's
+ * round trip has the wait for the slowest member in it. So when time is over, mostly nothing is lost but some member is late, and what is sent
  * again takes partial sums out of the switch. Therefore time-outs come in rounds: a round sends few numbers again, and
  * each result that comes in it lets two more follow.
  *
@@ -18,12 +20,15 @@
 
 struct patience {
 	uint64_t floor_ns, cap_ns;
+	uint64_t expected_ns;        /* a round trip to the switch; 0: not known */
 	uint64_t srtt_ns, rttvar_ns; /* 0: not measured */
 	uint64_t round_ns;           /* end of the round; 0: there was none */
 	uint32_t allowed;            /* that may be sent again in this round */
 };
 
 void patience_init(struct patience *patience, uint64_t floor_ns, uint64_t cap_ns);
+/* The latest round trip to the switch. */
+void patience_expect(struct patience *patience, uint64_t round_trip_ns);
 void patience_measure(struct patience *patience, uint64_t round_trip_ns);
 uint64_t patience_rto_ns(const struct patience *patience);
 /* After the first attempt the time-out, after each further one twice as long. */

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define HIGHER_RESULTS 3u /* of the same owner: then a number counts as lost */
+#define BYES_TO_ALL 4u    /* of so many results that come again, one is answered through the switch */
 #define OVERHEAD_BYTES (ATP_HEADER_BYTES + 28u) /* beside the words of a packet: IPv4, UDP and the header */
 
 static const uint8_t number_moves[] = {
@@ -12,7 +12,8 @@ static const uint8_t number_moves[] = {
 	[NUMBER_UNSENT] = 1u << NUMBER_SENT | 1u << NUMBER_BYPASSING,
 	[NUMBER_SENT] = 1u << NUMBER_RESENT | 1u << NUMBER_BYPASSING | 1u << NUMBER_ACKNOWLEDGED,
 	[NUMBER_RESENT] = 1u << NUMBER_BYPASSING | 1u << NUMBER_ACKNOWLEDGED,
-	[NUMBER_BYPASSING] = 1u << NUMBER_BYPASSING | 1u << NUMBER_ACKNOWLEDGED,
+	[NUMBER_BYPASSING] = 1u << NUMBER_BYPASSING | 1u << NUMBER_RETURNED | 1u << NUMBER_ACKNOWLEDGED,
+	[NUMBER_RETURNED] = 1u << NUMBER_BYPASSING | 1u << NUMBER_ACKNOWLEDGED,
 };
 
 /* ---- life ---- */
@@ -134,14 +135,17 @@ static void lineup_remove(struct sender *sender, const struct number *number)
 		lineup->last = number->before;
 }
 
-/* W1: each number by itself, with the results of its own owner: results of different owners have no order. */
-static void count_higher(struct sender *sender, uint16_t owner, uint32_t sequence)
+/*
+ * W1: each number by itself, with the results of its own owner: results of different owners have no order. A number that
+ * was sent again is lost again if numbers come back that were sent after that.
+ */
+static void count_higher(struct sender *sender, uint16_t owner, uint32_t sequence, uint64_t sent_ns)
 {
 	uint32_t at = sender->lineups[owner].first;
 
 	while (at != SENDER_NONE && at < sequence) {
 		struct number *number = sender_number(sender, at);
-		if (number->state == NUMBER_SENT && ++number->higher == HIGHER_RESULTS)
+		if ((number->state == NUMBER_SENT || number->sent_ns < sent_ns) && ++number->higher == SENDER_HIGHER_RESULTS)
 			number->is_overdue = sender->has_overdue = true;
 		at = number->after;
 	}
@@ -162,6 +166,11 @@ static void measure(struct sender *sender, const struct number *number, bool is_
 {
 	if (number->attempts == 1 && !is_repaired)
 		patience_measure(&sender->patience, now_ns > number->sent_ns ? now_ns - number->sent_ns : 1);
+}
+
+void sender_expect(struct sender *sender, uint64_t round_trip_ns)
+{
+	patience_expect(&sender->patience, round_trip_ns);
 }
 
 /* ---- results ---- */
@@ -192,7 +201,7 @@ static void acknowledge(struct sender *sender, const struct atp_packet *packet, 
 	sender->in_flight_bytes -= sender_packet_bytes(number);
 	lineup_remove(sender, number);
 	sender_number_enter(number, NUMBER_ACKNOWLEDGED);
-	count_higher(sender, packet->owner, packet->sequence);
+	count_higher(sender, packet->owner, packet->sequence, number->sent_ns);
 	patience_result(&sender->patience, now_ns);
 	if (sender->has_waiting)
 		sender->due_ns = 0;
@@ -222,8 +231,10 @@ enum sender_event sender_result(struct sender *sender, const struct atp_packet *
 	sender->counters.results += event == SENDER_NEW;
 	sender->counters.repeated += event == SENDER_REPEATED;
 	sender->counters.refused += event == SENDER_REFUSED;
-	if (event == SENDER_REPEATED)
+	if (event == SENDER_REPEATED) {
 		want_bye(sender, packet->owner);
+		sender->wants_bye_to_all |= sender->counters.repeated % BYES_TO_ALL == 0;
+	}
 	return event;
 }
 
@@ -234,7 +245,7 @@ void sender_use_switch(struct sender *sender, bool use)
 	if (sender->uses_switch && !use)
 		for (uint32_t at = sender->begin; at < sender->next; at++) {
 			struct number *number = sender_number(sender, at);
-			if (number->state == NUMBER_SENT || number->state == NUMBER_RESENT)
+			if (number->state == NUMBER_SENT || number->state == NUMBER_RESENT || number->state == NUMBER_RETURNED)
 				number->is_overdue = sender->has_overdue = true;
 		}
 	sender->uses_switch = use;
@@ -259,6 +270,7 @@ void sender_finish(struct sender *sender)
 {
 	for (uint32_t owner = 0; owner < sender->config.owners; owner++)
 		want_bye(sender, (uint16_t)owner);
+	sender->wants_bye_to_all = true;
 }
 
 uint32_t sender_begin(const struct sender *sender)

@@ -54,29 +54,41 @@ static void write_packet(struct sender *sender, uint32_t sequence, uint64_t now_
 	if (number->attempts < UINT8_MAX)
 		number->attempts++;
 	number->is_overdue = false;
+	number->higher = 0;
 	number->sent_ns = now_ns;
 	number->due_ns = now_ns + patience_after_ns(&sender->patience, number->attempts);
 	if (number->due_ns < sender->due_ns)
 		sender->due_ns = number->due_ns;
 }
 
+/* W1, W2: how a number goes out again. A way that was tried in vain is not the only one. */
+static enum number_state after(const struct sender *sender, const struct number *number)
+{
+	if (!sender->uses_switch)
+		return NUMBER_BYPASSING;
+	if (number->state == NUMBER_SENT)
+		return NUMBER_RESENT;
+	return number->state == NUMBER_BYPASSING && number->attempts > 1 ? NUMBER_RETURNED : NUMBER_BYPASSING;
+}
+
 static void repair(struct sender *sender, uint32_t sequence, uint64_t now_ns, struct endpoint_out *out)
 {
 	struct number *number = sender_number(sender, sequence);
 
-	bool through = number->state == NUMBER_SENT && sender->uses_switch;
+	enum number_state to = after(sender, number);
 
 	if (number->is_overdue)
 		sender->counters.fast++;
 	else
 		sender->counters.timeouts++;
-	if (through)
-		sender->counters.resends++;
-	else
+	if (to == NUMBER_BYPASSING)
 		sender->counters.bypasses++;
-	if (number->attempts == 1)
+	else
+		sender->counters.resends++;
+	/* Time mostly shows that a member is late, results of later numbers that a packet was lost. */
+	if (number->attempts == 1 && number->higher >= SENDER_HIGHER_RESULTS)
 		window_lost(&sender->window, sequence, sender->next);
-	sender_number_enter(number, through ? NUMBER_RESENT : NUMBER_BYPASSING);
+	sender_number_enter(number, to);
 	write_packet(sender, sequence, now_ns, out);
 }
 
@@ -84,7 +96,8 @@ static bool is_due(struct sender *sender, struct number *number, uint64_t now_ns
 {
 	if (number->is_overdue || !is_late(sender, number, now_ns))
 		return number->is_overdue;
-	bool allowed = patience_allows(&sender->patience, now_ns);
+	/* What was sent again waits in no slot: it takes no partial sum along. */
+	bool allowed = number->state != NUMBER_SENT || patience_allows(&sender->patience, now_ns);
 	sender->has_waiting |= !allowed;
 	return allowed;
 }
@@ -167,29 +180,40 @@ static bool next_new(struct sender *sender, uint64_t now_ns, struct endpoint_out
 	return true;
 }
 
-static void write_bye(const struct sender *sender, uint16_t owner, struct endpoint_out *out)
+/* To one owner, or through the switch to all. */
+static void write_bye(const struct sender *sender, enum endpoint_to to, uint16_t owner, struct endpoint_out *out)
 {
 	*out = (struct endpoint_out){
 		.header = {
-			.type = ATP_BYE, .flags = ATP_DONE | ATP_BYPASS, .owner = sender->config.self, .next = ATP_NO_NEXT,
+			.type = ATP_BYE, .flags = to == ENDPOINT_TO_MEMBER ? ATP_DONE | ATP_BYPASS : ATP_DONE, .owner = sender->config.self, .next = ATP_NO_NEXT,
 			.sequence = sender->begin, .flow = sender->config.flow,
 		},
-		.to = ENDPOINT_TO_MEMBER,
+		.to = to,
 		.member = owner,
 	};
 	out->header.tag = tag_of_bye(sender->config.keys, &out->header);
 }
 
+static bool has_bye(const struct sender *sender)
+{
+	return sender->begin == sender->end && (sender->byes > 0 || (sender->wants_bye_to_all && sender->uses_switch));
+}
+
 static bool next_bye(struct sender *sender, struct endpoint_out *out)
 {
-	if (sender->byes == 0 || sender->begin < sender->end)
+	if (!has_bye(sender))
 		return false;
+	if (sender->wants_bye_to_all && sender->uses_switch) {
+		sender->wants_bye_to_all = false;
+		write_bye(sender, ENDPOINT_TO_SWITCH, 0, out);
+		return true;
+	}
 	uint32_t owner = 0;
 	while (!sender->lineups[owner].wants_bye)
 		owner++;
 	sender->lineups[owner].wants_bye = false;
 	sender->byes--;
-	write_bye(sender, (uint16_t)owner, out);
+	write_bye(sender, ENDPOINT_TO_MEMBER, (uint16_t)owner, out);
 	return true;
 }
 
@@ -200,6 +224,6 @@ bool sender_next(struct sender *sender, uint64_t now_ns, struct endpoint_out *ou
 
 uint64_t sender_wake_ns(const struct sender *sender)
 {
-	bool has_new = may_send_new(sender), has_bye = sender->byes > 0 && sender->begin == sender->end;
-	return sender->is_repairing || sender->has_overdue || has_new || has_bye ? 0 : sender->due_ns;
+	bool goes_on = sender->is_repairing || sender->has_overdue || may_send_new(sender) || has_bye(sender);
+	return goes_on ? 0 : sender->due_ns;
 }

@@ -7,6 +7,7 @@
 #include "switch/endpoint/sender.h"
 
 #define SENDER_NONE UINT32_MAX
+#define SENDER_HIGHER_RESULTS 3u /* of the same owner: then a number counts as lost */
 
 enum number_state {
 	NUMBER_ACKNOWLEDGED, /* its result is here; the place is free for a later number */
@@ -14,7 +15,8 @@ enum number_state {
 	NUMBER_UNSENT,
 	NUMBER_SENT,      /* an original, through the switch */
 	NUMBER_RESENT,    /* a resend, through the switch    */
-	NUMBER_BYPASSING, /* straight to the owner           */
+	NUMBER_BYPASSING, /* straight to the owner, first or in turn */
+	NUMBER_RETURNED,  /* through the switch again, in turn       */
 };
 
 
@@ -25,7 +27,7 @@ struct number {
 	uint32_t before, after; /* in flight to the same owner, in order: numbers, or SENDER_NONE */
 	uint8_t state;          /* enum number_state */
 	uint8_t attempts;
-	uint8_t higher;  /* results of higher numbers of the same owner */
+	uint8_t higher;  /* results of numbers of the same owner that were sent after it */
 	bool is_overdue; /* repaired at the next occasion */
 };
 
@@ -48,6 +50,7 @@ struct sender {
 	uint64_t least_due_ns;       /* of the numbers that a repair has passed */
 	uint32_t repair_at;          /* where the repair under way goes on */
 	uint32_t byes;               /* owners that want one */
+	bool wants_bye_to_all;       /* through the switch */
 	bool is_repairing, has_overdue, uses_switch;
 	bool has_waiting; /* numbers whose time is over, and that wait for the next result or round */
 	struct sender_counters counters;

@@ -78,6 +78,20 @@ static void greet(struct switch_server *server, const struct trains_datagram *da
 	trains_flush(server->udp); /* the peer is on the stack */
 }
 
+/* A header of this version, no longer than what came, so that a member of another one can say why nothing helps. */
+static void tell_version(struct switch_server *server, const struct trains_datagram *datagram)
+{
+	struct atp_packet out = {.type = ATP_WELCOME, .next = ATP_NO_NEXT, .flow = bytes_get64(datagram->bytes + 8)};
+	struct trains_peer peer = {.address = *datagram->from};
+
+	server->traffic.foreign++;
+	if (datagram->bytes[1] != ATP_HELLO)
+		return;
+	put(server, &out, NULL);
+	to_peer(server, &peer);
+	trains_flush(server->udp); /* the peer is on the stack */
+}
+
 /* ---- gradients ---- */
 
 static void run_words(enum step_event event, uint32_t *slot, uint8_t *words, uint32_t count)
@@ -144,9 +158,9 @@ static void pass_gradient(struct switch_server *server, struct switch_flow *flow
 	to_peer(server, &owner->peer);
 }
 
-/* ---- results ---- */
+/* ---- results, and byes ---- */
 
-static void pass_result(struct switch_server *server, struct switch_flow *flow, const struct switch_member *member,
+static void pass_to_all(struct switch_server *server, struct switch_flow *flow, const struct switch_member *member,
                         struct atp_packet *packet, uint8_t *words, uint64_t now_ns)
 {
 	uint64_t place = step_index(packet->flow, packet->sequence, server->config.slots);
@@ -155,11 +169,12 @@ static void pass_result(struct switch_server *server, struct switch_flow *flow, 
 		server->traffic.strangers++;
 		return;
 	}
-	flow->step[step_at(server, member, place, packet, words, now_ns)]++;
+	if (packet->type == ATP_RESULT)
+		flow->step[step_at(server, member, place, packet, words, now_ns)]++;
 	put(server, packet, words);
 	for (uint32_t i = 0; i < SWITCH_MEMBERS; i++)
 		if (flow->members[i] && i != packet->owner) {
-			flow->results++;
+			flow->results += packet->type == ATP_RESULT;
 			to_peer(server, &flow->members[i]->peer);
 		}
 }
@@ -171,7 +186,12 @@ void switch_path_packet(struct switch_server *server, const struct trains_datagr
 	uint8_t *words = datagram->bytes + ATP_HEADER_BYTES;
 	struct atp_packet packet;
 
-	if (atp_packet_decode(datagram->bytes, datagram->length, &packet) != ATP_DECODED) {
+	enum atp_decoded decoded = atp_packet_decode(datagram->bytes, datagram->length, &packet);
+	if (decoded == ATP_FOREIGN) {
+		tell_version(server, datagram);
+		return;
+	}
+	if (decoded != ATP_DECODED) {
 		server->traffic.malformed++;
 		return;
 	}
@@ -182,7 +202,7 @@ void switch_path_packet(struct switch_server *server, const struct trains_datagr
 	/* An address that is not registered has no packets forwarded, and claims nothing. */
 	struct switch_flow *flow = switch_flow_find(server, packet.flow);
 	struct switch_member *member = flow ? switch_member_at(flow, datagram->from) : NULL;
-	if (!member || packet.type > ATP_RESULT) {
+	if (!member || (packet.type > ATP_RESULT && packet.type != ATP_BYE)) {
 		server->traffic.strangers++;
 		return;
 	}
@@ -192,5 +212,5 @@ void switch_path_packet(struct switch_server *server, const struct trains_datagr
 	if (packet.type == ATP_GRADIENT)
 		pass_gradient(server, flow, member, &packet, words, now_ns);
 	else
-		pass_result(server, flow, member, &packet, words, now_ns);
+		pass_to_all(server, flow, member, &packet, words, now_ns);
 }

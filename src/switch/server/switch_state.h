@@ -46,6 +46,7 @@ struct switch_flow {
 
 struct switch_traffic {
 	uint64_t malformed;  /* no packets of this protocol */
+	uint64_t foreign;    /* of another version of it */
 	uint64_t strangers;  /* from addresses that are not registered */
 	uint64_t hellos, registered, refused_flows;
 	uint64_t undelivered; /* for members that are not registered */

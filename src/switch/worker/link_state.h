@@ -41,6 +41,7 @@ struct switch_link {
 	struct trains_peer server;
 	uint16_t words;
 	bool is_crowded; /* the socket's queue, in this batch */
+	uint8_t foreign; /* the version of another protocol that the switch has answered with; 0: none */
 
 	pthread_mutex_t lock;
 	pthread_cond_t changed; /* a flow's helps, or its owner's quiet */

@@ -24,7 +24,7 @@ static struct generation_config generation_config(const struct switch_flow *flow
 	uint32_t packet = OVERHEAD_BYTES + 4u * flow->words;
 
 	return (struct generation_config){
-		.sends = true, .owns = true,
+		.sends = true, .owns = true, .probed = flow->members,
 		.sender = {
 			.self = flow->self, .shape = flow->shape, .window = SWITCH_FLOW_WINDOW, .owners = flow->members,
 			.congestion = {.packet_bytes = packet,
@@ -231,7 +231,7 @@ void switch_flow_fail(struct switch_flow *flow, enum esp_status status)
 
 static void use_switch(struct switch_flow *flow)
 {
-	bool helps = generation_helps(flow->stream.current);
+	bool helps = generation_helps(flow->stream.current) && reach_is_whole(&flow->stream.current->reach);
 
 	atomic_store_explicit(&flow->rate_bps, flow->stream.current->membership.switch_info.rate_bps, memory_order_relaxed);
 	if (helps == atomic_load_explicit(&flow->helps, memory_order_relaxed))
@@ -250,7 +250,7 @@ void switch_flow_packet(struct switch_flow *flow, struct generation *at, struct 
 		switch_sum_own_complete(flow, packet->sequence);
 	else if (event == GENERATION_RESULT)
 		switch_sum_receive(flow, packet->sequence, words);
-	else if (packet->type == ATP_WELCOME)
+	else if (packet->type == ATP_WELCOME || packet->type == ATP_PROBE)
 		use_switch(flow);
 }
 
@@ -259,6 +259,10 @@ static void end_failed(struct switch_flow *flow)
 	switch_sum_end_all(flow);
 	trains_flush(flow->link->udp);
 	flow->has_ended = true;
+	/* Its owners answer nobody any more, and other flows may have what they kept. */
+	succession_close(&flow->stream);
+	flow->link->kept_bytes -= flow->kept_bytes;
+	flow->kept_bytes = 0;
 	atomic_store(&flow->helps, false);
 	pthread_cond_broadcast(&flow->link->changed);
 }
@@ -306,6 +310,14 @@ uint64_t switch_flow_pump(struct switch_flow *flow, uint64_t now_ns)
 
 /* ---- questions ---- */
 
+bool switch_flow_is_busy(struct switch_flow *flow)
+{
+	pthread_mutex_lock(&flow->link->lock);
+	bool is_busy = flow->first != NULL;
+	pthread_mutex_unlock(&flow->link->lock);
+	return is_busy;
+}
+
 bool switch_flow_helps(const struct switch_flow *flow)
 {
 	return atomic_load_explicit(&flow->helps, memory_order_acquire);
@@ -321,10 +333,12 @@ bool switch_flow_await(struct switch_flow *flow, uint64_t until_ns)
 	bool in_time = true;
 
 	pthread_mutex_lock(&flow->link->lock);
-	succession_busy(&flow->stream, true, clock_now_ns()); /* hellos are lost, too */
+	if (!flow->has_ended)
+		succession_busy(&flow->stream, true, clock_now_ns()); /* hellos are lost, too */
 	while (!switch_flow_helps(flow) && flow->failed == ESP_OK && in_time)
 		in_time = switch_link_await(flow->link, until_ns);
-	succession_busy(&flow->stream, flow->first != NULL, clock_now_ns());
+	if (!flow->has_ended)
+		succession_busy(&flow->stream, flow->first != NULL, clock_now_ns());
 	pthread_mutex_unlock(&flow->link->lock);
 	return switch_flow_helps(flow);
 }
@@ -338,7 +352,7 @@ void switch_flow_stats(struct switch_flow *flow, struct switch_flow_stats *out)
 		.sums = flow->sums, .words = flow->summed_words, .originals = sent.originals, .direct = sent.direct,
 		.resends = sent.resends, .bypasses = sent.bypasses, .refused = sent.refused + owned.events[OWNER_REFUSED],
 		.added_here = owned.taken, .completed = owned.events[OWNER_COMPLETED], .gone = flow->gone,
-		.generations = flow->stream.current->number + 1,
+		.generations = flow->stream.counting + 1,
 	};
 	pthread_mutex_unlock(&flow->link->lock);
 }

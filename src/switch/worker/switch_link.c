@@ -36,7 +36,10 @@ static void on_datagram(void *context, const struct trains_datagram *datagram)
 	struct switch_flow *flow;
 	struct atp_packet packet;
 
-	if (atp_packet_decode(datagram->bytes, datagram->length, &packet) != ATP_DECODED)
+	enum atp_decoded decoded = atp_packet_decode(datagram->bytes, datagram->length, &packet);
+	if (decoded == ATP_FOREIGN && trains_address_equal(datagram->from, &link->server.address, false))
+		link->foreign = datagram->bytes[0];
+	if (decoded != ATP_DECODED)
 		return;
 	for (flow = link->flows; flow; flow = flow->next)
 		if (!flow->has_ended && (at = succession_find(&flow->stream, packet.flow)))

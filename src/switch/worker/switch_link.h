@@ -54,10 +54,15 @@ ESP_CHECKED enum esp_status switch_flow_open(struct switch_link *link, const str
 /* No sum is under way. NULL: nothing. */
 void switch_flow_close(struct switch_flow *flow);
 
-/* Is the switch there, and has it room for elements of this length? */
+/* Is the switch there, has it room for elements of this length, and do all members answer this one straight? */
 bool switch_flow_helps(const struct switch_flow *flow);
 /* The same, waiting until then at most. */
 bool switch_flow_await(struct switch_flow *flow, uint64_t until_ns);
+/* Why it does not help: a sentence without its end, for people. */
+#define SWITCH_FLOW_WHY 160u
+const char *switch_flow_why(struct switch_flow *flow, char out[SWITCH_FLOW_WHY]);
+/* Is a sum under way? */
+bool switch_flow_is_busy(struct switch_flow *flow);
 /* Of the switch's link, as it has said; 0: not known. */
 uint64_t switch_flow_rate_bps(const struct switch_flow *flow);
 /*
