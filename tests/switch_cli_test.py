@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """In-network aggregation as an operator and users see it: espalier switch, and ranks as processes.
 
-switch_cli_test.py ESPALIER PROGRAM [KILLS SEED]
+switch_cli_test.py ESPALIER PROGRAM [KILLS SEED | CHECK]
 
-With KILLS, only the test that kills the switch so often, at moments drawn from SEED.
+With KILLS, only the test that kills the switch so often, at moments drawn from SEED; with CHECK, as in check_drain, only that one.
 The program checks every sum by itself; here it is checked that sums went through the switch, or did not have to, that
 their bits are those of a run without a switch, and that jobs survive faults. Nothing here sleeps to wait: a state is
 asked for until it is as expected, and a minute without that ends the test.
@@ -584,7 +584,8 @@ def shut():
 
 def close_paths(name, port, table="shut"):
     rules = (f"add table ip {table}; add chain ip {table} in {{ type filter hook input priority 0; }}; "
-             f"add rule ip {table} in udp sport != {port} udp dport != {port} drop")
+             f"add rule ip {table} in udp sport {port} accept; add rule ip {table} in udp dport {port} accept; "
+             f"add rule ip {table} in meta l4proto udp drop")
     done = subprocess.run(["ip", "netns", "exec", name, "nft", rules], capture_output=True, text=True, timeout=PATIENCE)
     return done.returncode == OK
 
@@ -650,11 +651,12 @@ def check_usage():
 
 
 def main():
-    if len(sys.argv) > 3:
+    if len(sys.argv) > 4:
         check_restarts(int(sys.argv[3]), int(sys.argv[4]))
         return
     for check in main_checks():
-        check()
+        if sys.argv[3:4] in ([], [check.__name__]):
+            check()
 
 
 main()
