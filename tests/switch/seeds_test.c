@@ -87,6 +87,35 @@ static void test_plain(uint64_t seed)
 	          totals.owner[OWNER_REFUSED], 0);
 }
 
+/* A long way, without loss: once the first results are there, nothing is sent twice, and no window is halved. */
+static void test_long_way(uint64_t seed, uint64_t trip_ms)
+{
+	struct world_totals totals = {0};
+
+	for (uint64_t i = 0; i < 20; i++)
+		world_run(&(struct world_options){.seed = seed + i, .is_plain = true, .trip_ns = trip_ms * 1000000 / 2}, &totals);
+	printf("round trips of %" PRIu64 " ms to the switch: %" PRIu64 " sent again of %" PRIu64 ", %" PRIu64 " windows halved\n", trip_ms,
+	       totals.resends + totals.bypasses, totals.results, totals.halvings);
+	CHECK_U64(totals.halvings, 0);
+	CHECK_MSG((totals.resends + totals.bypasses) * 50 <= totals.results, "%" PRIu64 " of %" PRIu64,
+	          totals.resends + totals.bypasses, totals.results);
+}
+
+/* A member that is late at each call: nothing is lost, so hardly a window is halved (with time-outs as losses: 20 in each run). */
+static void test_straggler(uint64_t seed, uint64_t late_ms)
+{
+	struct world_totals totals = {0};
+
+	for (uint64_t i = 0; i < 20; i++)
+		world_run(&(struct world_options){.seed = seed + i, .is_plain = true, .is_large = true, .late_ns = late_ms * 1000000},
+		          &totals);
+	printf("a member that is %" PRIu64 " ms late: %" PRIu64 " sent again of %" PRIu64 ", %" PRIu64 " windows halved\n", late_ms,
+	       totals.resends + totals.bypasses, totals.results, totals.halvings);
+	CHECK(totals.timeouts > 0);
+	CHECK(totals.halvings <= totals.runs);
+	CHECK((totals.resends + totals.bypasses) * 5 <= totals.results);
+}
+
 /* A path that is closed after the flow was opened: the switch is the only way, and it is enough. */
 static void test_shut(uint64_t seed)
 {
@@ -114,6 +143,11 @@ int main(int argc, char **argv)
 	if (count >= 1000)
 		check_covered(&totals);
 	test_plain(seed);
+	test_long_way(seed, 20);
+	test_long_way(seed, 120);
+	test_long_way(seed, 500);
+	test_straggler(seed, 30);
+	test_straggler(seed, 300);
 	test_shut(seed);
 	return 0;
 }

@@ -131,7 +131,7 @@ static void open_world(struct world *world, const struct world_options *options,
 	*world = (struct world){.options = *options, .totals = totals, .heap = world->heap, .heap_max = world->heap_max};
 	rng_init(&world->rng, options->seed);
 	draw_faults(world);
-	world->switches_count = options->kills || options->is_shut ? 1 : 1 + below(world, WORLD_SWITCHES);
+	world->switches_count = options->kills || options->is_shut || options->trip_ns ? 1 : 1 + below(world, WORLD_SWITCHES);
 	world->jobs_count = options->is_plain ? 1 : 1 + below(world, WORLD_JOBS);
 	open_switches(world);
 	for (uint16_t job = 0; job < world->jobs_count; job++) {
@@ -141,7 +141,7 @@ static void open_world(struct world *world, const struct world_options *options,
 				post_at(world, below(world, 1000) * US, WAKE, job, node);
 				world->jobs[job].nodes[node].wake_at = 0;
 				if (node < world->jobs[job].members)
-					post_at(world, (options->is_plain ? 5000 + below(world, 100) : below(world, 2000)) * US, CALL, job,
+					post_at(world, (options->is_plain ? 5000 + 10 * options->trip_ns / US + below(world, 100) : below(world, 2000)) * US, CALL, job,
 					        node);
 			}
 	}

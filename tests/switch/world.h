@@ -42,6 +42,8 @@ struct world_options {
 	bool is_large; /* up to 16 workers and thousands of slots and elements */
 	bool is_shut; /* members reach their switch and not each other; no switch dies or starts anew */
 	bool is_plain; /* no faults, one job, one call after the other: a sound network */
+	uint64_t trip_ns; /* one way, of each packet; 0: 50 us */
+	uint64_t late_ns; /* so much later than the others member 0 begins each call */
 	uint32_t kills; /* a sound network whose one switch is killed so often, and started anew but for the last time */
 };
 

@@ -84,7 +84,7 @@ static void carry(struct world *world, struct event *event)
 	world->totals->lost += copies == 0;
 	for (; copies > 0; copies--) {
 		struct event arrival = *event;
-		arrival.at = world->now + 50 * US + (world->faults[FAULT_REORDER] ? rng_below(&world->rng, 80 * US) : 0);
+		arrival.at = world->now + (world->options.trip_ns ? world->options.trip_ns : 50 * US) + (world->faults[FAULT_REORDER] ? rng_below(&world->rng, 80 * US) : 0);
 		if (chance(world, world->delay))
 			arrival.at += rng_below(&world->rng, 3 * SECOND);
 		if (chance(world, world->corrupt))

@@ -17,6 +17,12 @@ static uint32_t *part_of(const struct job *job, const struct node *node, uint32_
 
 /* ---- opening ---- */
 
+/* These worlds look at the window, and so at the one that the product has. */
+static bool has_product_window(const struct world *world)
+{
+	return world->options.trip_ns || world->options.late_ns;
+}
+
 static struct generation_config generation_config(struct world *world, const struct node *node)
 {
 	const struct job *job = job_of(world, node);
@@ -26,10 +32,11 @@ static struct generation_config generation_config(struct world *world, const str
 		.sender = {
 			.self = node->number, .shape = job->shape, .window = job->window, .owners = job->members + 1,
 			.next = job->next[node->home],
-			.congestion = {.is_fixed = rng_chance(&world->rng, 1, 4), .packet_bytes = packet_bytes,
-			               .start_bytes = (1 + (uint32_t)rng_below(&world->rng, 50)) * packet_bytes,
+			.congestion = {.is_fixed = rng_chance(&world->rng, 1, 4) && !has_product_window(world), .packet_bytes = packet_bytes,
+			               .start_bytes = (has_product_window(world) ? 40 : 1 + (uint32_t)rng_below(&world->rng, 50)) * packet_bytes,
 			               .ceiling_bytes = job->window * packet_bytes,
-			               .loss = (enum window_loss)rng_below(&world->rng, 3)},
+			               .loss = has_product_window(world) ? WINDOW_LOSS_MANY :
+			                       (enum window_loss)rng_below(&world->rng, 3)},
 			.rto_floor_ns = 20 * MS, .rto_cap_ns = 320 * MS,
 		},
 		.owner = {
@@ -112,6 +119,7 @@ static void call_after(struct world *world, struct node *node)
 	uint64_t most = world->faults[FAULT_STRAGGLER] ? 300 * MS : 2 * MS;
 	/* Computing takes as long on all members, but for a little. */
 	uint64_t pause = (world->options.kills ? 5 * MS : 0) + rng_below(&world->rng, most);
+	pause += node->number == 0 ? world->options.late_ns : 0;
 	world_post(world, &(struct event){.at = world->now + pause, .kind = CALL, .job = node->job, .node = node->number});
 }
 

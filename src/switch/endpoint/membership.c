@@ -42,7 +42,8 @@ void membership_suspect(struct membership *membership, uint64_t now_ns)
 static uint64_t pause_of(const struct membership *membership)
 {
 	const struct membership_config *config = &membership->config;
-	uint64_t pause = membership->is_busy ? config->busy_ns : config->idle_ns;
+	/* An answer that is under way is not missing. */
+	uint64_t pause = (membership->is_busy ? config->busy_ns : config->idle_ns) + membership->round_trip_ns;
 	uint64_t probe = config->probe_ns + 2 * membership->round_trip_ns;
 
 	return membership->is_suspected && probe < pause ? probe : pause;

@@ -49,12 +49,12 @@ static void test_life(void)
 	CHECK(membership_helps(&membership) && membership.state == MEMBERSHIP_ALIVE && membership.round_trip_ns == 2 * MS);
 	/* Busy: a hello at once, then each 100 ms. */
 	membership_busy(&membership, true, now += 3 * MS);
-	CHECK(membership_next(&membership, now, &out) && membership_wake_ns(&membership) == now + 100 * MS);
+	CHECK(membership_next(&membership, now, &out) && membership_wake_ns(&membership) == now + 102 * MS);
 	CHECK(answer(&membership, &out, 9, now));
 	/* Two without an answer: gone. */
-	CHECK(membership_next(&membership, now += 100 * MS, &out) && membership_helps(&membership));
-	CHECK(membership_next(&membership, now += 100 * MS, &out) && membership_helps(&membership));
-	CHECK(membership_next(&membership, now += 100 * MS, &out) && !membership_helps(&membership) &&
+	CHECK(membership_next(&membership, now += 102 * MS, &out) && membership_helps(&membership));
+	CHECK(membership_next(&membership, now += 102 * MS, &out) && membership_helps(&membership));
+	CHECK(membership_next(&membership, now += 102 * MS, &out) && !membership_helps(&membership) &&
 	      membership.state == MEMBERSHIP_GONE);
 	/* It comes back with another secret: two exchanges in one round trip each. */
 	CHECK(answer(&membership, &out, 12, now) && !membership_helps(&membership));
@@ -85,7 +85,7 @@ static void test_suspected(void)
 	membership_suspect(&membership, now += 10 * MS);
 	CHECK(membership_next(&membership, now, &out) && membership_wake_ns(&membership) == now + 24 * MS);
 	CHECK(answer(&membership, &out, 9, now + 2 * MS) && membership_helps(&membership));
-	CHECK(membership_next(&membership, now += 24 * MS, &out) && membership_wake_ns(&membership) == now + 100 * MS);
+	CHECK(membership_next(&membership, now += 24 * MS, &out) && membership_wake_ns(&membership) == now + 102 * MS);
 	/* Two hellos without one: gone, 48 ms after the first. */
 	make_alive(&membership, now);
 	membership_suspect(&membership, now += 10 * MS);
@@ -94,9 +94,9 @@ static void test_suspected(void)
 	CHECK(!membership_next(&membership, now + 1, &out));
 	CHECK(membership_next(&membership, now += 24 * MS, &out) && membership_helps(&membership));
 	CHECK(membership_next(&membership, now += 24 * MS, &out) && !membership_helps(&membership));
-	CHECK(membership_wake_ns(&membership) == now + 100 * MS);
+	CHECK(membership_wake_ns(&membership) == now + 102 * MS);
 	membership_suspect(&membership, now);
-	CHECK(membership_wake_ns(&membership) == now + 100 * MS);
+	CHECK(membership_wake_ns(&membership) == now + 102 * MS);
 }
 
 /* A switch that started anew has lost what it held. */
@@ -107,7 +107,7 @@ static void test_anew(void)
 	uint64_t now = 5 * MS;
 
 	make_alive(&membership, now);
-	CHECK(membership_next(&membership, now += 100 * MS, &out) && answer(&membership, &out, 10, now));
+	CHECK(membership_next(&membership, now += 102 * MS, &out) && answer(&membership, &out, 10, now));
 	CHECK(!membership_helps(&membership) && membership.state == MEMBERSHIP_GONE);
 	CHECK(membership_next(&membership, now, &out) && answer(&membership, &out, 10, now));
 	CHECK(membership_helps(&membership));
@@ -121,9 +121,9 @@ static void test_late(void)
 	uint64_t now = 5 * MS;
 
 	make_alive(&membership, now);
-	CHECK(membership_next(&membership, now += 100 * MS, &out) && membership_next(&membership, now += 100 * MS, &out));
+	CHECK(membership_next(&membership, now += 102 * MS, &out) && membership_next(&membership, now += 102 * MS, &out));
 	CHECK(membership_next(&membership, now += 900 * MS, &out) && membership_helps(&membership));
-	CHECK(membership_next(&membership, now += 100 * MS, &out) && !membership_helps(&membership));
+	CHECK(membership_next(&membership, now += 102 * MS, &out) && !membership_helps(&membership));
 }
 
 static void test_refused(void)

@@ -41,6 +41,24 @@ static void test_time(void)
 	CHECK_U64(patience_after_ns(&patience, 9), 820 * MS);
 }
 
+/* A network has become slower than the time-out: no number is sent once only, and still the time-out grows beyond. */
+static void test_unmeasured(void)
+{
+	struct patience patience;
+
+	patience_init(&patience, 20 * MS, 320 * MS);
+	patience_measure(&patience, MS);
+	CHECK_U64(patience_rto_ns(&patience), 21 * MS);
+	for (int i = 0; i < 64; i++)
+		patience_not_measured(&patience);
+	CHECK_U64(patience_rto_ns(&patience), 42 * MS);
+	for (int i = 0; i < 10000; i++)
+		patience_not_measured(&patience);
+	CHECK_U64(patience_rto_ns(&patience), 16 * 21 * MS);
+	patience_measure(&patience, MS);
+	CHECK_U64(patience_rto_ns(&patience), 21 * MS);
+}
+
 static void test_rounds(void)
 {
 	struct patience patience;
@@ -63,6 +81,7 @@ static void test_rounds(void)
 int main(void)
 {
 	test_time();
+	test_unmeasured();
 	test_rounds();
 	return 0;
 }

@@ -166,6 +166,8 @@ static void measure(struct sender *sender, const struct number *number, bool is_
 {
 	if (number->attempts == 1 && !is_repaired)
 		patience_measure(&sender->patience, now_ns > number->sent_ns ? now_ns - number->sent_ns : 1);
+	else
+		patience_not_measured(&sender->patience);
 }
 
 void sender_expect(struct sender *sender, uint64_t round_trip_ns)
