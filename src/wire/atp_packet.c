@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* cookie 8   rate or proof 8   slots 4   words 2   registered 1   refusal 1   sent 8 */
+/* cookie 8   rate 8   slots 4   words 2   registered 1   refusal 1   sent 8 */
 void atp_greeting_encode(const struct atp_greeting *greeting, uint8_t out[ATP_GREETING_BYTES])
 {
 	memset(out, 0, ATP_GREETING_BYTES);

@@ -196,7 +196,6 @@ enum atp_refusal {
 	ATP_REFUSED_NOT,
 	ATP_REFUSED_FULL,   /* no room for another flow */
 	ATP_REFUSED_QUOTA,  /* the host has as many flows as it may have */
-	ATP_REFUSED_KEY,    /* the proof is wrong, or there is none */
 	ATP_REFUSED_NUMBER, /* the address is another member of the flow */
 	ATP_REFUSED_LAST = ATP_REFUSED_NUMBER,
 };
@@ -210,8 +209,7 @@ enum atp_refusal {
  */
 struct atp_greeting {
 	uint64_t cookie;      /* 0: none yet */
-	/* of a welcome: bits per second of the switch's link, 0: not known; of a hello: proof of the switch's key, 0: none */
-	uint64_t rate_bps;
+	uint64_t rate_bps;    /* of a welcome: bits per second of the switch's link; 0: not known */
 	uint32_t slots;       /* of a welcome */
 	uint16_t words_max;   /* the longest element that is sent, or that the switch has room for */
 	bool is_registered;   /* of a welcome: the cookie was right, and nothing refuses the member */

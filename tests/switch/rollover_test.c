@@ -37,7 +37,7 @@ static uint16_t free_port(void)
 /* In a process of its own, until it is told to end. */
 static pid_t start_switch(uint16_t port, double loss)
 {
-	struct switch_config config = {.slots = 600, .words_max = ATP_WORDS_MAX, .quota = 600, .age_ns = NS_PER_S,
+	struct switch_config config = {.slots = 600, .words_max = ATP_WORDS_MAX, .quota = 600, .flow_quota = 16, .age_ns = NS_PER_S,
 	                               .impair = {.seed = 5, .loss = loss, .repeat = loss, .reorder = loss},
 	                               .version = "test"};
 	struct switch_server *server;

@@ -7,6 +7,8 @@
 #include "switch/endpoint/tag.h"
 #include "switch/server/switch_state.h"
 
+#define COOKIE_EPOCH (UINT64_C(60) * 1000000000) /* a cookie is good for one to two of them */
+
 /* ---- sending ---- */
 
 static void put(struct switch_server *server, const struct atp_packet *packet, const void *words)
@@ -26,11 +28,14 @@ static void to_peer(struct switch_server *server, struct trains_peer *peer)
 
 /* ---- hellos ---- */
 
-/* Of address, flow and number, so that a hello that brings it back comes from where welcomes go. */
+/*
+ * Of address, flow, number and time, so that a hello that brings it back comes from where welcomes go now: who had the
+ * address a while ago cannot register it any more.
+ */
 static uint64_t cookie_of(const struct switch_server *server, const struct atp_packet *packet,
-                          const union trains_address *from)
+                          const union trains_address *from, uint64_t epoch)
 {
-	uint8_t bytes[28] = {0};
+	uint8_t bytes[36] = {0};
 	uint64_t cookie;
 
 	bytes_put64(bytes, packet->flow);
@@ -42,6 +47,7 @@ static uint64_t cookie_of(const struct switch_server *server, const struct atp_p
 		memcpy(bytes + 10, &from->v4.sin_addr, 4);
 		bytes_put16(bytes + 26, from->v4.sin_port);
 	}
+	bytes_put64(bytes + 28, epoch);
 	cookie = tag_siphash(server->secret, bytes, sizeof(bytes));
 	return cookie ? cookie : 1;
 }
@@ -52,7 +58,7 @@ static void greet(struct switch_server *server, const struct trains_datagram *da
 	struct atp_packet out = {.type = ATP_WELCOME, .owner = packet->owner, .words = ATP_GREETING_WORDS,
 	                         .next = ATP_NO_NEXT, .flow = packet->flow};
 	struct trains_peer peer = {.address = *datagram->from};
-	uint64_t cookie = cookie_of(server, packet, datagram->from);
+	uint64_t epoch = now_ns / COOKIE_EPOCH, cookie = cookie_of(server, packet, datagram->from, epoch);
 	uint8_t bytes[ATP_GREETING_BYTES];
 	struct atp_greeting hello;
 
@@ -61,15 +67,18 @@ static void greet(struct switch_server *server, const struct trains_datagram *da
 		return;
 	}
 	server->traffic.hellos++;
-	bool is_right = hello.cookie == cookie;
-	bool is_registered =
-		is_right && switch_member_register(server, packet->flow, packet->owner, datagram->from, now_ns);
+	bool is_right = hello.cookie == cookie ||
+	                (epoch > 0 && hello.cookie == cookie_of(server, packet, datagram->from, epoch - 1));
+	enum atp_refusal refusal =
+		is_right ? switch_member_register(server, packet->flow, packet->owner, datagram->from, now_ns) : ATP_REFUSED_NOT;
+	bool is_registered = is_right && refusal == ATP_REFUSED_NOT;
 	server->traffic.registered += is_registered;
-	server->traffic.refused_flows += is_right && !is_registered;
+	server->traffic.refused_flows += refusal != ATP_REFUSED_NOT;
 	/* A switch that is to be taken out has room for no element: members go on without it at once. */
 	struct atp_greeting welcome = {
 		.cookie = cookie, .rate_bps = server->config.rate_bps, .slots = server->is_draining ? 0 : server->config.slots,
 		.words_max = server->is_draining ? 0 : server->config.words_max, .is_registered = is_registered,
+		.refusal = (uint8_t)refusal,
 		.sent_ns = hello.sent_ns,
 	};
 	atp_greeting_encode(&welcome, bytes);
@@ -120,8 +129,8 @@ static void refuse_slots(struct switch_server *server, struct switch_flow *flow,
 		packet->flags |= ATP_RESEND | ATP_COLLISION;
 }
 
-static enum step_event step_at(struct switch_server *server, const struct switch_member *member, uint64_t place,
-                               struct atp_packet *packet, uint8_t *words, uint64_t now_ns)
+static enum step_event step_at(struct switch_server *server, struct switch_flow *flow, const struct switch_member *member,
+                               uint64_t place, struct atp_packet *packet, uint8_t *words, uint64_t now_ns)
 {
 	const struct step_limits limits = {.age_ns = server->config.age_ns, .words_max = server->config.words_max};
 	struct step_slot *slot = &server->slots[place];
@@ -131,10 +140,11 @@ static enum step_event step_at(struct switch_server *server, const struct switch
 
 	run_words(event, server->words + place * server->config.words_max, words, packet->words);
 	if (event == STEP_CLAIMED || event == STEP_RECLAIMED)
-		switch_slot_held_by(server, place, member->host);
+		switch_slot_held_by(server, place, member->host, flow);
 	else if (!slot->is_used)
-		switch_slot_held_by(server, place, NULL);
+		switch_slot_held_by(server, place, NULL, NULL);
 	server->step[event]++;
+	flow->step[event]++;
 	return event;
 }
 
@@ -150,8 +160,7 @@ static void pass_gradient(struct switch_server *server, struct switch_flow *flow
 		return;
 	}
 	refuse_slots(server, flow, member, &server->slots[place], packet);
-	enum step_event event = step_at(server, member, place, packet, words, now_ns);
-	flow->step[event]++;
+	enum step_event event = step_at(server, flow, member, place, packet, words, now_ns);
 	if (!step_leaves(event))
 		return;
 	put(server, packet, words);
@@ -170,7 +179,7 @@ static void pass_to_all(struct switch_server *server, struct switch_flow *flow, 
 		return;
 	}
 	if (packet->type == ATP_RESULT)
-		flow->step[step_at(server, member, place, packet, words, now_ns)]++;
+		(void)step_at(server, flow, member, place, packet, words, now_ns);
 	put(server, packet, words);
 	for (uint32_t i = 0; i < SWITCH_MEMBERS; i++)
 		if (flow->members[i] && i != packet->owner) {

@@ -11,7 +11,6 @@ static const char *why_not_registered(const struct switch_flow *flow, char out[S
 	switch ((enum atp_refusal)at->switch_info.refusal) {
 	case ATP_REFUSED_FULL: return "its table of flows is full";
 	case ATP_REFUSED_QUOTA: return "this host has as many flows there as it may have";
-	case ATP_REFUSED_KEY: return "it asks for a key, and this rank has none or another one (ESP_SWITCH_KEY_FILE)";
 	case ATP_REFUSED_NUMBER: return "this rank's address is registered there as another member";
 	case ATP_REFUSED_NOT: break;
 	}
