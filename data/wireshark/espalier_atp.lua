@@ -1,4 +1,4 @@
--- Wireshark dissector of Espalier's sums in the network: docs/switch.md, "Packets".
+-- Wireshark dissector of Espalier's sums in the network: docs/protocol/atp.md, "Packets".
 --
 --   wireshark -X lua_script:espalier_atp.lua                  packets from and to UDP port 7800
 --   tshark -X lua_script:espalier_atp.lua -d udp.port==9000,espalier_atp -r FILE

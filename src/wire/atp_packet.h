@@ -9,7 +9,7 @@
  * All numbers are little endian. A *number* of a flow (its sequence number) stands for one element: `words` words that
  * every member of the flow contributes and one member, the *owner*, gives back as a sum. A gradient carries
  * contributions: at hop 0 those of children of one group (bitmap: members of the group), at hop 1 those of whole groups
- * (bitmap: groups). docs/switch.md has the protocol.
+ * (bitmap: groups). docs/protocol/atp.md has the protocol.
  *
  * Pure, without calls and without loops: a BPF program may include this header. Hellos have bodies: atp_packet.c.
  */

@@ -14,6 +14,7 @@ const char *world_fault_name(enum world_fault fault)
 	return fault_names[fault];
 }
 
+#define OFF_TIME_MAX (1000 * SECOND) /* with a rule off: longer is no progress; with all rules it is less */
 #define CALLS_OF_A_KILL 120u
 
 /* ---- drawing ---- */
@@ -251,6 +252,16 @@ static void close_world(struct world *world)
 			free(world->switches[i].slots[hop]);
 }
 
+static uint64_t slots_held(const struct world *world)
+{
+	uint64_t count = 0;
+
+	for (uint32_t i = 0; i < world->switches_count; i++)
+		for (uint32_t slot = 0; slot < ATP_HOPS * world->slots_count; slot++)
+			count += world->switches[i].slots[slot / world->slots_count][slot % world->slots_count].slot.is_used;
+	return count;
+}
+
 void world_run(const struct world_options *options, struct world_totals *totals)
 {
 	static struct world world;
@@ -258,14 +269,20 @@ void world_run(const struct world_options *options, struct world_totals *totals)
 
 	open_world(&world, options, totals);
 	while (!all_ended(&world) && world_take(&world, &event)) {
+		if (options->off == OFF_O2 && event.at > OFF_TIME_MAX) {
+			totals->hangs++;
+			break;
+		}
 		if (event.at > TIME_MAX)
 			describe_hang(&world);
 		WORLD_CHECK(&world, event.at <= TIME_MAX, "a job hangs");
 		happen(&world, &event);
 	}
-	if (!all_ended(&world))
+	bool is_over = all_ended(&world) || options->off == OFF_O2;
+	if (!is_over)
 		describe_hang(&world);
-	WORLD_CHECK(&world, all_ended(&world), "nothing happens any more, and a job is not over");
+	WORLD_CHECK(&world, is_over, "nothing happens any more, and a job is not over");
 	totals->runs++;
+	totals->leaked += slots_held(&world);
 	close_world(&world);
 }

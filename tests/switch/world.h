@@ -37,9 +37,18 @@ enum world_fault {
 	WORLD_FAULTS,
 };
 
+/* A rule that is switched off, to see what it is for. */
+enum world_off {
+	OFF_NOTHING,
+	OFF_S6, /* results free no slot */
+	OFF_O1, /* a changed contribution has a right tag */
+	OFF_O2, /* nobody is answered once a number is complete */
+};
+
 struct world_options {
 	uint64_t seed;
 	bool is_large; /* up to 16 workers and thousands of slots and elements */
+	enum world_off off;
 	bool is_shut; /* members reach their switch and not each other; no switch dies or starts anew */
 	bool is_plain; /* no faults, one job, one call after the other: a sound network */
 	uint64_t trip_ns; /* one way, of each packet; 0: 50 us */
@@ -60,6 +69,7 @@ struct world_totals {
 	uint64_t packets, lost, corrupted, forged, unregistered;
 	uint64_t failed_jobs; /* a member died */
 	double longest_s;
+	uint64_t wrong, hangs, leaked; /* with a rule off: wrong sums; runs without an end; slots held at the end */
 	uint64_t killed;
 	double stall_s;      /* the longest time without a result while a call waits */
 	double least_before; /* of the contributions between 200 ms after a start and the next kill: share of the switch */

@@ -104,6 +104,19 @@ static void carry_packet(struct world *world, struct event *event, const struct 
 	carry(world, event);
 }
 
+/* Without O1's check any change would be taken: here one that has the right tag. */
+static void send_changed(struct world *world, struct event *event, const struct endpoint_out *out,
+                         const struct tag_keys *keys)
+{
+	struct atp_packet packet = out->header;
+	uint32_t words[WORLD_WORDS];
+
+	memcpy(words, out->words, 4 * (size_t)packet.words);
+	packet.tag += words[0] & 1 ? -keys->sums[0] : keys->sums[0];
+	words[0] ^= 1;
+	carry_packet(world, event, &packet, words);
+}
+
 void world_send(struct world *world, const struct endpoint_out *out, const struct node *from)
 {
 	struct event event = {.kind = TO_NODE, .job = from->job, .node = out->member};
@@ -116,7 +129,10 @@ void world_send(struct world *world, const struct endpoint_out *out, const struc
 		event.from_member = true;
 		event.sender = from->number;
 	}
-	carry_packet(world, &event, &out->header, out->words);
+	if (world->options.off == OFF_O1 && out->header.type == ATP_GRADIENT && chance(world, 100))
+		send_changed(world, &event, out, &from->stream.current->keys);
+	else
+		carry_packet(world, &event, &out->header, out->words);
 }
 
 /* ---- switches ---- */
@@ -192,7 +208,7 @@ static void pass_to_all(struct world *world, struct net_switch *at, const struct
 	uint16_t flow;
 	struct job *job = job_of_flow(world, packet->flow, &flow);
 
-	for (uint32_t hop = 0; hop < ATP_HOPS && packet->type == ATP_RESULT; hop++)
+	for (uint32_t hop = 0; hop < ATP_HOPS && packet->type == ATP_RESULT && world->options.off != OFF_S6; hop++)
 		world->totals->step[step_run(&world->limits, &slot_of(world, at, packet, hop)->slot, packet, false,
 		                             world->now)]++;
 	if (!job)

@@ -109,7 +109,8 @@ static void check_sum(struct world *world, const struct job *job, uint32_t eleme
 		uint32_t sum = 0;
 		for (uint32_t member = 0; member < job->members; member++)
 			sum += part_of(job, &job->nodes[member], element)[i];
-		WORLD_CHECK(world, words[i] == sum, "wrong sum: job %td element %u word %u is %u, not %u", job - world->jobs,
+		world->totals->wrong += words[i] != sum;
+		WORLD_CHECK(world, words[i] == sum || world->options.off == OFF_O1, "wrong sum: job %td element %u word %u is %u, not %u", job - world->jobs,
 		            element, i, words[i], sum);
 	}
 }
@@ -308,6 +309,8 @@ void world_at_node(struct world *world, struct node *node, const struct datagram
 	if (!at)
 		return;
 	memcpy(words, datagram->bytes + ATP_HEADER_BYTES, 4 * (size_t)packet.words);
+	if (world->options.off == OFF_O2 && packet.type == ATP_GRADIENT && at->owner && owner_sum(at->owner, packet.sequence))
+		return;
 	uint64_t answers = answers_of(at);
 	enum generation_event event = succession_packet(&node->stream, at, &packet, words, world->now);
 	world->totals->answered_former += at == node->stream.former && answers_of(at) > answers;
