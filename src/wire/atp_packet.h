@@ -191,7 +191,7 @@ static inline enum atp_decoded atp_packet_decode(const uint8_t *bytes, size_t le
 
 /* ---- bodies of hellos and welcomes: atp_packet.c ---- */
 
-/* Why a welcome registers nobody though the cookie is right. */
+/* Why a welcome registers no member though the cookie is right. */
 enum atp_refusal {
 	ATP_REFUSED_NOT,
 	ATP_REFUSED_FULL,   /* no room for another flow */

@@ -131,13 +131,13 @@ static const char *why_apart(const struct comm *comm, const struct card *cards, 
 		if (cards[i].is_v6 != cards[0].is_v6)
 			return "it reaches the switch by IPv6 and others by IPv4, or the other way round";
 		if (is_loopback(&cards[i]) && !comm->net.layout.one_machine)
-			return "it reaches the switch by the loopback, where ranks of other hosts do not reach it: name the switch by an "
-			       "address that all hosts have";
+			return "it reaches the switch by the loopback, where no rank of another host reaches it: name the switch by "
+			       "an address that all hosts have";
 	}
 	return NULL;
 }
 
-/* All members see the same cards. */
+/* All members decide alike. */
 static bool is_open(const struct comm *comm, const struct card *cards)
 {
 	uint32_t member;
@@ -291,8 +291,9 @@ const char *comm_switched_late(const struct comm *comm, char out[COMM_SWITCHED_T
 {
 	if (!comm->switched || !comm->switched->flow || !switch_flow_is_busy(comm->switched->flow))
 		return "";
-	return clip(out, COMM_SWITCHED_TEXT, "; its sum goes through the switch at %s, which %s", comm->context->conf.through,
-	            switch_flow_helps(comm->switched->flow) ? "answers" : "is silent, so that it goes straight to other ranks");
+	return clip(
+		out, COMM_SWITCHED_TEXT, "; its sum goes through the switch at %s, which %s", comm->context->conf.through,
+		switch_flow_helps(comm->switched->flow) ? "answers" : "is silent, so that it goes straight to other ranks");
 }
 
 /* A member that left has all sums, and one that died needs none. */

@@ -82,8 +82,8 @@ enum esp_status generation_open(const struct generation_config *config, uint32_t
 		return status;
 	}
 	membership_init(&generation->membership, &membership, now_ns);
-	reach_init(&generation->reach, &generation->keys, generation->flow, membership.self, number == 0 ? config->probed : 0,
-	           membership.words_max, now_ns);
+	reach_init(&generation->reach, &generation->keys, generation->flow, membership.self,
+	           number == 0 ? config->probed : 0, membership.words_max, now_ns);
 	use_switch(generation); /* until the switch has answered, packets go straight */
 	*out = generation;
 	return ESP_OK;

@@ -53,7 +53,7 @@ enum generation_event {
 enum generation_event generation_packet(struct generation *generation, const struct atp_packet *packet,
                                         const void *words, uint64_t now_ns);
 
-/* Does a switch help? Sender and owner follow, whoever reaches whom straight: that is for the members to agree on. */
+/* Does a switch help? Sender and owner follow; members agree by themselves that they reach each other straight. */
 bool generation_helps(const struct generation *generation);
 /* The next hello, or packet of data, to send now; false: none. */
 bool generation_greet(struct generation *generation, uint64_t now_ns, struct endpoint_out *out);

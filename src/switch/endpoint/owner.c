@@ -127,7 +127,8 @@ static enum owner_event answer(struct owner *owner, struct entry *entry, const s
 	if (is_single && !(packet->flags & ATP_RESEND))
 		return OWNER_COMPLETE;
 	/* O2: to a member that asks through the switch straight first, and then in turn: either way may be closed. */
-	bool is_straight = (packet->flags & ATP_BYPASS) != 0, is_one = is_single && (is_straight || entry->answers++ % 2 == 0);
+	bool is_straight = (packet->flags & ATP_BYPASS) != 0,
+		 is_one = is_single && (is_straight || entry->answers++ % 2 == 0);
 	owner_queue_result(owner, entry, is_one ? PENDING_ONE : PENDING_ALL, member, is_straight);
 	return OWNER_ANSWERED;
 }

@@ -32,7 +32,8 @@ void owner_queue_result(struct owner *owner, struct entry *entry, enum pending r
 	} else if (entry->pending == PENDING_ONE && (receivers == PENDING_ALL || asker != entry->asker)) {
 		bool is_any = entry->is_straight || is_straight;
 		entry->pending = !is_any ? PENDING_ALL : receivers == PENDING_ALL ? PENDING_BOTH : PENDING_EACH;
-	} else if (entry->pending == PENDING_ALL && is_straight && (!owner_is_head(owner, entry) || owner->spread_at == 0)) {
+	} else if (entry->pending == PENDING_ALL && is_straight &&
+	           (!owner_is_head(owner, entry) || owner->spread_at == 0)) {
 		entry->pending = PENDING_BOTH;
 	}
 	entry->is_straight |= is_straight;

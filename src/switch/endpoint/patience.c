@@ -44,7 +44,8 @@ uint64_t patience_rto_ns(const struct patience *patience)
 	uint32_t doublings = patience->unmeasured / UNMEASURED_MOST;
 	uint64_t rto = patience->srtt_ns ? patience->srtt_ns + slack : FIRST_RTOS * floor;
 	/* No time-out is shorter than a round trip, whatever the cap. */
-	uint64_t network = 2 * patience->expected_ns, least = (network > patience->srtt_ns ? network : patience->srtt_ns) + floor;
+	uint64_t network = 2 * patience->expected_ns,
+			 least = (network > patience->srtt_ns ? network : patience->srtt_ns) + floor;
 
 	rto = rto < patience->cap_ns ? rto : patience->cap_ns;
 	return (rto > least ? rto : least) << (doublings < DOUBLINGS_MOST ? doublings : DOUBLINGS_MOST);

@@ -3,11 +3,11 @@
  *
  * The time-out is that of Jacobson: the smoothed round trip and four of its deviations, or the lateness of timers if
  * that is more; and never less than two round trips to the switch, as a result travels to an owner and back. These are
- * measured by hellos, so that a network that has become slower is noticed though all numbers were sent twice. A result's
- * round trip has the wait for the slowest member in it. Where results come, and all only after they were sent again, the
- * time-out doubles until one comes before. So when time is over, mostly nothing is lost but some member is late, and what is sent
- * again takes partial sums out of the switch. Therefore time-outs come in rounds: a round sends few numbers again, and
- * each result that comes in it lets two more follow.
+ * measured by hellos, so that a network that has become slower is noticed though all numbers were sent twice. A
+ * result's round trip has the wait for the slowest member in it. Where results come, and all only after they were sent
+ * again, the time-out doubles until one comes before. So when time is over, mostly nothing is lost but some member is
+ * late, and what is sent again takes partial sums out of the switch. Therefore time-outs come in rounds: a round sends
+ * few numbers again, and each result that comes in it lets two more follow.
  *
  * Pure; embedded by its user.
  */

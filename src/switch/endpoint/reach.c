@@ -39,7 +39,8 @@ uint16_t reach_missing(const struct reach *reach)
 void reach_packet(struct reach *reach, const struct atp_packet *packet)
 {
 	if (packet->type != ATP_PROBE || packet->flow != reach->flow || packet->owner >= reach->members ||
-	    packet->owner == reach->self || packet->sequence != reach->self || packet->tag != tag_of_probe(reach->keys, packet))
+	    packet->owner == reach->self || packet->sequence != reach->self ||
+	    packet->tag != tag_of_probe(reach->keys, packet))
 		return;
 	if (packet->flags & ATP_DONE)
 		reach->answered |= UINT64_C(1) << packet->owner;

@@ -27,7 +27,8 @@ static uint32_t run(uint64_t now_ns, uint16_t from, uint16_t to)
 		for (uint16_t i = 0; i < MEMBERS; i++)
 			while (reach_next(&members[i], now_ns, &out)) {
 				moved = true;
-				CHECK(out.to == ENDPOINT_TO_MEMBER && out.member != i && out.header.owner == i && atp_packet_valid(&out.header));
+				CHECK(out.to == ENDPOINT_TO_MEMBER && out.member != i && out.header.owner == i &&
+				      atp_packet_valid(&out.header));
 				CHECK_U64(out.header.words, out.header.flags & ATP_DONE ? 0 : 8);
 				if (i != from || out.member != to)
 					reach_packet(&members[out.member], &out.header);
@@ -68,7 +69,8 @@ static void test_closed(void)
 
 static void test_forged(void)
 {
-	struct atp_packet answer = {.type = ATP_PROBE, .flags = ATP_DONE | ATP_BYPASS, .owner = 1, .flow = 9, .next = ATP_NO_NEXT};
+	struct atp_packet answer = {
+		.type = ATP_PROBE, .flags = ATP_DONE | ATP_BYPASS, .owner = 1, .flow = 9, .next = ATP_NO_NEXT};
 
 	open_all();
 	reach_packet(&members[0], &answer);

@@ -136,8 +136,8 @@ static void lineup_remove(struct sender *sender, const struct number *number)
 }
 
 /*
- * W1: each number by itself, with the results of its own owner: results of different owners have no order. A number that
- * was sent again is lost again if numbers come back that were sent after that.
+ * W1: each number by itself, with the results of its own owner: results of different owners have no order. A number
+ * that was sent again is lost again if numbers come back that were sent after that.
  */
 static void count_higher(struct sender *sender, uint16_t owner, uint32_t sequence, uint64_t sent_ns)
 {

@@ -3,9 +3,9 @@
  *
  * Every chunk of a stream gets a number, in an order that is the same on all members, for any owner; a member's own
  * numbers count as acknowledged once they are complete here. A number goes out as an original through the switch; once
- * as a resend through the switch (W1), which takes a partial sum along; from then on straight to its owner and through the
- * switch in turn (W2), as either way may be closed. The first result of a number counts (W3). An owner may ask for a
- * number that others wait for (W4).
+ * as a resend through the switch (W1), which takes a partial sum along; from then on straight to its owner and through
+ * the switch in turn (W2), as either way may be closed. The first result of a number counts (W3). An owner may ask for
+ * a number that others wait for (W4).
  *
  * Pure: events and time in, packets out. All memory is taken when it is opened. One thread at a time.
  */

@@ -96,7 +96,7 @@ static bool is_due(struct sender *sender, struct number *number, uint64_t now_ns
 {
 	if (number->is_overdue || !is_late(sender, number, now_ns))
 		return number->is_overdue;
-	/* What was sent again waits in no slot: it takes no partial sum along. */
+	/* A number that was sent again waits in no slot: it takes no partial sum along. */
 	bool allowed = number->state != NUMBER_SENT || patience_allows(&sender->patience, now_ns);
 	sender->has_waiting |= !allowed;
 	return allowed;
@@ -184,10 +184,15 @@ static bool next_new(struct sender *sender, uint64_t now_ns, struct endpoint_out
 static void write_bye(const struct sender *sender, enum endpoint_to to, uint16_t owner, struct endpoint_out *out)
 {
 	*out = (struct endpoint_out){
-		.header = {
-			.type = ATP_BYE, .flags = to == ENDPOINT_TO_MEMBER ? ATP_DONE | ATP_BYPASS : ATP_DONE, .owner = sender->config.self, .next = ATP_NO_NEXT,
-			.sequence = sender->begin, .flow = sender->config.flow,
-		},
+		.header =
+			{
+				.type = ATP_BYE,
+				.flags = to == ENDPOINT_TO_MEMBER ? ATP_DONE | ATP_BYPASS : ATP_DONE,
+				.owner = sender->config.self,
+				.next = ATP_NO_NEXT,
+				.sequence = sender->begin,
+				.flow = sender->config.flow,
+			},
 		.to = to,
 		.member = owner,
 	};

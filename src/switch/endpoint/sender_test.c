@@ -234,8 +234,8 @@ static void test_finish(void)
 	CHECK(!next(&bench));
 	CHECK(result(&bench, 0, 0, 0) == SENDER_NEW && sender_wake_ns(bench.sender) == 0);
 	for (; next(&bench); byes++)
-		CHECK(bench.out.header.type == ATP_BYE && bench.out.header.sequence == 1 && atp_packet_valid(&bench.out.header) &&
-		      (bench.out.to == ENDPOINT_TO_SWITCH || bench.out.member != SELF));
+		CHECK(bench.out.header.type == ATP_BYE && bench.out.header.sequence == 1 &&
+		      atp_packet_valid(&bench.out.header) && (bench.out.to == ENDPOINT_TO_SWITCH || bench.out.member != SELF));
 	CHECK_U64(byes, MEMBERS); /* and one through the switch */
 	CHECK(result(&bench, 0, 0, 0) == SENDER_REPEATED && next(&bench) && bench.out.header.type == ATP_BYE &&
 	      !next(&bench));

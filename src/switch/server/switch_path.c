@@ -29,8 +29,8 @@ static void to_peer(struct switch_server *server, struct trains_peer *peer)
 /* ---- hellos ---- */
 
 /*
- * Of address, flow, number and time, so that a hello that brings it back comes from where welcomes go now: who had the
- * address a while ago cannot register it any more.
+ * Of address, flow, number and time, so that a hello that brings it back comes from where welcomes go now: a host that
+ * had the address a while ago cannot register it any more.
  */
 static uint64_t cookie_of(const struct switch_server *server, const struct atp_packet *packet,
                           const union trains_address *from, uint64_t epoch)
@@ -69,8 +69,9 @@ static void greet(struct switch_server *server, const struct trains_datagram *da
 	server->traffic.hellos++;
 	bool is_right = hello.cookie == cookie ||
 	                (epoch > 0 && hello.cookie == cookie_of(server, packet, datagram->from, epoch - 1));
-	enum atp_refusal refusal =
-		is_right ? switch_member_register(server, packet->flow, packet->owner, datagram->from, now_ns) : ATP_REFUSED_NOT;
+	enum atp_refusal refusal = is_right
+	                               ? switch_member_register(server, packet->flow, packet->owner, datagram->from, now_ns)
+	                               : ATP_REFUSED_NOT;
 	bool is_registered = is_right && refusal == ATP_REFUSED_NOT;
 	server->traffic.registered += is_registered;
 	server->traffic.refused_flows += refusal != ATP_REFUSED_NOT;
@@ -129,8 +130,9 @@ static void refuse_slots(struct switch_server *server, struct switch_flow *flow,
 		packet->flags |= ATP_RESEND | ATP_COLLISION;
 }
 
-static enum step_event step_at(struct switch_server *server, struct switch_flow *flow, const struct switch_member *member,
-                               uint64_t place, struct atp_packet *packet, uint8_t *words, uint64_t now_ns)
+static enum step_event step_at(struct switch_server *server, struct switch_flow *flow,
+                               const struct switch_member *member, uint64_t place, struct atp_packet *packet,
+                               uint8_t *words, uint64_t now_ns)
 {
 	const struct step_limits limits = {.age_ns = server->config.age_ns, .words_max = server->config.words_max};
 	struct step_slot *slot = &server->slots[place];

@@ -16,7 +16,8 @@
 #define SWITCH_BUCKETS 1024u
 #define SWITCH_SILENT_NS (5 * UINT64_C(1000000000)) /* a member that says no hello for so long is forgotten */
 
-/* An address, without its port, of IPv6 the first half: quotas go by it. Lives as long as it has members, slots or flows. */
+/* An address, without its port, of IPv6 the first half: quotas go by it. Lives as long as it has members, slots or
+ * flows. */
 struct switch_host {
 	struct switch_host *next;
 	union trains_address address;
@@ -103,7 +104,8 @@ enum atp_refusal switch_member_register(struct switch_server *server, uint64_t f
 /* Forgets members that are silent, the flows that have none left, and, while the switch is drained, old slots. */
 void switch_table_age(struct switch_server *server, uint64_t now_ns);
 /* The slot at this place was claimed by a member of this host for the flow, or is free (NULL). */
-void switch_slot_held_by(struct switch_server *server, uint64_t place, struct switch_host *host, struct switch_flow *flow);
+void switch_slot_held_by(struct switch_server *server, uint64_t place, struct switch_host *host,
+                         struct switch_flow *flow);
 
 /* ---- switch_path.c ---- */
 

@@ -82,7 +82,8 @@ static void forget_hosts(struct switch_server *server)
 	}
 }
 
-void switch_slot_held_by(struct switch_server *server, uint64_t place, struct switch_host *host, struct switch_flow *flow)
+void switch_slot_held_by(struct switch_server *server, uint64_t place, struct switch_host *host,
+                         struct switch_flow *flow)
 {
 	struct switch_claim *claim = &server->claims[place];
 
@@ -127,8 +128,8 @@ struct switch_member *switch_member_at(const struct switch_flow *flow, const uni
 	return NULL;
 }
 
-static enum atp_refusal flow_open(struct switch_server *server, uint64_t id, struct switch_host *opener, uint64_t now_ns,
-                                  struct switch_flow **out)
+static enum atp_refusal flow_open(struct switch_server *server, uint64_t id, struct switch_host *opener,
+                                  uint64_t now_ns, struct switch_flow **out)
 {
 	struct switch_flow **bucket = bucket_of(server, id);
 

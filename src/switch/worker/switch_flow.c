@@ -259,7 +259,7 @@ static void end_failed(struct switch_flow *flow)
 	switch_sum_end_all(flow);
 	trains_flush(flow->link->udp);
 	flow->has_ended = true;
-	/* Its owners answer nobody any more, and other flows may have what they kept. */
+	/* Its owners answer no member any more, and other flows may have the memory that they kept. */
 	succession_close(&flow->stream);
 	flow->link->kept_bytes -= flow->kept_bytes;
 	flow->kept_bytes = 0;

@@ -15,8 +15,8 @@ static const char *why_not_registered(const struct switch_flow *flow, char out[S
 	case ATP_REFUSED_NOT: break;
 	}
 	if (flow->link->foreign)
-		return clip(out, SWITCH_FLOW_WHY, "it speaks version %u of the protocol, and this rank version %u", flow->link->foreign,
-		            ATP_VERSION);
+		return clip(out, SWITCH_FLOW_WHY, "it speaks version %u of the protocol, and this rank version %u",
+		            flow->link->foreign, ATP_VERSION);
 	return at->state == MEMBERSHIP_GONE ? "it has fallen silent" : "it does not answer";
 }
 
@@ -30,11 +30,13 @@ static const char *why_of(const struct switch_flow *flow, char out[SWITCH_FLOW_W
 	if (told->words_max == 0)
 		return "it is drained";
 	if (told->words_max < flow->words)
-		return clip(out, SWITCH_FLOW_WHY, "its aggregators have room for %u words, and packets here carry %u (--words, MTU)",
-		           told->words_max, flow->words);
+		return clip(out, SWITCH_FLOW_WHY,
+		            "its aggregators have room for %u words, and packets here carry %u (--words, MTU)", told->words_max,
+		            flow->words);
 	if (!reach_is_whole(&at->reach))
-		return clip(out, SWITCH_FLOW_WHY, "packets of %u bytes to member %u, past the switch, are not answered (UDP, firewall, MTU)",
-		           4 * flow->words + ATP_HEADER_BYTES, reach_missing(&at->reach));
+		return clip(out, SWITCH_FLOW_WHY,
+		            "packets of %u bytes to member %u, past the switch, are not answered (UDP, firewall, MTU)",
+		            4 * flow->words + ATP_HEADER_BYTES, reach_missing(&at->reach));
 	return "it answers";
 }
 
