@@ -131,8 +131,8 @@ static const char *why_apart(const struct comm *comm, const struct card *cards, 
 		if (cards[i].is_v6 != cards[0].is_v6)
 			return "it reaches the switch by IPv6 and others by IPv4, or the other way round";
 		if (is_loopback(&cards[i]) && !comm->net.layout.one_machine)
-			return "it reaches the switch by the loopback, where no rank of another host reaches it: name the switch by "
-			       "an address that all hosts have";
+			return "it reaches the switch by the loopback, where no other host reaches it: name the switch by an "
+			       "address that all hosts have";
 	}
 	return NULL;
 }
