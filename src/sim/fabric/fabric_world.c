@@ -29,7 +29,8 @@ void fabric_fail(struct fabric_world *world, const char *format, ...)
 static double link_rate(const struct fabric_world *world, uint32_t link, uint64_t period)
 {
 	const struct fabric_config *config = world->config;
-	double rate = (double)config->host_rate * fabric_weather_part(config->weather, config->seed, link, period);
+	uint32_t drawn = config->has_one_rate ? link % world->hosts : link;
+	double rate = (double)config->host_rate * fabric_weather_part(config->weather, config->seed, drawn, period);
 
 	return rate > RATE_LEAST ? rate : RATE_LEAST;
 }

@@ -57,6 +57,7 @@ struct fabric_config {
 	uint64_t host_rate, hub_rate; /* bytes per second, each way */
 	const struct fabric_weather *weather;
 	const struct fabric_stragglers *stragglers;
+	bool has_one_rate;       /* both directions of a host's link have the same part of its rate */
 	uint64_t period_ns, lag_ns;   /* of the weather, and until the scheduler knows it */
 	uint32_t wrong_percent;       /* of reports that are wrong by up to four times     */
 	uint32_t worker_kills, sched_kills; /* at drawn times before faults_ns */

@@ -10,8 +10,7 @@
 #include <sys/types.h>
 
 #include "tools/bench/hub_contest.h"
-
-#define HUB_STAGE_PATH 512u
+#include "tools/bench/rack.h"
 
 struct hub_stage_config {
 	uint64_t rate;    /* bits a second of a worker's link in a lab; 0: this machine, without a lab */
@@ -25,13 +24,10 @@ struct hub_stage_config {
 
 struct hub_stage {
 	struct hub_stage_config config;
-	char self[HUB_STAGE_PATH];      /* this program */
-	char folder[64];                /* temporary: key and ticket; "": none */
-	char lab[24];                   /* name; "": none */
-	char address[64];               /* of the hub */
-	char hub_host[32];              /* in the lab */
-	char gloo[HUB_STAGE_PATH + 24]; /* Gloo's program; "": there is none */
-	pid_t hub;                      /* 0: none */
+	struct bench_rack rack;    /* its folder has key and ticket */
+	char address[96];          /* of the hub */
+	char gloo[RACK_PATH + 24]; /* Gloo's program; "": there is none */
+	pid_t hub;                 /* 0: none */
 };
 
 /* Makes the lab, starts the hub, creates the job. On failure nothing is left. ESP_EIO and what commands say on stderr.
