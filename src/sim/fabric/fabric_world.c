@@ -210,6 +210,7 @@ static void begin(struct fabric_world *world)
 	rng_init(&world->rng, config->seed);
 	world->hosts = (config->workers + config->per_host - 1) / config->per_host;
 	fabric_flows_init(&world->flows, 2 * world->hosts + 2);
+	world->flows.has_turns = config->has_turns;
 	fabric_flows_set_rate(&world->flows, fabric_hub_in(world), (double)config->hub_rate);
 	fabric_flows_set_rate(&world->flows, fabric_hub_out(world), (double)config->hub_rate);
 	change_weather(world);
