@@ -58,9 +58,10 @@ struct esp_hub_options {
 #define ESP_HUB_OPTIONS_INIT ESP_INIT(struct esp_hub_options)
 
 /*
- * Joins the job of a ticket. options may be NULL. ESP_EINVAL: no ticket; ESP_EPARSE, ESP_EIO: not a good one;
- * ESP_EMISMATCH: the job was created for another number of workers; ESP_EPEER: the hub does not know the job (any
- * more); ESP_ELINK, ESP_ETIMEOUT: it cannot be reached; ESP_ESTATE: the job has this worker already.
+ * Joins the job of a ticket, at all of its hubs. options may be NULL. ESP_EINVAL: no ticket; ESP_EPARSE, ESP_EIO: not
+ * a good one; ESP_EMISMATCH: the job was created for another number of workers, or with other hubs than the ticket
+ * names; ESP_EPEER: the hub does not know the job (any more); ESP_ELINK, ESP_ETIMEOUT: it cannot be reached;
+ * ESP_ESTATE: the job has this worker already.
  */
 ESP_API enum esp_status esp_hub_connect(const struct esp_hub_options *options, struct esp_hub **out);
 

@@ -29,7 +29,7 @@ static void golden(void)
 
 	for (unsigned i = 0; i < HELLO_BYTES; i++)
 		bytes[i] = (uint8_t)(i + 1);
-	memcpy(bytes, "\x0f\x00\x03\x09", 4);
+	memcpy(bytes, "\x10\x00\x03\x09", 4);
 	memset(bytes + 20, 0, 4);
 	CHECK(hello_decode(bytes, &hello));
 	CHECK_U64(hello.version, HELLO_VERSION);

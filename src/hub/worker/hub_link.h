@@ -1,6 +1,6 @@
 /*
- * hub_link.h - the link of one worker to its parameter hub: a control connection, a data connection for each lane, and
- * the thread "esp-hub-link" that drives them.
+ * hub_link.h - the link of one worker to the parameter hub of its job, or its hubs: a control connection to each, a
+ * data connection for each lane, and the thread "esp-hub-link" that drives them.
  *
  *     hub_link_open()      the control connection stands, and the worker has joined its job
  *     hub_link_declare()   all workers have joined and have the same tensors; lanes are connected, the thread runs
@@ -58,7 +58,7 @@ float *hub_link_gradient(const struct hub_link *link, uint32_t tensor);
 uint32_t hub_link_worker(const struct hub_link *link);
 uint32_t hub_link_workers(const struct hub_link *link);
 const char *hub_link_job(const struct hub_link *link);
-uint64_t hub_link_session(const struct hub_link *link); /* of the job, as the hub counts them */
+uint64_t hub_link_session(const struct hub_link *link); /* of the job, as its first hub counts them */
 const struct ticket *hub_link_ticket(const struct hub_link *link);
 bool hub_link_is_forked(const struct hub_link *link); /* this process is a child of the one that opened it */
 

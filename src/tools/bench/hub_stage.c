@@ -10,35 +10,187 @@
 #include <unistd.h>
 
 #include "tools/bench/child.h"
+#include "tools/lab/client.h"
 
 #define HUB_PORT 7700u
+#define SETUP_SECONDS 120.0
 #define RESULT "hub_contest worker %" SCNu32 " seconds %lf least %lf most %lf optimizer %lf idle %lf wrong %" SCNu64
 #define GLOO_SAMPLES_MOST 256u
 
-/* ---- the hub and its job ---- */
+/* ---- commands of this program ---- */
 
-static enum esp_status start_hub(struct hub_stage *stage, struct error *err)
+/* espalier WORD..., on a host of the lab if there is one; host NULL: here. */
+static void begin(const struct hub_stage *stage, struct child_words *words, const char *host)
 {
-	char key[RACK_PATH], ticket[RACK_PATH], log[RACK_PATH], workers[16];
-	struct child_words words;
+	*words = (struct child_words){.count = 0};
+	bench_child_add(words, stage->self);
+	if (!host || !stage->lab[0])
+		return;
+	bench_child_add(words, "lab");
+	bench_child_add(words, "exec");
+	bench_child_add(words, "--name");
+	bench_child_add(words, stage->lab);
+	bench_child_add(words, host);
+	bench_child_add(words, "--");
+	bench_child_add(words, stage->self);
+}
 
-	bench_rack_path(&stage->rack, "hub.log", log);
-	bench_rack_path(&stage->rack, "hub.key", key);
-	bench_rack_path(&stage->rack, "job.ticket", ticket);
-	snprintf(workers, sizeof(workers), "%u", stage->config.workers);
-	bench_rack_begin(&stage->rack, &words, true);
-	bench_child_add_all(&words, (const char *const[]){"hub", "--listen", stage->address, "--key-file", key, NULL});
-	enum esp_status status = bench_child_start(&words, log, &stage->hub, err);
+static void add_all(struct child_words *words, const char *const *more)
+{
+	for (; *more; more++)
+		bench_child_add(words, *more);
+}
+
+/* Its output is not wanted. */
+static enum esp_status do_command(const struct child_words *words, struct error *err)
+{
+	char *text = NULL;
+	enum esp_status status = bench_child_run(words, SETUP_SECONDS, &text, err);
+
+	if (status == ESP_OK)
+		free(text);
+	return status;
+}
+
+static const char *path_in(const struct hub_stage *stage, const char *name, char path[HUB_STAGE_PATH])
+{
+	snprintf(path, HUB_STAGE_PATH, "%s/%s", stage->folder, name);
+	return path;
+}
+
+/* ---- the lab ---- */
+
+static enum esp_status find_hub_address(struct hub_stage *stage, struct error *err)
+{
+	const struct lab *lab;
+	char address[LAB_ADDRESS_TEXT];
+	enum esp_status status = lab_client_map(stage->lab, &lab, err);
+
 	if (status != ESP_OK)
 		return status;
-	bench_rack_begin(&stage->rack, &words, true);
-	bench_child_add_all(&words,
-	        (const char *const[]){"hub", "create", "bench", "--hub", stage->address, "--key-file", key, "--workers",
-	                              workers, "--optimizer", stage->config.optimizer, "--ticket-file", ticket, NULL});
-	status = bench_child_do(&words, RACK_SETUP_SECONDS, err);
+	snprintf(stage->hub_host, sizeof(stage->hub_host), "%s", lab_host(lab, stage->config.workers)->name);
+	snprintf(stage->address, sizeof(stage->address), "%s:%u", lab_address(lab, stage->config.workers, 0, address),
+	         HUB_PORT);
+	lab_client_unmap(lab);
+	return ESP_OK;
+}
+
+/* A rack of the workers and one more host, the last, with its faster link. */
+static enum esp_status make_lab(struct hub_stage *stage, struct error *err)
+{
+	char hosts[16], rate[32], hub_rate[32];
+	struct child_words words;
+
+	snprintf(stage->lab, sizeof(stage->lab), "benchhub%d", (int)getpid());
+	snprintf(hosts, sizeof(hosts), "%u", stage->config.workers + 1);
+	snprintf(rate, sizeof(rate), "%" PRIu64 "bit", stage->config.rate);
+	snprintf(hub_rate, sizeof(hub_rate), "%.0fbit", (double)stage->config.rate * stage->config.hub_links);
+	begin(stage, &words, NULL);
+	add_all(&words, (const char *const[]){"lab", "up", "--name", stage->lab, "--racks", "1", "--hosts", hosts, "--rate",
+	                                      rate, "--no-check", "--json", NULL});
+	enum esp_status status = do_command(&words, err);
+	if (status != ESP_OK) {
+		stage->lab[0] = '\0';
+		return status;
+	}
+	status = find_hub_address(stage, err);
 	if (status != ESP_OK)
-		bench_rack_show_log(&stage->rack, "hub.log");
+		return status;
+	begin(stage, &words, NULL);
+	add_all(&words, (const char *const[]){"lab", "set", "--name", stage->lab, stage->hub_host, "rate", hub_rate, NULL});
+	return do_command(&words, err);
+}
+
+/* ---- the hub and its job ---- */
+
+/* The hub's own words, where it could not be used. */
+static void show_log(const char *path)
+{
+	FILE *file = fopen(path, "re");
+	char line[512];
+
+	while (file && fgets(line, sizeof(line), file))
+		fputs(line, stderr);
+	if (file)
+		fclose(file);
+}
+
+/* lanes NULL: as many as there are cores. */
+static enum esp_status start_hub(const struct hub_stage *stage, const char *host, const char *address,
+                                 const char *lanes, pid_t *out, struct error *err)
+{
+	char key[HUB_STAGE_PATH], log[HUB_STAGE_PATH];
+	struct child_words words;
+
+	path_in(stage, "hub.log", log);
+	path_in(stage, "hub.key", key);
+	begin(stage, &words, host);
+	add_all(&words, (const char *const[]){"hub", "--listen", address, "--key-file", key, NULL});
+	if (lanes)
+		add_all(&words, (const char *const[]){"--lanes", lanes, NULL});
+	return bench_child_start(&words, log, out, err);
+}
+
+/* Of the hubs at these addresses; its ticket is NAME.ticket. */
+static enum esp_status create_job(const struct hub_stage *stage, const char *name, const char *addresses,
+                                  const char *optimizer, struct error *err)
+{
+	char key[HUB_STAGE_PATH], ticket[HUB_STAGE_PATH], file[32], log[HUB_STAGE_PATH], workers[16];
+	struct child_words words;
+
+	path_in(stage, "hub.log", log);
+	path_in(stage, "hub.key", key);
+	snprintf(file, sizeof(file), "%s.ticket", name);
+	path_in(stage, file, ticket);
+	snprintf(workers, sizeof(workers), "%u", stage->config.workers);
+	begin(stage, &words, stage->hub_host);
+	add_all(&words, (const char *const[]){"hub", "create", name, "--hub", addresses, "--key-file", key, "--workers",
+	                                      workers, "--optimizer", optimizer, "--ticket-file", ticket, NULL});
+	enum esp_status status = do_command(&words, err);
+	if (status != ESP_OK)
+		show_log(log);
 	return status;
+}
+
+static enum esp_status start_shard(struct hub_stage *stage, const struct lab *lab, uint32_t number, char *addresses,
+                                   size_t room, struct error *err)
+{
+	char address[LAB_ADDRESS_TEXT + 8], host[LAB_ADDRESS_TEXT];
+	size_t length = strlen(addresses);
+
+	snprintf(address, sizeof(address), "%s:%u", lab_address(lab, number, 0, host), HUB_PORT);
+	snprintf(addresses + length, room - length, "%s%s", number > 0 ? "," : "", address);
+	/* A lane suffices for a part of the chunks, and more threads than needed would slow all down on this machine. */
+	enum esp_status status = start_hub(stage, lab_host(lab, number)->name, address, "1", &stage->shards[number], err);
+	stage->shard_count += status == ESP_OK;
+	return status;
+}
+
+/* A hub on each worker's host, which share out the chunks of one job. The key is there. */
+static enum esp_status start_shards(struct hub_stage *stage, struct error *err)
+{
+	char addresses[HUB_STAGE_SHARDS * (LAB_ADDRESS_TEXT + 8)] = "";
+	const struct lab *lab;
+
+	assert(stage->config.workers <= HUB_STAGE_SHARDS);
+	enum esp_status status = lab_client_map(stage->lab, &lab, err);
+	if (status != ESP_OK)
+		return status;
+	for (uint32_t i = 0; status == ESP_OK && i < stage->config.workers; i++)
+		status = start_shard(stage, lab, i, addresses, sizeof(addresses), err);
+	lab_client_unmap(lab);
+	return status == ESP_OK ? create_job(stage, "shards", addresses, stage->config.optimizer, err) : status;
+}
+
+static enum esp_status start_hubs(struct hub_stage *stage, struct error *err)
+{
+	enum esp_status status = start_hub(stage, stage->hub_host, stage->address, NULL, &stage->hub, err);
+
+	if (status == ESP_OK)
+		status = create_job(stage, "job", stage->address, stage->config.optimizer, err);
+	if (status == ESP_OK)
+		status = create_job(stage, "mean", stage->address, "avg", err);
+	return status == ESP_OK && stage->config.has_shards ? start_shards(stage, err) : status;
 }
 
 static enum esp_status find_free_port(struct hub_stage *stage, struct error *err)
@@ -58,36 +210,30 @@ static enum esp_status find_free_port(struct hub_stage *stage, struct error *err
 /* allreduce.gloo, where `make bench` has built it: beside this program. */
 static void find_gloo(struct hub_stage *stage)
 {
-	const char *end = strrchr(stage->rack.self, '/');
+	const char *end = strrchr(stage->self, '/');
 
-	snprintf(stage->gloo, sizeof(stage->gloo), "%.*s/peers/allreduce.gloo", (int)(end - stage->rack.self), stage->rack.self);
+	snprintf(stage->gloo, sizeof(stage->gloo), "%.*s/peers/allreduce.gloo", (int)(end - stage->self), stage->self);
 	if (access(stage->gloo, X_OK) != 0)
 		stage->gloo[0] = '\0';
-}
-
-static enum esp_status place(struct hub_stage *stage, struct error *err)
-{
-	const struct hub_stage_config *config = &stage->config;
-
-	if (config->rate == 0)
-		return find_free_port(stage, err);
-	enum esp_status status = bench_rack_make_lab(&stage->rack, "benchhub", config->workers, config->rate,
-	                                             (uint64_t)((double)config->rate * config->hub_links), err);
-	snprintf(stage->address, sizeof(stage->address), "%s:%u", stage->rack.last_address, HUB_PORT);
-	return status;
 }
 
 enum esp_status bench_hub_stage_open(struct hub_stage *stage, const struct hub_stage_config *config, struct error *err)
 {
 	*stage = (struct hub_stage){.config = *config};
-	enum esp_status status = bench_rack_open(&stage->rack, err);
+	ssize_t length = readlink("/proc/self/exe", stage->self, sizeof(stage->self) - 1);
+	enum esp_status status;
 
-	if (status == ESP_OK) {
-		find_gloo(stage);
-		status = place(stage, err);
+	if (length <= 0 || length == (ssize_t)sizeof(stage->self) - 1)
+		return error_set(err, ESP_EIO, "cannot find out which program this is");
+	find_gloo(stage);
+	snprintf(stage->folder, sizeof(stage->folder), "/tmp/espalier-bench-XXXXXX");
+	if (!mkdtemp(stage->folder)) {
+		stage->folder[0] = '\0';
+		return error_set(err, ESP_EIO, "cannot make a temporary folder");
 	}
+	status = config->rate > 0 ? make_lab(stage, err) : find_free_port(stage, err);
 	if (status == ESP_OK)
-		status = start_hub(stage, err);
+		status = start_hubs(stage, err);
 	if (status != ESP_OK)
 		bench_hub_stage_close(stage);
 	return status;
@@ -95,12 +241,49 @@ enum esp_status bench_hub_stage_open(struct hub_stage *stage, const struct hub_s
 
 void bench_hub_stage_close(struct hub_stage *stage)
 {
+	char path[HUB_STAGE_PATH];
+	struct child_words words;
+	struct error err;
+
 	bench_child_stop(stage->hub);
 	stage->hub = 0;
-	bench_rack_close(&stage->rack);
+	for (; stage->shard_count > 0; stage->shard_count--)
+		bench_child_stop(stage->shards[stage->shard_count - 1]);
+	if (stage->lab[0]) {
+		begin(stage, &words, NULL);
+		add_all(&words, (const char *const[]){"lab", "down", "--name", stage->lab, NULL});
+		(void)do_command(&words, &err);
+		stage->lab[0] = '\0';
+	}
+	if (stage->folder[0]) {
+		unlink(path_in(stage, "hub.key", path));
+		unlink(path_in(stage, "hub.log", path));
+		unlink(path_in(stage, "job.ticket", path));
+		unlink(path_in(stage, "mean.ticket", path));
+		unlink(path_in(stage, "shards.ticket", path));
+		rmdir(stage->folder);
+		stage->folder[0] = '\0';
+	}
 }
 
 /* ---- runs ---- */
+
+static const char *ticket_of(enum hub_way way)
+{
+	return way == HUB_WAY_SHARDS ? "shards.ticket" : way == HUB_WAY_MEAN ? "mean.ticket" : "job.ticket";
+}
+
+/* espalier run -n N, or lab run. */
+static void add_launcher(const struct hub_stage *stage, struct child_words *words, const char *workers,
+                         const char *variable)
+{
+	begin(stage, words, NULL);
+	if (stage->lab[0])
+		add_all(words, (const char *const[]){"lab", "run", "--name", stage->lab, NULL});
+	else
+		bench_child_add(words, "run");
+	add_all(words, (const char *const[]){"-n", workers, "--no-prefix", "--env", variable, "--", NULL});
+}
 
 void bench_hub_stage_tell(const struct hub_contest_result *result)
 {
@@ -137,23 +320,23 @@ static enum esp_status read_results(const char *text, uint32_t workers, struct h
 enum esp_status bench_hub_stage_run(const struct hub_stage *stage, enum hub_way way, struct hub_contest_result *out,
                                     struct error *err)
 {
-	char workers[16], iterations[16], warmup[16], ticket[RACK_PATH], variable[RACK_PATH + 20], *text;
+	char workers[16], iterations[16], warmup[16], ticket[HUB_STAGE_PATH], variable[HUB_STAGE_PATH + 20], *text;
 	struct child_words words;
 
 	snprintf(workers, sizeof(workers), "%u", stage->config.workers);
 	snprintf(iterations, sizeof(iterations), "%u", stage->config.iterations);
 	snprintf(warmup, sizeof(warmup), "%u", stage->config.warmup);
-	snprintf(variable, sizeof(variable), "ESP_HUB_TICKET=%s", bench_rack_path(&stage->rack, "job.ticket", ticket));
+	snprintf(variable, sizeof(variable), "ESP_HUB_TICKET=%s", path_in(stage, ticket_of(way), ticket));
 	if (way == HUB_WAY_LOOP)
-		bench_rack_begin(&stage->rack, &words, false);
+		begin(stage, &words, NULL);
 	else
-		bench_rack_launch(&stage->rack, &words, workers, variable);
+		add_launcher(stage, &words, workers, variable);
 	if (way != HUB_WAY_LOOP)
-		bench_child_add(&words, stage->rack.self);
-	bench_child_add_all(&words,
+		bench_child_add(&words, stage->self);
+	add_all(&words,
 	        (const char *const[]){"bench", "hub", "--as", hub_way_names[way], "--workers", workers, "--iters",
 	                              iterations, "--warmup", warmup, "--optimizer", stage->config.optimizer, NULL});
-	bench_child_add_all(&words, stage->config.model);
+	add_all(&words, stage->config.model);
 	enum esp_status status = bench_child_run(&words, stage->config.seconds, &text, err);
 	if (status != ESP_OK)
 		return status;
@@ -212,10 +395,10 @@ enum esp_status bench_hub_stage_run_gloo(const struct hub_stage *stage, const ch
 	snprintf(workers, sizeof(workers), "%u", stage->config.workers);
 	snprintf(size, sizeof(size), "%" PRIu64, bytes / 4 * 4);
 	snprintf(iterations, sizeof(iterations), "%u", stage->config.iterations);
-	if (stage->rack.lab[0])
-		bench_rack_launch(&stage->rack, &words, workers, variable);
+	if (stage->lab[0])
+		add_launcher(stage, &words, workers, variable);
 	bench_child_add(&words, stage->gloo);
-	bench_child_add_all(&words, (const char *const[]){"--ranks", workers, "--sizes", size, "--seconds", "0.001", "--iters",
+	add_all(&words, (const char *const[]){"--ranks", workers, "--sizes", size, "--seconds", "0.001", "--iters",
 	                                      iterations, "--in-place", "--peer", "gloo", "--variant", variant, NULL});
 	enum esp_status status = bench_child_run(&words, stage->config.seconds, &text, err);
 	if (status == ESP_OK) {
@@ -223,7 +406,7 @@ enum esp_status bench_hub_stage_run_gloo(const struct hub_stage *stage, const ch
 		free(text);
 	}
 	struct error ignored;
-	bench_child_add_all(&remove, (const char *const[]){"rm", "-rf", folder, NULL});
-	(void)!bench_child_do(&remove, RACK_SETUP_SECONDS, &ignored);
+	add_all(&remove, (const char *const[]){"rm", "-rf", folder, NULL});
+	(void)do_command(&remove, &ignored);
 	return status;
 }

@@ -200,8 +200,8 @@ static enum esp_status run_gloo(const struct switch_stage *stage, const char *va
 	                                   .seconds = stage->config.seconds}};
 	struct hub_contest_result result;
 
-	memcpy(hub.rack.self, stage->self, sizeof(hub.rack.self));
-	memcpy(hub.rack.lab, stage->lab, sizeof(hub.rack.lab));
+	memcpy(hub.self, stage->self, sizeof(hub.self));
+	memcpy(hub.lab, stage->lab, sizeof(hub.lab));
 	memcpy(hub.gloo, stage->gloo, sizeof(hub.gloo));
 	enum esp_status status = bench_hub_stage_run_gloo(&hub, variant, stage->config.bytes, &result, err);
 	if (status == ESP_OK)
