@@ -28,7 +28,7 @@ def labs():
 def test_usage():
     for words in (["--lab", "fast"], ["--lab", "1kbit"], ["--workers", 0], ["--workers", 65], ["--hub-links", 0], ["--size", 1], ["--batch", "1us"],
                   ["--weather", "N9"], ["--stragglers", "x"], ["--ways", "best,"], ["--ways", "rings"], ["--seconds", 0], ["--period", "1ms"],
-                  ["--rounds", 0], ["--compute-ms", -1], ["--as", "best"], ["--ways", "plain,plain,plain,plain,plain"]):
+                  ["--rounds", 21], ["--compute-ms", -1], ["--as", "best"], ["--ways", "plain,plain,plain,plain,plain"]):
         done = bench(*words)
         assert done.returncode == USAGE and done.stderr and not done.stdout, (words, done)
 
@@ -57,6 +57,16 @@ def test_table():
     assert len(lines) == 3 and lines[0].startswith("3 workers at 200mbit") and lines[2].startswith("plain"), done.stdout
 
 
+def test_no_lab():
+    """Bounds and the model alone: of 16 workers, with the hub's link at a quarter, 6.2 times plain asynchronous at most."""
+    words = ["--workers", 16, "--weather", "N0", "--stragglers", "C0", "--rounds", 0, "--json"]
+    rows = {row["way"]: row for row in json.loads(bench(*words).stdout)["results"]}
+    assert 6.2 < rows["best"]["bound"] / rows["plain"]["bound"] < 6.3, rows
+    assert all(row["updates_per_second"] is None and row["idle"] is None and 0 < row["model"] < 1.05 * row["bound"] for row in rows.values()), rows
+    ideal = {row["way"]: row for row in json.loads(bench(*words, "--ideal-model").stdout)["results"]}
+    assert ideal["best"]["model"] > rows["best"]["model"] and ideal["plain"]["model"] < rows["plain"]["model"], (rows, ideal)
+
+
 def test_signal():
     """Sent when the lab is there: nothing is left of it."""
     with subprocess.Popen([ESPALIER, "bench", "fabric", *SMALL, "--seconds", "60"], env=netns.CLEAN, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -71,6 +81,7 @@ def test_signal():
 
 def main():
     netns.timed(test_usage)
+    netns.timed(test_no_lab)
     netns.skip_unless_possible("tc", "nft")
     for test in (test_all_ways, test_table, test_signal):
         netns.timed(test)

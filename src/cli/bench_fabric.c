@@ -4,6 +4,7 @@
  *
  * The command starts itself as workers (--as, which people do not type) through `lab run`.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +31,7 @@ struct given {
 	double hub_links, compute_ms, seconds, warmup;
 	uint64_t workers, size, delay_bound, seed, rounds;
 	int weather, stragglers;
-	bool json;
+	bool json, is_ideal;
 	/* of a worker */
 	int as;
 	bool is_worker;
@@ -111,7 +112,7 @@ static enum esp_status compare_all(struct fabric_stage *stage, struct contender 
 	return status;
 }
 
-/* What can be said before a run; links have the rates of the stage. */
+/* Bounds and the model, before a run; links have the rates of the stage. */
 static enum esp_status foresee(const struct fabric_plan *plan, struct contender *contenders, uint32_t count,
                                struct error *err)
 {
@@ -167,28 +168,25 @@ static void put_contender(struct rows *rows, const struct contender *contender, 
 {
 	const struct fabric_stage_result *sum = &contender->sum;
 	uint64_t dropped = sum->at_source + sum->at_offer + sum->at_hub, all = sum->applied + dropped;
-	double middle = median(contender->per_second, rounds);
+	double middle = rounds > 0 ? median(contender->per_second, rounds) : (double)NAN;
 
 	rows_text(rows, fabric_plan_ways[contender->way]);
 	rows_double(rows, middle);
-	rows_double(rows, contender->per_second[0]);
-	rows_double(rows, contender->per_second[rounds - 1]);
+	rows_double(rows, rounds > 0 ? contender->per_second[0] : (double)NAN);
+	rows_double(rows, rounds > 0 ? contender->per_second[rounds - 1] : (double)NAN);
 	rows_double(rows, contender->bound.per_second);
 	rows_double(rows, middle / contender->bound.per_second);
 	rows_text(rows, contender->bound.limit);
 	rows_double(rows, contender->model);
 	rows_double(rows, middle / contender->model);
-	if (plain > 0)
-		rows_double(rows, middle / plain);
-	else
-		rows_none(rows);
-	rows_double(rows, sum->applied > 0 ? contender->delays / (double)sum->applied : 0);
+	rows_double(rows, plain > 0 ? middle / plain : (double)NAN);
+	rows_double(rows, sum->applied > 0 ? contender->delays / (double)sum->applied : (double)NAN);
 	rows_u64(rows, sum->delay_most);
-	rows_double(rows, all > 0 ? (double)dropped / (double)all : 0);
+	rows_double(rows, all > 0 ? (double)dropped / (double)all : (double)NAN);
 	rows_u64(rows, sum->at_source);
 	rows_u64(rows, sum->at_offer);
 	rows_u64(rows, sum->at_hub);
-	rows_double(rows, sum->idle / rounds);
+	rows_double(rows, rounds > 0 ? sum->idle / rounds : (double)NAN);
 	rows_u64(rows, sum->wrong);
 	rows_double(rows, sum->late_seconds);
 }
@@ -219,8 +217,8 @@ static void say_head(const struct given *given, const struct fabric_plan *plan)
 	uint64_t bits = 0;
 
 	(void)!units_parse_rate(given->lab, &bits);
-	printf("%u workers at %s, the hub at %g of that; a model of %s, %.0f ms a step, batches of %s, delays up to %u; weather %s "
-	       "every %s, stragglers %s, seed %llu\n",
+	printf("%u workers at %s, the hub at %g of that; a model of %s, %.0f ms a step, batches of %s, delays up to %u; "
+	       "weather %s every %s, stragglers %s, seed %llu\n",
 	       plan->workers, units_format_rate(bits, rate), given->hub_links, units_format_bytes(plan->bytes, size),
 	       (double)plan->compute_ns / (double)NS_PER_MS, units_format_time(plan->batch_ns, batch), plan->delay_bound,
 	       plan->weather->name, units_format_time(plan->period_ns, period), plan->stragglers->name,
@@ -237,7 +235,7 @@ static enum esp_status print_results(const struct given *given, const struct fab
 
 	for (uint32_t i = 0; i < count; i++) {
 		qsort(contenders[i].per_second, rounds, sizeof(double), compare);
-		if (contenders[i].way == FABRIC_PLAN_PLAIN)
+		if (contenders[i].way == FABRIC_PLAN_PLAIN && rounds > 0)
 			plain = median(contenders[i].per_second, rounds);
 	}
 	if (given->json)
@@ -258,29 +256,38 @@ static int judge(const struct contender *contenders, uint32_t count)
 	for (uint32_t i = 0; i < count; i++) {
 		wrong += contenders[i].sum.wrong;
 		if (contenders[i].sum.late_seconds > 0)
-			complain_note(COMMAND ": %s: a worker was ready %.2f s after the start", fabric_plan_ways[contenders[i].way],
-			              contenders[i].sum.late_seconds);
+			complain_note(COMMAND ": %s: a worker was ready %.2f s after the start",
+			              fabric_plan_ways[contenders[i].way], contenders[i].sum.late_seconds);
 	}
 	return wrong == 0 ? EXIT_OK : complain(COMMAND ": weights were wrong");
 }
 
 /* ---- the command ---- */
 
+static enum esp_status run_in_lab(const struct given *given, const struct fabric_plan *plan,
+                                  struct contender *contenders, uint32_t count, uint64_t rate, uint64_t hub_rate,
+                                  struct error *err)
+{
+	struct fabric_stage stage;
+	enum esp_status status = bench_child_heed_signals(err);
+
+	if (status == ESP_OK)
+		status = bench_fabric_stage_open(&stage, plan, rate, hub_rate, err);
+	if (status != ESP_OK)
+		return status;
+	status = compare_all(&stage, contenders, count, (uint32_t)given->rounds, err);
+	bench_fabric_stage_close(&stage);
+	return status;
+}
+
 static int run_contest(const struct given *given, const struct fabric_plan *plan, struct contender *contenders,
                        uint32_t count, uint64_t rate, uint64_t hub_rate)
 {
-	struct fabric_stage stage;
 	struct error err = {0};
-	enum esp_status status = bench_child_heed_signals(&err);
+	enum esp_status status = foresee(plan, contenders, count, &err);
 
-	if (status == ESP_OK)
-		status = bench_fabric_stage_open(&stage, plan, rate, hub_rate, &err);
-	if (status != ESP_OK)
-		return complain(COMMAND ": %s", err.text);
-	status = foresee(&stage.plan, contenders, count, &err);
-	if (status == ESP_OK)
-		status = compare_all(&stage, contenders, count, (uint32_t)given->rounds, &err);
-	bench_fabric_stage_close(&stage);
+	if (status == ESP_OK && given->rounds > 0)
+		status = run_in_lab(given, plan, contenders, count, rate, hub_rate, &err);
 	if (status != ESP_OK)
 		return complain(COMMAND ": %s", err.text);
 	if (print_results(given, plan, contenders, count) != ESP_OK)
@@ -333,10 +340,14 @@ static int understand(const struct given *given, uint64_t *out_rate, uint64_t *o
 		return complain_usage(COMMAND ": --period is a time such as 5s, of a second or more, not '%s'", given->period);
 	*out_hub_rate = (uint64_t)((double)*out_rate * given->hub_links);
 	double model = (double)given->size / bench_hub_bound_goodput(*out_rate);
+	plan->rate = (uint64_t)bench_hub_bound_goodput(*out_rate);
+	plan->hub_rate = (uint64_t)bench_hub_bound_goodput(*out_hub_rate);
+	plan->is_ideal = given->is_ideal;
 	plan->workers = (uint32_t)given->workers;
 	plan->bytes = given->size / sizeof(float) * sizeof(float);
 	plan->delay_bound = (uint32_t)(given->delay_bound > 0 ? given->delay_bound : 2 * given->workers);
-	plan->compute_ns = (uint64_t)((given->compute_ms > 0 ? given->compute_ms / 1e3 : COMPUTE_PARTS * model) * (double)NS_PER_S);
+	double compute = given->compute_ms > 0 ? given->compute_ms / 1e3 : COMPUTE_PARTS * model;
+	plan->compute_ns = (uint64_t)(compute * (double)NS_PER_S);
 	plan->weather = &fabric_weathers[given->weather];
 	plan->stragglers = &fabric_stragglers[given->stragglers];
 	plan->seed = given->seed;
@@ -347,7 +358,8 @@ static int understand(const struct given *given, uint64_t *out_rate, uint64_t *o
 
 static const char about[] =
 	"Makes a lab whose links get other rates every few seconds, and trains there without waiting: each worker reads\n"
-	"the weights, sleeps for the time of a step, and gives an update, whose effect on every weight is checked. In turns:\n\n"
+	"the weights, sleeps for the time of a step, and gives an update, whose effect on every weight is checked. In\n"
+	"turns:\n\n"
 	"  best    with the scheduler; updates are added by streaming chains\n"
 	"  paper   with the scheduler; updates are added by groups\n"
 	"  plain   without a scheduler\n"
@@ -386,8 +398,10 @@ int cli_bench_fabric(int argc, char **argv)
 		{"ways", 0, OPTION_STRING, &given.ways, "WAY,...", "which of best, paper, plain and ring (default all)"},
 		{"seconds", 's', OPTION_DOUBLE, &given.seconds, "S", "that a run is measured (default 10)"},
 		{"warmup", 'w', OPTION_DOUBLE, &given.warmup, "S", "before that (default 3)"},
-		{"rounds", 0, OPTION_U64, &given.rounds, "N", "runs of each way, in turns (default 2)", .min = 1,
-	     .max = ROUNDS_MOST},
+		{"rounds", 0, OPTION_U64, &given.rounds, "N",
+	     "runs of each way, in turns (default 2); 0: bounds and the model alone, without a lab", .max = ROUNDS_MOST},
+		{"ideal-model", 0, OPTION_FLAG, &given.is_ideal, NULL,
+	     "the model shares links fairly, chunks take no time on their way, and workers begin in step"},
 		{"json", 0, OPTION_FLAG, &given.json, NULL, "print JSON"},
 		{"as", 0, OPTION_CHOICE, &given.as, "WAY", "be one worker of a run: for the command itself, as all below",
 	     .choices = fabric_plan_ways, .given = &given.is_worker},

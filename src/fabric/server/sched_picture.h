@@ -1,6 +1,7 @@
 /*
- * sched_picture.h - the latest batch of a job as a picture: when each worker's update starts, at which rate, where it goes
- * (to the hub, to an aggregator, along a chain), in which order, and which updates were dropped. Pure but for the FILE.
+ * sched_picture.h - the latest batch of a job as a picture: when each worker's update starts, at which rate, where it
+ * goes (to the hub, to an aggregator, along a chain), in which order, and which updates were dropped. Pure but for the
+ * FILE.
  */
 #ifndef FABRIC_SERVER_SCHED_PICTURE_H
 #define FABRIC_SERVER_SCHED_PICTURE_H

@@ -55,7 +55,8 @@ static struct sched_decision sent(uint32_t worker, uint64_t position)
 static void test_batch(void)
 {
 	static struct sched_picture picture;
-	struct sched_decision rows[] = {sent(0, 1), sent(1, 2), sent(2, 3), sent(3, 4), sent(4, 5), {.worker = 5, .end = LEDGER_LATE}};
+	struct sched_decision rows[] = {sent(0, 1), sent(1, 2), sent(2, 3), sent(3, 4), sent(4, 5),
+	                                {.worker = 5, .end = LEDGER_LATE}};
 
 	rows[1].bundle = rows[2].bundle = 7;
 	rows[1].aggregator = rows[2].aggregator = 2;

@@ -58,6 +58,7 @@ struct fabric_config {
 	const struct fabric_weather *weather;
 	const struct fabric_stragglers *stragglers;
 	uint64_t chunk_bytes;    /* what is under way: each hop of a chain or tree but the first takes so many bytes longer */
+	bool begins_within_step; /* each worker begins with a drawn part of its first step; else with all of it */
 	bool has_turns;          /* links serve transfers one after the other; else they share fairly */
 	bool has_one_rate;       /* both directions of a host's link have the same part of its rate */
 	uint64_t period_ns, lag_ns;   /* of the weather, and until the scheduler knows it */

@@ -69,7 +69,7 @@ static void become(const struct child_words *words, int out, const char *log)
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
-	setpgid(0, 0); /* what the terminal sends comes to the benchmark alone, which then ends this */
+	setpgid(0, 0); /* signals of the terminal come to the benchmark alone, which then ends this */
 	if (nowhere < 0 || dup2(nowhere, STDIN_FILENO) < 0 || dup2(out >= 0 ? out : nowhere, STDOUT_FILENO) < 0 ||
 	    complaints < 0 || dup2(complaints, STDERR_FILENO) < 0)
 		_exit(CANNOT_RUN);

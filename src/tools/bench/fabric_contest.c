@@ -64,6 +64,8 @@ static void compute(struct run *run)
 	const struct fabric_contest *contest = run->contest;
 	double slowness = fabric_weather_slowness(contest->stragglers, contest->seed, run->result->worker, run->steps++);
 
+	if (run->steps == 1 && !contest->is_ring)
+		slowness *= fabric_weather_rest(contest->seed, run->result->worker);
 	sleep_until(clock_now_ns() + (uint64_t)((double)contest->compute_ns * slowness));
 }
 
@@ -130,7 +132,7 @@ static enum esp_status update(struct run *run, struct error *err)
 	const void *const from[] = {run->gradient};
 	struct esp_hub_update update = {.struct_size = sizeof(update), .gradients = from};
 	struct esp_hub_result result = ESP_HUB_RESULT_INIT;
-	enum esp_status status = pull(run, err);
+	enum esp_status status = run->steps == 0 ? ESP_OK : pull(run, err); /* it begins with the first weights */
 
 	if (status != ESP_OK)
 		return status;

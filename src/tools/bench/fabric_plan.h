@@ -1,6 +1,6 @@
 /*
- * fabric_plan.h - what espalier bench fabric compares, and what can be said of it without a run: bounds by the bytes that
- * links carry, and the same job in virtual time. Pure.
+ * fabric_plan.h - the ways that espalier bench fabric compares, without a run of theirs: bounds by the bytes that links
+ * carry, and the same job in virtual time. Pure.
  *
  * Rates are bytes a second, each way, of payload: heads of packets have the rest of a link.
  */
@@ -29,6 +29,7 @@ struct fabric_plan {
 	uint64_t period_ns; /* of the weather */
 	uint64_t seed;
 	uint64_t warm_ns, window_ns;
+	bool is_ideal; /* the model: links share fairly, chunks take no time on their way, workers begin in step */
 };
 
 /* The part of its rate that a worker's link has, both ways, in a period. */
@@ -36,11 +37,11 @@ double bench_fabric_plan_part(const struct fabric_plan *plan, uint32_t worker, u
 
 struct fabric_plan_bound {
 	double per_second;  /* applied updates, at most */
-	const char *limit;  /* what sets it, in words   */
+	const char *limit;  /* in words: its cause     */
 };
 /*
- * With a scheduler: each worker computes, sends and gets as if it were alone; a sum or a tree of all takes the hub's link
- * once. Without: each update passes the hub's link by itself. The ring: the slowest worker, then the slowest link.
+ * With a scheduler: each worker computes, sends and gets as if it were alone; a sum or a tree of all takes the hub's
+ * link once. Without: each update passes the hub's link by itself. The ring: the slowest worker, then the slowest link.
  */
 struct fabric_plan_bound bench_fabric_plan_bound(const struct fabric_plan *plan, enum fabric_plan_way way);
 

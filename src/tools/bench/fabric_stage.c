@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "tools/bench/child.h"
-#include "tools/bench/hub_bound.h"
 
 #define HUB_PORT 7700u
 #define BEST_PORT 7900u /* of the scheduler with chains; of the other one it is one more */
@@ -71,9 +70,11 @@ static enum esp_status create_job(struct fabric_stage *stage, enum fabric_plan_w
 	bench_rack_begin(&stage->rack, &words, true);
 	bench_child_add_all(&words,
 	                    (const char *const[]){"hub", "create", name, "--hub", hub, "--key-file",
-	                                          bench_rack_path(&stage->rack, "hub.key", key), "--workers", workers, "--mode",
-	                                          "async", "--delay-bound", bound, "--optimizer", FABRIC_CONTEST_OPTIMIZER,
-	                                          "--ticket-file", bench_rack_path(&stage->rack, "job.ticket", ticket), NULL});
+	                                          bench_rack_path(&stage->rack, "hub.key", key), "--workers", workers,
+	                                          "--mode", "async", "--delay-bound", bound, "--optimizer",
+	                                          FABRIC_CONTEST_OPTIMIZER,
+	                                          "--ticket-file",
+	                                          bench_rack_path(&stage->rack, "job.ticket", ticket), NULL});
 	if (way != FABRIC_PLAN_PLAIN)
 		bench_child_add_all(&words, (const char *const[]){"--sched", sched, NULL});
 	return bench_child_do(&words, RACK_SETUP_SECONDS, err);
@@ -119,8 +120,6 @@ enum esp_status bench_fabric_stage_open(struct fabric_stage *stage, const struct
 	enum esp_status status = bench_rack_open(&stage->rack, err);
 
 	assert(plan->workers >= 1 && plan->workers <= FABRIC_WORKERS_MOST);
-	stage->plan.rate = (uint64_t)bench_hub_bound_goodput(rate_bits);
-	stage->plan.hub_rate = (uint64_t)bench_hub_bound_goodput(hub_rate_bits);
 	if (status == ESP_OK)
 		status = bench_rack_make_lab(&stage->rack, "benchfabric", plan->workers, rate_bits, hub_rate_bits, err);
 	if (status == ESP_OK)
@@ -149,9 +148,9 @@ void bench_fabric_stage_close(struct fabric_stage *stage)
 
 void bench_fabric_stage_tell(const struct fabric_contest_result *result)
 {
-	printf("fabric_contest worker %" PRIu32 " counted %" PRIu64 " applied %" PRIu64 " source %" PRIu64 " offer %" PRIu64
-	       " hub %" PRIu64 " delays %" PRIu64 " greatest %" PRIu64 " version %" PRIu64 " most %" PRIu64 " wrong %" PRIu64
-	       " idle %.6f late %.6f\n",
+	printf("fabric_contest worker %" PRIu32 " counted %" PRIu64 " applied %" PRIu64 " source %" PRIu64
+	       " offer %" PRIu64 " hub %" PRIu64 " delays %" PRIu64 " greatest %" PRIu64 " version %" PRIu64
+	       " most %" PRIu64 " wrong %" PRIu64 " idle %.6f late %.6f\n",
 	       result->worker, result->counted, result->applied, result->at_source, result->at_offer, result->at_hub,
 	       result->delay_sum, result->delay_most, result->version, result->most, result->wrong, result->idle,
 	       result->late_seconds);
@@ -176,7 +175,7 @@ static void add_result(struct fabric_stage_result *sum, const struct fabric_cont
 	sum->late_seconds = one->late_seconds > sum->late_seconds ? one->late_seconds : sum->late_seconds;
 }
 
-/* The worker whose update was the last one has read all of them, and nobody has read more. */
+/* The worker whose update was the last one has read all of them, and no worker has read more. */
 static enum esp_status read_results(const char *text, uint32_t workers, struct fabric_stage_result *out,
                                     struct error *err)
 {
@@ -201,7 +200,7 @@ static enum esp_status read_results(const char *text, uint32_t workers, struct f
 	out->delay_mean = out->applied > 0 ? out->delay_mean / (double)out->applied : 0;
 	if (version != out->applied || most != out->applied)
 		return error_set(err, ESP_ECORRUPT,
-		                 "%" PRIu64 " updates were applied, but the weights have version %" PRIu64 ", and up to %" PRIu64,
+		                 "%" PRIu64 " updates were applied, but weights have version %" PRIu64 ", and up to %" PRIu64,
 		                 out->applied, version, most);
 	return ESP_OK;
 }
@@ -235,8 +234,9 @@ static enum esp_status run_workers(const struct fabric_stage *stage, enum fabric
 	snprintf(workers, sizeof(workers), "%u", plan->workers);
 	snprintf(variable, sizeof(variable), "ESP_HUB_TICKET=%s", bench_rack_path(&stage->rack, "job.ticket", ticket));
 	bench_rack_launch(&stage->rack, &words, workers, variable);
-	bench_child_add_all(&words, (const char *const[]){stage->rack.self, "bench", "fabric", "--as", fabric_plan_ways[way],
-	                                                  "--stragglers", plan->stragglers->name, NULL});
+	bench_child_add_all(&words, (const char *const[]){stage->rack.self, "bench", "fabric", "--as",
+	                                                  fabric_plan_ways[way], "--stragglers", plan->stragglers->name,
+	                                                  NULL});
 	add_number(&words, "--size", plan->bytes, numbers[0]);
 	add_number(&words, "--compute-ns", plan->compute_ns, numbers[1]);
 	add_number(&words, "--seed", plan->seed, numbers[2]);

@@ -31,7 +31,7 @@ struct fabric_stage_result {
 	double late_seconds; /* of the worker that was ready last, after the start; 0: all were in time */
 };
 
-/* plan.rate and plan.hub_rate follow from the links. On failure nothing is left. */
+/* Rates of links, in bits a second. On failure nothing is left. */
 ESP_CHECKED enum esp_status bench_fabric_stage_open(struct fabric_stage *stage, const struct fabric_plan *plan,
                                                     uint64_t rate_bits, uint64_t hub_rate_bits, struct error *err);
 void bench_fabric_stage_close(struct fabric_stage *stage);

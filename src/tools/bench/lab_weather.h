@@ -27,10 +27,11 @@ struct lab_weather {
 
 /* Looks up the lab's hosts: the first ones are the workers'. */
 ESP_CHECKED enum esp_status bench_lab_weather_open(struct lab_weather *weather, const char *lab,
-                                                   const struct fabric_plan *plan, uint64_t rate_bits, struct error *err);
+                                                   const struct fabric_plan *plan, uint64_t rate_bits,
+                                                   struct error *err);
 /* The first period's rates now; the others from the start on, until the end. */
 ESP_CHECKED enum esp_status bench_lab_weather_begin(struct lab_weather *weather, uint64_t start_ns, struct error *err);
-/* What has gone wrong meanwhile. */
+/* Errors of the thread meanwhile. */
 ESP_CHECKED enum esp_status bench_lab_weather_end(struct lab_weather *weather, struct error *err);
 
 #endif

@@ -26,7 +26,7 @@ ESP_CHECKED enum esp_status bench_rack_open(struct bench_rack *rack, struct erro
 /* Removes lab and folder, also those that are only half made. */
 void bench_rack_close(struct bench_rack *rack);
 
-/* Rates in bits a second; rates: of the workers' links; prefix: of the lab's name. What commands say goes to stderr. */
+/* Rates in bits a second; rates: of the workers' links; prefix: of the lab's name. Words of commands go to stderr. */
 ESP_CHECKED enum esp_status bench_rack_make_lab(struct bench_rack *rack, const char *prefix, uint32_t workers,
                                                 uint64_t rate, uint64_t last_rate, struct error *err);
 
