@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "report/svg.h"
 
-#define WIDTH 900.0
+#define WIDTH 960.0
 #define LEFT 110.0   /* of the times */
 #define RIGHT 640.0
 #define NOTES 654.0
