@@ -148,6 +148,8 @@ static void print_sure(const struct probe_outcome *outcome, FILE *file)
 	if (verdict->grouping.count > 1 && verdict->word != VERDICT_SURE)
 		fprintf(file, "          %s belongs the least: %.2f, of 1\n", outcome->found.survey.names[verdict->doubtful],
 		        verdict->belonging[verdict->doubtful]);
+	if (probe_tool_say_source(outcome, text)[0])
+		fprintf(file, "found by: %s\n", text);
 	if (probe_tool_say_uplinks(outcome, text)[0])
 		fprintf(file, "          %s\n", text);
 	if (!outcome->truth.known)
