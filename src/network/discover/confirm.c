@@ -6,7 +6,10 @@
 #include "network/discover/median.h"
 
 #define NEIGHBOURS 4u
+#define NEAREST 2u      /* those that are asked about a distance that is not known */
 #define UNCONFIRMED 2.0 /* times what the neighbours have measured */
+#define WITNESSES 2u    /* neighbours that must agree that it is less */
+#define MUCH 4.0        /* times nearer */
 
 /* The nearest hosts of each, NEIGHBOURS of them or fewer; UINT32_MAX: there is none. */
 static void find_neighbours(const struct matrix *matrix, uint32_t host, uint32_t *out)
@@ -26,40 +29,37 @@ static void find_neighbours(const struct matrix *matrix, uint32_t host, uint32_t
 		out[count] = UINT32_MAX;
 }
 
-/* What the neighbours of one end measured to the other end. */
-static size_t ask(const struct matrix *matrix, const uint32_t *near, uint32_t end, uint32_t other, double *values)
+/* What the neighbours of one end, those within reach, measured to the other end. */
+static size_t ask(const struct matrix *matrix, const uint32_t *near, uint32_t end, uint32_t other, double reach,
+                  double *values)
 {
 	size_t count = 0;
 
-	for (uint32_t k = 0; k < NEIGHBOURS; k++) {
+	for (uint32_t k = 0; k < (isinf(reach) ? NEAREST : NEIGHBOURS); k++) {
 		uint32_t each = near[(size_t)end * NEIGHBOURS + k];
 
-		if (each != UINT32_MAX && each != other && !isnan(matrix_get(matrix, each, other)))
+		if (each != UINT32_MAX && each != other && matrix_get(matrix, each, end) <= reach &&
+		    !isnan(matrix_get(matrix, each, other)))
 			values[count++] = matrix_get(matrix, each, other);
 	}
 	return count;
 }
 
-/* NAN: no neighbour knows. */
+/*
+ * What the distance should be; NAN: what it is, or nobody knows. Whoever is much nearer to one end than the other end is
+ * should be as far from that; about a distance that is not known the nearest are asked.
+ */
 static double expect(const struct matrix *matrix, const uint32_t *near, uint32_t i, uint32_t j)
 {
-	double values[2 * NEIGHBOURS];
-	size_t count = ask(matrix, near, i, j, values);
-
-	count += ask(matrix, near, j, i, values + count);
-	return count > 0 ? median(values, count) : NAN;
-}
-
-static bool is_confirmed(const struct matrix *matrix, const uint32_t *near, uint32_t i, uint32_t j)
-{
 	double distance = matrix_get(matrix, i, j), values[2 * NEIGHBOURS];
-	size_t count = ask(matrix, near, i, j, values);
+	double reach = isnan(distance) ? INFINITY : distance / MUCH;
+	size_t count = ask(matrix, near, i, j, reach, values);
 
-	count += ask(matrix, near, j, i, values + count);
-	for (size_t k = 0; k < count; k++)
+	count += ask(matrix, near, j, i, reach, values + count);
+	for (size_t k = 0; k < count && !isnan(distance); k++)
 		if (values[k] * UNCONFIRMED >= distance)
-			return true;
-	return count < NEIGHBOURS; /* too few to tell */
+			return NAN;
+	return count >= (isnan(distance) ? 1 : WITNESSES) ? median(values, count) : NAN;
 }
 
 static double mean_known(const struct matrix *matrix)
@@ -90,10 +90,12 @@ enum esp_status discover_confirm(const struct matrix *matrix, struct matrix *out
 		find_neighbours(matrix, i, near + (size_t)i * NEIGHBOURS);
 	for (uint32_t i = 0; i < n && status == ESP_OK; i++)
 		for (uint32_t j = 0; j < i; j++) {
-			if (!isnan(matrix_get(matrix, i, j)) && is_confirmed(matrix, near, i, j))
-				continue;
 			double expected = expect(matrix, near, i, j);
-			matrix_set(out, i, j, isnan(expected) ? usual : expected);
+
+			if (!isnan(expected))
+				matrix_set(out, i, j, expected);
+			else if (isnan(matrix_get(matrix, i, j)))
+				matrix_set(out, i, j, usual);
 		}
 	free(near);
 	return status;

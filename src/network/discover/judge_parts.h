@@ -6,7 +6,7 @@
 
 #include "network/discover/judge_groups.h"
 
-/* A quantile: `share` of all values are smaller. Sorts the values; NAN: there are none. */
+/* A quantile: `share` of all values are smaller. Reorders the values; NAN: there are none. */
 double discover_quantile(double *values, uint32_t count, double share);
 
 /*

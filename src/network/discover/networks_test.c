@@ -22,6 +22,7 @@
 #define HOSTS_MOST 1024u
 #define LEVELS 2u
 #define RESTARTS 200u
+#define TOLD_MOST 200u /* hosts: with more the search by swaps takes too long for a test */
 
 /* A network that is known: its distances, and what groups are right, at one level or two. */
 struct network {
@@ -395,7 +396,7 @@ static void run_kind(const struct kind *kind, bool noisy, uint64_t seed, uint32_
 			disturb(&network.clean, &rng);
 		tally.runs++;
 		compare_free(&network, kind, &network.clean, &tally, table);
-		if (told)
+		if (told && network.hosts <= TOLD_MOST)
 			compare_told(&network.clean, count_groups(&network, kind), seed + i, &tally);
 		matrix_fini(&network.clean);
 	}
@@ -415,7 +416,7 @@ static void run_kind(const struct kind *kind, bool noisy, uint64_t seed, uint32_
 int main(int argc, char **argv)
 {
 	uint64_t seed = test_option(argc, argv, "--seed", 1), only = test_option(argc, argv, "--kind", UINT64_MAX);
-	uint32_t count = (uint32_t)test_option(argc, argv, "--count", 2);
+	uint32_t count = (uint32_t)test_option(argc, argv, "--count", 1);
 	bool table = test_option(argc, argv, "--table", 0) != 0, told = test_option(argc, argv, "--told", 1) != 0;
 
 	for (uint64_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
