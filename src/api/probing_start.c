@@ -122,7 +122,7 @@ static void tell(struct rank *context, const struct found *found, const struct r
 		tell_group(context, found, g);
 }
 
-/* What is unsure is timed before it is used. */
+/* Groups that are unsure are timed before they are used. */
 static void try_out(struct rank *context, bool tells, bool is_doubted)
 {
 	struct failure failure = FAILURE_NONE;

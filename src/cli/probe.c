@@ -419,8 +419,9 @@ static int group_stored(const struct probe_options *options)
 		if (!(k == SURVEY_LATENCY ? options->latency : options->bandwidth))
 			matrix_fini(&outcome.found.survey.matrices[k]);
 	if (status == ESP_OK && outcome.found.survey.uneven > 0)
-		complain_note("probe: %s: the two directions of %" PRIu64 " pairs differ by more than a tenth; their mean is taken",
-		              options->matrix, outcome.found.survey.uneven);
+		complain_note(
+			"probe: %s: the two directions of %" PRIu64 " pairs differ by more than a tenth; their mean is taken",
+			options->matrix, outcome.found.survey.uneven);
 	if (status == ESP_OK)
 		status = discover_verdict_make(&outcome.found.survey, &wish, &outcome.verdict, &err);
 	if (status == ESP_OK)

@@ -6,10 +6,10 @@
 #include "network/discover/median.h"
 
 #define NEIGHBOURS 4u
-#define NEAREST 2u      /* those that are asked about a distance that is not known */
-#define UNCONFIRMED 2.0 /* times what the neighbours have measured */
-#define WITNESSES 2u    /* neighbours that must agree that it is less */
-#define MUCH 4.0        /* times nearer */
+#define NEAREST 2u      /* so many are asked about a distance that is not known */
+#define UNCONFIRMED 3.0 /* times what the neighbours have measured */
+#define WITNESSES 3u    /* neighbours that must agree that it is less */
+#define MUCH 6.0        /* times nearer */
 
 /* The nearest hosts of each, NEIGHBOURS of them or fewer; UINT32_MAX: there is none. */
 static void find_neighbours(const struct matrix *matrix, uint32_t host, uint32_t *out)
@@ -29,7 +29,7 @@ static void find_neighbours(const struct matrix *matrix, uint32_t host, uint32_t
 		out[count] = UINT32_MAX;
 }
 
-/* What the neighbours of one end, those within reach, measured to the other end. */
+/* The distances that neighbours of one end, within reach, measured to the other end. */
 static size_t ask(const struct matrix *matrix, const uint32_t *near, uint32_t end, uint32_t other, double reach,
                   double *values)
 {
@@ -46,8 +46,8 @@ static size_t ask(const struct matrix *matrix, const uint32_t *near, uint32_t en
 }
 
 /*
- * What the distance should be; NAN: what it is, or nobody knows. Whoever is much nearer to one end than the other end is
- * should be as far from that; about a distance that is not known the nearest are asked.
+ * The distance that it should be; NAN: it is right, or no neighbour knows. A host that is much nearer to one end than
+ * the other end is should be as far from that; about a distance that is not known the nearest are asked.
  */
 static double expect(const struct matrix *matrix, const uint32_t *near, uint32_t i, uint32_t j)
 {

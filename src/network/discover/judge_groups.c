@@ -232,8 +232,8 @@ static bool refines(const struct grouping *fine, const struct grouping *coarse)
 }
 
 /*
- * What to think of the fastest grouping, beside the noise: of one with a host alone, or with what the evidence takes for
- * several groups in one, no job should be sure. VERDICT_NONE: noise would do as well.
+ * Judges the fastest grouping beside the noise: if a host is alone in it, or a group of it is several of the evidence,
+ * no job should be sure. VERDICT_NONE: noise would do as well.
  */
 static enum esp_status judge_fastest(struct verdict_kind *kind, uint32_t pick, const struct verdict_wish *wish,
                                      enum verdict_word *out, struct error *err)
@@ -257,7 +257,8 @@ static enum esp_status judge_fastest(struct verdict_kind *kind, uint32_t pick, c
 }
 
 /* The evidence has the last word where it is sure, or sees groups and the other judge only has a hint of some. */
-static bool is_evident(const struct verdict_kind *kind, enum verdict_word word, uint32_t pick, enum verdict_word by_time)
+static bool is_evident(const struct verdict_kind *kind, enum verdict_word word, uint32_t pick,
+                       enum verdict_word by_time)
 {
 	return word == VERDICT_SURE || by_time == VERDICT_NONE ||
 	       (word != VERDICT_NONE && !discover_natural_stands(&kind->naturals, pick));

@@ -36,7 +36,7 @@ const char *discover_verdict_word_text(enum verdict_word word);
 struct verdict_kind {
 	bool measured;
 	struct matrix confirmed; /* the distances that decide: single outliers and gaps replaced (confirm.h) */
-	struct matrix tamed;     /* what k-means and the evidence look at: outliers clipped */
+	struct matrix tamed;     /* for k-means and the evidence: outliers clipped */
 	struct naturals naturals;
 	uint32_t counts[VERDICT_COUNTS], count_count; /* the numbers of groups that stand out */
 	struct candidates candidates;

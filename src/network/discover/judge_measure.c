@@ -1,5 +1,5 @@
 /*
- * judge_measure.c - what the groups of a verdict look like in the distances. Pure.
+ * judge_measure.c - how far groups are apart, and how much each host belongs to its own. Pure.
  */
 #include <math.h>
 #include <stdlib.h>

@@ -41,7 +41,7 @@ ESP_CHECKED enum esp_status discover_hosts_are_apart(const struct matrix *matrix
 /* True if a host is alone in its group. By bandwidth that cannot be told from one with a slower link. */
 bool discover_has_lonely(const struct grouping *grouping);
 
-/* How clearly each host is nearer to its own group than to the next one, beyond the noise of the distances. ESP_ENOMEM. */
+/* How clearly each host is nearer to its own group than to the next one, beyond the noise. ESP_ENOMEM. */
 ESP_CHECKED enum esp_status discover_natural_word(const struct matrix *matrix, const struct grouping *grouping,
                                                   enum verdict_word *out, struct error *err);
 
@@ -49,7 +49,7 @@ ESP_CHECKED enum esp_status discover_natural_word(const struct matrix *matrix, c
 
 /*
  * The groups with the least mean distance inside, from several sources, each polished. elasticity 0: the balance with
- * the fastest plan. kmeans: what k-means has found, NULL: nothing. The caller owns out->grouping. ESP_EINVAL, ESP_ENOMEM.
+ * the fastest plan. kmeans: the groups of k-means, or NULL. The caller owns out->grouping. ESP_EINVAL, ESP_ENOMEM.
  */
 ESP_CHECKED enum esp_status discover_told(const struct matrix *matrix, uint32_t groups, double elasticity,
                                           uint64_t seed, const struct grouping *kmeans, struct natural *out,

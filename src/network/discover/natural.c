@@ -254,7 +254,7 @@ static void shuffle(struct matrix *matrix, struct rng *rng)
 		}
 }
 
-/* What the best grouping of so many groups saves. */
+/* The share that the best grouping of so many groups saves. */
 static enum esp_status save_most(const struct matrix *matrix, uint32_t groups, double *out, struct error *err)
 {
 	struct linkage linkage = {0};

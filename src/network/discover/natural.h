@@ -1,9 +1,9 @@
 /*
- * natural.h - groupings that stand out in measured distances, and what each is worth. Pure.
+ * natural.h - groupings that stand out in measured distances, and the worth of each. Pure.
  *
  * Distances are taken as they are, far ones too (confirm.h). A grouping stands out if its groups are more clearly apart
- * than with one group more or fewer. What it is worth is the time of a sum by groups: two levels, in proportion to
- * distances. The same search in distances that were dealt to the pairs at random says how much of that is noise.
+ * than with one group more or fewer. Its worth is the time of a sum by groups: two levels, in proportion to distances.
+ * The same search in distances that were dealt to the pairs at random says how much of that is noise.
  */
 #ifndef NETWORK_DISCOVER_NATURAL_H
 #define NETWORK_DISCOVER_NATURAL_H
@@ -32,12 +32,12 @@ struct natural {
 struct naturals {
 	uint32_t count;
 	struct natural *list; /* the first: one group */
-	double noise_saves;   /* what so many groups save in noise, as a share of the time (discover_natural_weigh()) */
+	double noise_saves;   /* so many groups save this share of the time in noise (discover_natural_weigh()) */
 	double noise_most;    /* the most of several tries */
-	double noise_bar;     /* and what must be saved to stand out from it */
+	double noise_bar;     /* so much must be saved to stand out from it */
 };
 
-/* What a sum by these groups costs, and how clearly they are apart. The matrix has no unknown distances. ESP_ENOMEM. */
+/* The cost of a sum by these groups, and how clearly they are apart. No distance is unknown. ESP_ENOMEM. */
 ESP_CHECKED enum esp_status discover_natural_judge(const struct matrix *matrix, const struct grouping *grouping,
                                                    double *out_cost, double *out_apart, struct error *err);
 

@@ -297,7 +297,8 @@ static void find(const struct matrix *matrix, uint32_t groups, struct verdict *o
 }
 
 struct tally {
-	uint32_t runs, linked, found, lost, used; /* linkage is exact; we are; linkage alone is; an answer that a job uses */
+	/* linkage is exact; ours is; linkage alone is; an answer that a job uses */
+	uint32_t runs, linked, found, lost, used;
 	double worst_swaps, worst_even;           /* our mean inside over theirs */
 };
 
@@ -347,16 +348,43 @@ static uint32_t count_groups(const struct network *network, const struct kind *k
 	return count;
 }
 
+/* The paper's way alone: k-means on the embedding, the most even of the tightest. */
+static double cluster_alone(const struct matrix *matrix, uint32_t groups, uint64_t seed)
+{
+	const struct candidates_options options = {.groups_least = groups, .groups_most = groups, .seed = seed};
+	struct candidates candidates;
+	struct error err;
+
+	CHECK(discover_candidates_make(matrix, &options, &candidates, &err) == ESP_OK);
+	double result = inside(matrix, &candidates.list[0].grouping);
+	discover_candidates_fini(&candidates);
+	return result;
+}
+
+/* The means that the table in docs/results/plink.md has. */
+static void print_told(const struct matrix *matrix, uint32_t groups, double ours, double swaps, double even,
+                       uint64_t seed)
+{
+	struct grouping linked;
+
+	link_average(matrix, groups, false, &linked);
+	printf("  inside, %u groups of %u hosts: ours %.3g, k-means %.3g, linkage %.3g, even %.3g, swaps %.3g\n", groups,
+	       matrix->size, ours, cluster_alone(matrix, groups, seed), inside(matrix, &linked), even, swaps);
+	grouping_fini(&linked);
+}
+
 /* For a given number of groups: beside the search by swaps, and average linkage made even. */
-static void compare_told(const struct matrix *matrix, uint32_t groups, uint64_t seed, struct tally *tally)
+static void compare_told(const struct matrix *matrix, uint32_t groups, uint64_t seed, struct tally *tally, bool table)
 {
 	struct grouping even;
 	struct verdict verdict;
 
 	link_average(matrix, groups, true, &even);
 	find(matrix, groups, &verdict);
-	double ours = inside(matrix, &verdict.grouping);
-	tally->worst_swaps = fmax(tally->worst_swaps, ours / search_swaps(matrix, groups, seed));
+	double ours = inside(matrix, &verdict.grouping), swaps = search_swaps(matrix, groups, seed);
+	if (table)
+		print_told(matrix, groups, ours, swaps, inside(matrix, &even), seed);
+	tally->worst_swaps = fmax(tally->worst_swaps, ours / swaps);
 	tally->worst_even = fmax(tally->worst_even, ours / inside(matrix, &even));
 	CHECK(verdict.grouping.count == groups && verdict.word == VERDICT_TOLD);
 	discover_verdict_fini(&verdict);
@@ -397,7 +425,7 @@ static void run_kind(const struct kind *kind, bool noisy, uint64_t seed, uint32_
 		tally.runs++;
 		compare_free(&network, kind, &network.clean, &tally, table);
 		if (told && network.hosts <= TOLD_MOST)
-			compare_told(&network.clean, count_groups(&network, kind), seed + i, &tally);
+			compare_told(&network.clean, count_groups(&network, kind), seed + i, &tally, table);
 		matrix_fini(&network.clean);
 	}
 	if (table) {

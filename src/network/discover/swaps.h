@@ -1,7 +1,7 @@
 /*
  * swaps.h - a local search: hosts change places, or move, as long as hosts of one group get nearer to each other. Pure.
  *
- * The number of groups stays. What falls is the mean distance of two hosts of one group, over all such pairs.
+ * The number of groups stays. The search lowers the mean distance of two hosts of one group, over all such pairs.
  */
 #ifndef NETWORK_DISCOVER_SWAPS_H
 #define NETWORK_DISCOVER_SWAPS_H
