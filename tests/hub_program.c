@@ -10,6 +10,8 @@
  *     count N        worker 1 declares N elements, the others 4
  *     elements N     all workers declare N elements
  *     set VALUES     worker 1 sets other values of the optimizer than the others
+ *     bits N         N rounds whose gradients have many bits, other values of the optimizer after half of them, and a
+ *                    pull; prints a digest of the weights
  *     nan            worker 1 pushes NaN and infinity
  * hub_program jobs THREADS TICKET...: every ticket is a job of two workers, run by two threads; THREADS jobs at a time.
  */
@@ -176,6 +178,40 @@ static int run_nan(struct esp_hub *hub, struct model *model)
 	return 0;
 }
 
+/* FNV-1a. */
+static uint64_t digest(uint64_t digest, const void *bytes, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		digest = (digest ^ ((const uint8_t *)bytes)[i]) * UINT64_C(0x100000001b3);
+	return digest;
+}
+
+static int run_bits(struct esp_hub *hub, struct model *model, uint32_t rounds)
+{
+	uint64_t found = UINT64_C(0xcbf29ce484222325);
+
+	for (uint32_t r = 0; r < rounds; r++) {
+		if (r == rounds / 2 && esp_hub_set(hub, 0, "lr=0.25", NULL) != ESP_OK)
+			return fail("set");
+		for (uint32_t t = 0; t < TENSORS; t++) {
+			for (uint64_t i = 0; i < counts[t]; i++)
+				model->gradients[t][i] = sinf((float)(i + 1) * (float)(r + 1) + (float)esp_hub_worker(hub));
+			if (esp_hub_pushpull(hub, t, model->gradients[t], model->weights[t]) != ESP_OK)
+				return fail("round");
+			found = digest(found, model->weights[t], counts[t] * sizeof(float));
+		}
+	}
+	for (uint32_t t = 0; t < TENSORS; t++) {
+		memcpy(model->gradients[t], model->weights[t], counts[t] * sizeof(float));
+		memset(model->weights[t], 0, counts[t] * sizeof(float));
+		if (esp_hub_pull(hub, t, model->weights[t]) != ESP_OK ||
+		    memcmp(model->gradients[t], model->weights[t], counts[t] * sizeof(float)) != 0)
+			return fail("pull");
+	}
+	printf("bits %016" PRIx64 "\n", found);
+	return 0;
+}
+
 static int run_elements(struct esp_hub *hub, uint64_t elements)
 {
 	struct esp_hub_tensor tensor = {.struct_size = sizeof(tensor), .name = "large", .count = elements, .type = ESP_F32};
@@ -204,6 +240,8 @@ static int run_worker(struct esp_hub *hub, const char *what, const char *argumen
 		status = run_absent(hub, &model);
 	else if (strcmp(what, "set") == 0)
 		status = run_set(hub, &model, argument);
+	else if (strcmp(what, "bits") == 0)
+		status = run_bits(hub, &model, (uint32_t)atoi(argument));
 	else if (strcmp(what, "nan") == 0)
 		status = run_nan(hub, &model);
 	else

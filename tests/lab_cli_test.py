@@ -567,7 +567,7 @@ def test_bench_hub():
                            "--json"], capture_output=True, text=True, timeout=120)
     assert done.returncode == OK, done.stderr
     rows = {row["config"]: row for row in json.loads(done.stdout)["results"]}
-    assert {"hub", "shards", "allreduce"} <= set(rows) and all(row["wrong"] == 0 for row in rows.values()), rows
+    assert {"hub", "mean", "shards", "flat", "allreduce"} <= set(rows) and all(row["wrong"] == 0 for row in rows.values()), rows
     assert abs(rows["hub"]["bound_seconds"] - 2 ** 20 / (12.5e6 * 1448 / 1514)) < 1e-6, rows["hub"]
     names = subprocess.run([sys.argv[1], "lab", "list"], capture_output=True, text=True, check=True).stdout
     assert "benchhub" not in names, names

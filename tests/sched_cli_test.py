@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Asynchronous updates as an operator and users see them: a hub, espalier sched, and workers as processes.
+"""Asynchronous updates as an operator and users see them: a hub, espalier sched, and workers as processes. The log of each scheduler is replayed.
 
 sched_cli_test.py ESPALIER PROGRAM EXAMPLE LIBRARY SCRIPT [TIMES [NAME]]
 
@@ -23,8 +23,11 @@ import ports
 from sanitizers import has_sanitizer
 
 OK, NO, USAGE = 0, 1, 2
+SUMS = ("--batch", "20ms", "--hub-rate", "16mbit", "--rate", "64mbit")
+CHAINS = (*SUMS, "--aggregate", "best")
 TIMES = int(sys.argv[6]) if len(sys.argv) > 6 else 1
 ONLY = sys.argv[7] if len(sys.argv) > 7 else ""
+CHECKER = pathlib.Path(__file__).parent.parent / "scripts" / "check-fabric-log"
 ESPALIER, PROGRAM, EXAMPLE, LIBRARY, SCRIPT = map(os.path.abspath, sys.argv[1:6])
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("ESP_")}
 PATIENCE = 60  # seconds, until something is wrong
@@ -82,7 +85,8 @@ class Site:
         self.hub_address, self.sched_address = f"127.0.0.1:{hub_port}", f"127.0.0.1:{sched_port}"
         self.sched_port = sched_port
         self.key = self.folder / "hub.key"
-        self.options = options or ("--batch", "10ms")
+        self.decisions = self.folder / "decisions.log"
+        self.options = (*(options or ("--batch", "10ms")), "--decisions", self.decisions)
         self.hub = Daemon(self.folder, "hub", self.hub_address, "--key-file", self.key)
         self.sched = None
         self.start_sched()
@@ -111,6 +115,8 @@ class Site:
     def end(self):
         statuses = [one.end() for one in (self.sched, self.hub) if one and one.process.returncode != -signal.SIGKILL]
         assert all(status == OK for status in statuses), (statuses, self.logs())
+        checked = subprocess.run([sys.executable, CHECKER, self.decisions], capture_output=True, text=True, check=False)
+        assert checked.returncode == OK, (checked.stderr, self.decisions.read_text(encoding="ascii"))
 
 
 @contextlib.contextmanager
@@ -166,6 +172,24 @@ def test_script():
         assert status == OK and len(re.findall(r"worker \d of 4.*: \d+ applied; delay .* % right at version \d+", text)) == 4, text
 
 
+def test_notice():
+    """A worker that is told to end gives its update first, and leaves in order; the others go on."""
+    python = "/usr/bin/python3"
+    if not os.path.exists(python) or has_sanitizer(LIBRARY) or \
+            subprocess.run([python, "-c", "import numpy"], stderr=subprocess.DEVNULL, check=False).returncode != 0:
+        print("no numpy: the example in Python is not run")
+        return
+    with site("--batch", "20ms") as it:
+        process = start(it.create(30, optimizer="sgd lr=0.05"), python, SCRIPT, "--steps", 100)
+        it.until(lambda: it.sched.job() and it.sched.job()["updates"]["applied"] > 20)
+        os.kill(process_of(it, 1), signal.SIGTERM)
+        out, err = process.communicate(timeout=PATIENCE)
+        found = dict(re.findall(r"worker (\d) of 4.*: (\d+) applied", out))
+        assert process.returncode == OK and len(found) == 4 and int(found["1"]) < 100 <= int(found["0"]) + 100, (out, err)
+        assert int(found["1"]) < int(found["0"]), out
+        assert "goes on without" not in it.hub.log(), it.hub.log()
+
+
 def test_dropped_at_source():
     """The last worker is always too late: each of its updates is dropped, and no byte of them is sent."""
     with site() as it:
@@ -210,6 +234,43 @@ def test_sums():
         assert sum(link["sums"] for link in job["links"]) == job["sums"], job
 
 
+def test_chains():
+    """By streaming chains: sums pass from worker to worker, and have the weights of whole updates."""
+    with site(*CHAINS) as it:
+        status, counts, text = run(it.create(30), PROGRAM, "until", 120)
+        assert status == OK and len(counts) == 4, text
+        job = it.sched.job()
+        applied = sum(one[0] for one in counts.values())
+        assert job["sums"] > 0 and job["summed_updates"] >= 2 * job["sums"], job
+        assert job["updates"]["applied"] == applied >= 120 and job["delays"]["most"] <= 30, job
+        assert max(one[5] for one in counts.values()) <= max(one[7] for one in counts.values()) <= applied, (counts, applied)
+        assert sum(one[6] for one in counts.values()) < 0.7 * applied * MODEL_BYTES, (counts, applied)
+
+
+def test_two_in_flight():
+    """Each worker computes its next update while the former one is sent."""
+    with site(*CHAINS) as it:
+        status, counts, text = run(it.create(60), PROGRAM, "ahead", 120)
+        assert status == OK and len(counts) == 4, text
+        job = it.sched.job()
+        applied = sum(one[0] for one in counts.values())
+        assert job["sums"] > 0 and job["updates"]["applied"] == applied >= 120 and job["delays"]["most"] <= 60, job
+        assert job["delays"]["sum"] / applied > 5, job  # of four workers with one in flight each: 4
+
+
+def test_slack():
+    """Workers wait for one that is five times slower: all in step, or some updates ahead; without slack they do not."""
+    for slack in (0, 3):
+        with site("--batch", "5ms", "--slack", slack) as it:
+            status, counts, text = run(it.create(60), PROGRAM, "uneven", 60)
+            assert status == OK and len(counts) == 4, text
+            applied = [counts[worker][0] for worker in range(4)]
+            assert max(applied) - min(applied) <= slack + 1, applied
+    with site("--batch", "5ms") as it:
+        status, counts, text = run(it.create(60), PROGRAM, "uneven", 60)
+        assert status == OK and counts[0][0] > counts[3][0] + 4, (counts, text)
+
+
 def test_trees():
     """Where the hub's link is the bottleneck workers pass the model on: the hub sends less, and all versions stay those of the model."""
     with site("--batch", "20ms", "--hub-rate", "16mbit", "--rate", "64mbit") as it:
@@ -231,7 +292,7 @@ def test_misuse():
 
 def test_usage():
     for words in (["sched", "--batch", "0"], ["sched", "--batch", "2h"], ["sched", "--listen", "nowhere"], ["sched", "--rate", "fast"],
-                  ["sched", "--hub-rate", "0"], ["sched", "nothing"], ["sched", "status", "extra"],
+                  ["sched", "--hub-rate", "0"], ["sched", "--slack", "-1"], ["sched", "--slack", "some"], ["sched", "--slack-wait", "never"], ["sched", "nothing"], ["sched", "status", "extra"],
                   ["hub", "create", "x", "--workers", 1, "--optimizer", "sgd lr=1", "--mode", "async"],
                   ["hub", "create", "x", "--workers", 1, "--optimizer", "sgd lr=1", "--delay-bound", 3],
                   ["hub", "create", "x", "--workers", 1, "--optimizer", "sgd lr=1", "--sched", "127.0.0.1:1"],
@@ -357,9 +418,6 @@ def test_hub_is_killed():
 
 # ---- sums whose workers die ----
 
-SUMS = ("--batch", "20ms", "--hub-rate", "16mbit", "--rate", "64mbit")
-
-
 def process_of(it, worker):
     """The latest process that registered as this worker."""
     return int(re.findall(rf"worker {worker} \(process (\d+)\) has registered", it.sched.log())[-1])
@@ -384,9 +442,9 @@ def await_one(it, find):
     return found[-1]
 
 
-def break_sum(find, number):
+def break_sum(find, number, options=SUMS):
     """A signal to a worker that takes part in a sum: the job goes on, and its weights stay those of whole updates."""
-    with site(*SUMS) as it:
+    with site(*options) as it:
         process, stop = begin_endless(it, "--lose", "1")
         worker = await_one(it, find)
         os.kill(process_of(it, worker), number)
@@ -417,6 +475,26 @@ def test_aggregator_is_stopped():
 def test_member_is_stopped():
     for _ in range(TIMES):
         break_sum(member_of, signal.SIGSTOP)
+
+
+def test_chain_ends_are_killed():
+    for _ in range(TIMES):
+        break_sum(aggregator_of, signal.SIGKILL, CHAINS)
+
+
+def test_chain_members_are_killed():
+    for _ in range(TIMES):
+        break_sum(member_of, signal.SIGKILL, CHAINS)
+
+
+def test_chain_ends_are_stopped():
+    for _ in range(TIMES):
+        break_sum(aggregator_of, signal.SIGSTOP, CHAINS)
+
+
+def test_chain_members_are_stopped():
+    for _ in range(TIMES):
+        break_sum(member_of, signal.SIGSTOP, CHAINS)
 
 
 def forwarder_of(it):

@@ -1,14 +1,16 @@
 /*
  * sched_program.c - workers of an asynchronous job for sched_cli_test.py.
  *
- * sched_program WHAT [ARGUMENT]: a worker of the job whose ticket ESP_HUB_TICKET names. The optimizer is SGD with lr 1
- * and every gradient is 1, so weights tell their version; every read and every result is checked. Prints a line of
- * counts.
+ * sched_program WHAT [ARGUMENT [ELEMENTS [MS]]]: a worker of the job whose ticket ESP_HUB_TICKET names; steps compute
+ * for MS. The optimizer is SGD with lr 1 and every gradient is 1, so weights tell their version; every read and every
+ * result is checked. Prints a line of counts.
  *
  *     until N      updates until the model has version N
+ *     uneven N     the same, and the last worker's steps take five times as long
  *     slow N       the same, but the last worker offers each of its updates when it is too late, and checks that no
  *                  byte of it is sent
  *     die N        the same, but worker 1 kills itself after some updates
+ *     ahead N      the same with two updates in flight: a thread gives one and reads while the next one is computed
  *     claim N      the same, but the last worker soon claims a version that there is not yet
  *     file PATH    updates until there is such a file; prints "ready" after the first one
  *     elements N   two updates of a model of N elements
@@ -17,6 +19,7 @@
 #include <espalier/hub.h>
 #include <inttypes.h>
 #include <math.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -33,6 +36,8 @@ struct worker {
 	struct esp_hub *hub;
 	uint64_t counts[TENSORS];
 	float *weights[TENSORS], *gradients[TENSORS];
+	uint64_t from; /* of the update that a thread gives */
+	uint64_t step_ms; /* that a step computes */
 	uint64_t version, most; /* of the model; the greatest that a weight has told */
 	uint64_t fates[ESP_HUB_LATE_AT_HUB + 1], scheduled, reads;
 };
@@ -178,6 +183,7 @@ static void run_until(struct worker *worker, uint64_t target, bool is_slow, uint
 			return;
 		if (i == dies_after)
 			raise(SIGKILL);
+		usleep((useconds_t)(1000 * worker->step_ms));
 		if (is_slow)
 			be_late(worker, target);
 		else
@@ -195,6 +201,33 @@ static void claim(struct worker *worker)
 	                                     .gradients = (const void *const *)worker->gradients,
 	                                     .computed_from = worker->version + 1000000};
 	check(esp_hub_update(worker->hub, &given, &result) == ESP_EPEER, "the hub ends a worker that claims a version");
+}
+
+static void *give_and_read(void *argument)
+{
+	struct worker *worker = argument;
+
+	(void)update(worker, worker->from);
+	read_model(worker);
+	return NULL;
+}
+
+/* The gradients of the next update are of the version before: each update but the first has been computed meanwhile. */
+static void run_ahead(struct worker *worker, uint64_t target)
+{
+	uint64_t computed_from;
+
+	read_model(worker);
+	for (computed_from = worker->version; worker->version < target;) {
+		uint64_t newer = worker->version;
+		pthread_t thread;
+
+		worker->from = computed_from;
+		check(pthread_create(&thread, NULL, give_and_read, worker) == 0, "a thread starts");
+		usleep(2000); /* the next step computes */
+		pthread_join(thread, NULL);
+		computed_from = newer;
+	}
 }
 
 static void run_until_file(struct worker *worker, const char *path)
@@ -224,6 +257,9 @@ static void misuse(struct worker *worker)
 	given.norm = (double)NAN;
 	check(esp_hub_update(worker->hub, &given, &result) == ESP_EINVAL, "a norm that is no number is refused");
 	given.norm = 0;
+	given.leaves_ns = -1;
+	check(esp_hub_update(worker->hub, &given, &result) == ESP_EINVAL, "a time to leave in the past is refused");
+	given.leaves_ns = 0;
 	given.gradients = NULL;
 	check(esp_hub_update(worker->hub, &given, &result) == ESP_EINVAL, "no gradients are refused");
 	check(esp_hub_model(worker->hub, NULL, &version) == ESP_EINVAL, "no weights are refused");
@@ -243,9 +279,15 @@ int main(int argc, char **argv)
 	uint64_t number = strtoull(argument, NULL, 10);
 	struct worker worker;
 
-	begin(&worker, is_elements ? number : 20000);
+	begin(&worker, is_elements ? number : argc > 3 ? strtoull(argv[3], NULL, 10) : 20000);
+	worker.step_ms = argc > 4 ? strtoull(argv[4], NULL, 10) : 0;
 	if (strcmp(what, "until") == 0)
 		run_until(&worker, number, false, UINT32_MAX);
+	else if (strcmp(what, "uneven") == 0) {
+		worker.step_ms = is_last(&worker) ? 25 : 5;
+		run_until(&worker, number, false, UINT32_MAX);
+	} else if (strcmp(what, "ahead") == 0)
+		run_ahead(&worker, number);
 	else if (strcmp(what, "slow") == 0)
 		run_until(&worker, number, is_last(&worker), UINT32_MAX);
 	else if (strcmp(what, "die") == 0)

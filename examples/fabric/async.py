@@ -12,6 +12,7 @@ No worker waits for another. Each prints how its updates ended, and the model's 
 import argparse
 import collections
 import pathlib
+import signal
 import sys
 import time
 
@@ -28,10 +29,13 @@ import espalier.hub
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--steps", type=int, default=120, help="of a fast worker")
 parser.add_argument("--step-ms", type=float, default=5, help="that a fast worker computes")
+parser.add_argument("--notice", type=float, default=120, help="seconds that a worker has after SIGTERM: its update first, then it leaves")
 parser.add_argument("--slower", type=int, default=4, help="the last worker's steps take so many times as long")
 options = parser.parse_args()
 
 INPUTS, HIDDEN, CLASSES = 144, 80, 4
+ends_at = []  # of this worker, once it is told to end
+signal.signal(signal.SIGTERM, lambda *_: ends_at.append(time.monotonic() + options.notice))
 
 
 def batch(count, source):
@@ -81,9 +85,12 @@ with espalier.hub.connect() as hub:
         computes = options.step_ms / 1000 * (options.slower if is_slow else 1)
         time.sleep(max(0, computes - (time.perf_counter() - began)))
         norm = float(sum((one**2).sum() for one in gradients)) ** 0.5
-        result = hub.update(gradients, version, norm)
+        leaves = max(0.001, ends_at[0] - time.monotonic()) if ends_at else None
+        result = hub.update(gradients, version, norm, leaves=leaves)
         fates[result.fate] += 1
         delays += [result.delay] if result.applied else []
+        if leaves:
+            break
     version = hub.model(weights)
     pictures, kinds = batch(500, numpy.random.default_rng(1000))
     right = (forward(weights, pictures)[1].argmax(axis=1) == kinds).mean()

@@ -493,8 +493,8 @@ struct esp_call {
 	/*
 	 * ... or many, which stand for all of them one behind the other: a bucket of tensors. Each holds whole elements;
 	 * their division is the same on all ranks. With in_buffers, in is ignored; the same for out. A broadcast has out
-	 * only. In place, each byte of memory is the same byte of all of in and of all of out; buffers of out may not
-	 * overlap each other.
+	 * only: another in is refused. In place, each byte of memory is the same byte of all of in and of all of out;
+	 * buffers of out may not overlap each other.
 	 */
 	const struct esp_buffer *in_buffers, *out_buffers;
 	uint32_t in_buffer_count, out_buffer_count;

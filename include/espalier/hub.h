@@ -58,9 +58,10 @@ struct esp_hub_options {
 #define ESP_HUB_OPTIONS_INIT ESP_INIT(struct esp_hub_options)
 
 /*
- * Joins the job of a ticket. options may be NULL. ESP_EINVAL: no ticket; ESP_EPARSE, ESP_EIO: not a good one;
- * ESP_EMISMATCH: the job was created for another number of workers; ESP_EPEER: the hub does not know the job (any
- * more); ESP_ELINK, ESP_ETIMEOUT: it cannot be reached; ESP_ESTATE: the job has this worker already.
+ * Joins the job of a ticket, at all of its hubs. options may be NULL. ESP_EINVAL: no ticket; ESP_EPARSE, ESP_EIO: not
+ * a good one; ESP_EMISMATCH: the job was created for another number of workers, or with other hubs than the ticket
+ * names; ESP_EPEER: the hub does not know the job (any more); ESP_ELINK, ESP_ETIMEOUT: it cannot be reached;
+ * ESP_ESTATE: the job has this worker already.
  */
 ESP_API enum esp_status esp_hub_connect(const struct esp_hub_options *options, struct esp_hub **out);
 
@@ -181,6 +182,10 @@ ESP_API const char *esp_hub_optimizer(struct esp_hub *hub, uint32_t group);
  * it orders the updates by their deadlines and by the links, and drops some before a byte of them is sent; a worker
  * that cannot reach it offers its updates to the hub directly.
  *
+ * Two updates of a worker in flight: a second thread calls esp_hub_update() and then esp_hub_model(), into other
+ * memory, while the first one computes the next gradients with the weights that it has. Delays grow by the updates that
+ * others apply meanwhile.
+ *
  * The weights of all tensors as they are now. *out_version: every chunk of them has at least this version.
  * ESP_EUNSUPPORTED: the job trains in rounds.
  */
@@ -192,6 +197,11 @@ struct esp_hub_update {
 	uint64_t computed_from;       /* the version of esp_hub_model()                                               */
 	double norm;                  /* Euclidean norm of the update, told to the scheduler; 0: not known            */
 	int64_t deadline_ns;          /* from now on; 0: the setting deadline_seconds                                 */
+	/*
+	 * This worker leaves within so long, from now on, and this is its last update: the scheduler decides it before
+	 * those of others. 0: it stays. The deadline is at most this.
+	 */
+	int64_t leaves_ns;
 };
 #define ESP_HUB_UPDATE_INIT ESP_INIT(struct esp_hub_update)
 

@@ -126,6 +126,9 @@ enum esp_status api_call_read(const char *who, const struct comm *group, const s
 	if ((unsigned)from.numerics > ESP_NUMERICS_FIXED16)
 		return api_refuse_with(who, ESP_EINVAL, "numerics is %d, which is none of enum esp_numerics",
 		                       (int)from.numerics);
+	if (from.collective == ESP_BROADCAST && (from.in_buffers || (from.in && from.in != from.out)))
+		return api_refuse_with(who, ESP_EINVAL,
+		                       "a broadcast has one buffer, out, on root too: leave in and in_buffers NULL");
 	status = api_check_deadline(who, from.deadline_ns, "deadline_seconds");
 	if (status != ESP_OK)
 		return status;

@@ -148,7 +148,7 @@ static enum esp_status update_sum(struct hub_link *link, struct peer_port *port,
 		full->aggregator = UINT32_MAX;
 	}
 	for (uint32_t i = 0; i < count; i++)
-		free(updates[i].data);
+		aggregator_put(port, &updates[i]);
 	if (full->deadline_ns != UINT64_MAX) {
 		uint64_t passed = clock_now_ns() - began;
 

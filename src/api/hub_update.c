@@ -4,11 +4,13 @@
  */
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "api/api.h"
+#include "api/hub_chain.h"
 #include "api/hub_sum.h"
 #include "api/hub_update.h"
 #include "base/clock.h"
@@ -93,7 +95,8 @@ static bool ask(struct esp_hub *hub, struct api_updates *updates, const struct e
 	                                       .computed_from = update->computed_from,
 	                                       .bytes = hub_link_bytes(api_hub_link(hub)),
 	                                       .norm = update->norm,
-	                                       .attempts = attempts};
+	                                       .attempts = attempts,
+	                                       .leaves_ns = (uint64_t)update->leaves_ns};
 
 	if (!updates->scheduler || ready.bytes == 0 || attempts >= ATTEMPTS_MOST)
 		return false;
@@ -163,6 +166,8 @@ static enum esp_status send_once(struct esp_hub *hub, struct api_updates *update
 	full.position = decision->decide.position;
 	full.patience_ns = decision->decide.patience_ns;
 	full.rate = decision->decide.rate;
+	if (updates->port && decision->decide.bundle > 0 && decision->decide.is_chain)
+		return api_chain_update(api_hub_link(hub), updates->port, decision, &full, out, err);
 	if (updates->port && decision->decide.bundle > 0)
 		return api_sum_update(api_hub_link(hub), updates->port, decision, &full, out, err);
 	sleep_for(decision->decide.start_ns < GATE_PATIENCE_MOST ? decision->decide.start_ns : GATE_PATIENCE_MOST,
@@ -175,6 +180,8 @@ static enum esp_status give(struct esp_hub *hub, struct api_updates *updates, co
                             struct esp_hub_result *out, struct error *err)
 {
 	uint64_t deadline = api_hub_deadline(hub, update->deadline_ns), began = clock_now_ns();
+	if (update->leaves_ns > 0 && (uint64_t)update->leaves_ns < deadline)
+		deadline = (uint64_t)update->leaves_ns;
 	uint64_t until = deadline < UINT64_MAX - began ? began + deadline : UINT64_MAX;
 	struct sched_link_decision decision = {0};
 	struct hub_update_result result = {.why = GATE_BROKEN};
@@ -210,6 +217,9 @@ static enum esp_status check_update(const char *who, const struct esp_hub *hub, 
 		return api_refuse_with(who, ESP_ESTATE, "no model is declared: call esp_hub_init() first");
 	if (!(update->norm >= 0) || isinf(update->norm))
 		return api_refuse_with(who, ESP_EINVAL, "norm is negative, infinite or no number: 0 stands for \"not known\"");
+	if (update->leaves_ns < 0)
+		return api_refuse_with(who, ESP_EINVAL, "leaves_ns is %" PRId64 ": it is a time from now on, or 0",
+		                       update->leaves_ns);
 	if (!update->gradients && layout->tensors > 0)
 		return api_refuse_with(who, ESP_EINVAL, "gradients is NULL");
 	for (uint32_t i = 0; i < layout->tensors; i++) {

@@ -18,6 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define CHECK_TEXT_(value) #value
+#define CHECK_TEXT(value) CHECK_TEXT_(value) /* a macro's value as a string */
+
 #define CHECK(condition) \
 	((condition) ? (void)0 : check_fail(__FILE__, __LINE__, "%s", #condition))
 

@@ -31,7 +31,7 @@
 static const char *const gloo_variants[GLOO_VARIANTS] = {"ring", "halving-doubling"};
 
 struct given {
-	const char *lab, *model, *optimizer, *as;
+	const char *lab, *model, *optimizer, *as, *only;
 	uint64_t workers, size, iterations, warmup, rounds;
 	double hub_links;
 	bool json;
@@ -133,6 +133,29 @@ static struct config *add_config(struct config *configs, uint32_t *count, enum h
 	return config;
 }
 
+/* Is the configuration one of those that were asked for? */
+static bool is_wanted(const struct given *given, const char *name)
+{
+	size_t length = strlen(name);
+
+	for (const char *at = given->only; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+		if (strncmp(at, name, length) == 0 && (at[length] == ',' || at[length] == '\0'))
+			return true;
+	}
+	return !given->only;
+}
+
+static uint32_t keep_wanted(const struct given *given, struct config *configs, uint32_t count)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (is_wanted(given, configs[i].name))
+			configs[kept++] = configs[i];
+	}
+	return kept;
+}
+
 /* bytes: of the model. On one machine without a lab the bound is the loop's time, known later: 0 until then. */
 static uint32_t choose_configs(const struct given *given, uint64_t rate, uint64_t bytes, bool has_gloo,
                                struct config *configs)
@@ -140,22 +163,26 @@ static uint32_t choose_configs(const struct given *given, uint64_t rate, uint64_
 	double goodput = rate ? bench_hub_bound_goodput(rate) : 0;
 	uint32_t workers = (uint32_t)given->workers, count = 0;
 	double colocated = rate ? bench_hub_bound_colocated(bytes, workers, goodput) : 0;
+	double dedicated = rate ? bench_hub_bound_hub(bytes, workers, given->hub_links, goodput) : 0;
 
-	add_config(configs, &count, HUB_WAY_HUB, NULL,
-	           rate ? bench_hub_bound_hub(bytes, workers, given->hub_links, goodput) : 0);
+	add_config(configs, &count, HUB_WAY_HUB, NULL, dedicated);
+	if (rate)
+		add_config(configs, &count, HUB_WAY_MEAN, NULL, dedicated);
 	if (!rate)
 		add_config(configs, &count, HUB_WAY_LOOP, NULL, 0);
 	if (workers == 1)
-		return count;
+		return keep_wanted(given, configs, count);
 	if (!rate) {
 		add_config(configs, &count, HUB_WAY_MAPPED, NULL, 0);
 		add_config(configs, &count, HUB_WAY_ALONE, NULL, 0);
 	}
-	add_config(configs, &count, HUB_WAY_SHARDS, NULL, colocated);
+	if (rate)
+		add_config(configs, &count, HUB_WAY_SHARDS, NULL, colocated);
+	add_config(configs, &count, HUB_WAY_FLAT, NULL, colocated);
 	add_config(configs, &count, HUB_WAY_ALLREDUCE, NULL, colocated);
 	for (uint32_t i = 0; has_gloo && i < GLOO_VARIANTS; i++)
 		add_config(configs, &count, HUB_WAYS, gloo_variants[i], colocated);
-	return count;
+	return keep_wanted(given, configs, count);
 }
 
 static enum esp_status run_config(const struct hub_stage *stage, struct config *config, uint64_t bytes, uint32_t round,
@@ -287,7 +314,10 @@ static enum esp_status print_results(const struct given *given, const struct con
 		rows_double(&rows, config->most);
 		rows_double(&rows, config->bound);
 		rows_double(&rows, config->bound / config->seconds[0]);
-		rows_double(&rows, config->seconds[0] / configs[0].seconds[0]);
+		if (configs[0].way == HUB_WAY_HUB) /* it stands first, if it was run */
+			rows_double(&rows, config->seconds[0] / configs[0].seconds[0]);
+		else
+			rows_none(&rows);
 		rows_double(&rows, config->optimizer);
 		if (config->gloo)
 			rows_none(&rows);
@@ -329,6 +359,7 @@ static int compare_ways(const struct given *given, uint64_t rate, const struct t
 		.workers = (uint32_t)given->workers,
 		.optimizer = given->optimizer,
 		.model = model,
+		.has_shards = rate > 0 && given->workers > 1 && is_wanted(given, hub_way_names[HUB_WAY_SHARDS]),
 		.iterations = (uint32_t)given->iterations,
 		.warmup = (uint32_t)given->warmup,
 		.seconds = 60 + PATIENCE * bound * (double)(given->iterations + given->warmup),
@@ -336,9 +367,13 @@ static int compare_ways(const struct given *given, uint64_t rate, const struct t
 	if (bench_hub_stage_open(&stage, &config, &err) != ESP_OK)
 		return complain(COMMAND ": %s", err.text);
 	uint32_t count = choose_configs(given, rate, tensors->bytes, stage.gloo[0] != '\0', configs);
-	if (!stage.gloo[0] && given->workers > 1)
+	if (!stage.gloo[0] && given->workers > 1 && !given->only)
 		complain_note(COMMAND ": Gloo is left out: its program %s is not there ('make bench' builds it)",
 		              "peers/allreduce.gloo");
+	if (count == 0) {
+		bench_hub_stage_close(&stage);
+		return complain_usage(COMMAND ": --only: '%s' names no way that there is here", given->only);
+	}
 	enum esp_status status = compare_all(&stage, configs, count, (uint32_t)given->rounds, tensors->bytes, &err);
 	bench_hub_stage_close(&stage);
 	if (status != ESP_OK)
@@ -387,6 +422,7 @@ int cli_bench_hub(int argc, char **argv)
 		{"size", 0, OPTION_BYTES, &given.size, "BYTES", "of the model (default 45 MB, as ResNet-18)", .min = 4096},
 		{"optimizer", 'o', OPTION_STRING, &given.optimizer, "TEXT",
 	     "as of hub create (default \"sgd lr=0.125 momentum=0.5\")"},
+		{"only", 0, OPTION_STRING, &given.only, "NAME,...", "not all of the ways below, but these"},
 		{"iters", 0, OPTION_U64, &given.iterations, "N", "timed iterations of a run (default 3)", .min = 1, .max = 100},
 		{"warmup", 'w', OPTION_U64, &given.warmup, "N", "iterations before them (default 1)", .max = 100},
 		{"rounds", 0, OPTION_U64, &given.rounds, "N", "runs of each configuration, in turns (default 3)", .min = 1,
@@ -401,9 +437,9 @@ int cli_bench_hub(int argc, char **argv)
 		"Times iterations of training, each a model's gradients in and optimized weights out, and checks every "
 	    "weight:\n\n"
 		"  hub        a parameter hub: on a host of its own in the lab, else on this machine over the loopback\n"
-		"  shards     no hub: allreduce by plan flat (the bytes of shards that live on the workers), and the optimizer "
-	    "on\n"
-		"             every worker\n"
+		"  mean       in a lab: as hub, without an optimizer: what optimizing costs\n"
+		"  shards     in a lab: a hub on each worker's host, which share out the chunks\n"
+		"  flat       no hub: allreduce by plan flat, in which each worker sums a part, and the optimizer on each\n"
 		"  mapped     without a lab: as hub, but gradients and weights lie in memory that the workers of a host share\n"
 		"  alone      without a lab: as hub, but each worker pushes by itself, and not with the others of its host\n"
 		"  allreduce  the same by the plan that Espalier chooses\n"

@@ -47,16 +47,13 @@ enum esp_status cli_hub_key(const char *path, struct key *out, struct error *err
 	return key_read(path, "--key-file", 0, out, err);
 }
 
-enum esp_status cli_hub_dial(const char *hub, const char *key_file, uint64_t timeout_seconds, struct msg_socket *out,
-                             uint64_t *out_until_ns, struct error *err)
+enum esp_status cli_hub_dial(const struct address *hub, const char *key_file, uint64_t timeout_seconds,
+                             struct msg_socket *out, uint64_t *out_until_ns, struct error *err)
 {
-	struct address address;
 	struct key key;
-	struct hub_dial dial = {.hub = &address, .workers = HUB_OPERATORS, .purpose = HELLO_CONTROL};
-	enum esp_status status = address_parse(hub, "--hub", &address, err);
+	struct hub_dial dial = {.hub = hub, .workers = HUB_OPERATORS, .purpose = HELLO_CONTROL};
+	enum esp_status status = cli_hub_key(key_file, &key, err);
 
-	if (status == ESP_OK)
-		status = cli_hub_key(key_file, &key, err);
 	if (status != ESP_OK)
 		return status;
 	*out_until_ns = clock_now_ns() + timeout_seconds * NS_PER_S;

@@ -20,7 +20,11 @@ int cli_hub_serve(int argc, char **argv);
 /* The hub's key; a hub that is being started may not have written it yet. */
 ESP_CHECKED enum esp_status cli_hub_key(const char *path, struct key *out, struct error *err);
 /* A connection of an operator that has the hub's key. */
-ESP_CHECKED enum esp_status cli_hub_dial(const char *hub, const char *key_file, uint64_t timeout_seconds,
+ESP_CHECKED enum esp_status cli_hub_dial(const struct address *hub, const char *key_file, uint64_t timeout_seconds,
                                          struct msg_socket *out, uint64_t *out_until_ns, struct error *err);
+
+/* Removes a job from one of its hubs, as 'espalier hub remove' does. */
+ESP_CHECKED enum esp_status cli_hub_remove_at(const struct address *hub, const char *key_file, uint64_t timeout_seconds,
+                                              const char *name, struct error *err);
 
 #endif

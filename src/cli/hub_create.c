@@ -18,28 +18,68 @@ enum mode {
 	MODE_ASYNC,
 };
 
-static enum esp_status create(struct msg_socket *socket, const struct hub_msg_create *create, uint64_t until_ns,
-                              struct ticket *out, struct error *err)
+/* At one of the job's hubs. The first chooses the number of the job; all have the same key file, and give the same key.
+ */
+static enum esp_status create_at(uint32_t number, const char *key_file, uint64_t timeout,
+                                 struct hub_msg_create create, struct ticket *ticket, struct error *err)
 {
-	struct hub_msg msg = {.type = HUB_MSG_CREATE, .create = *create};
-	enum esp_status status = msg_socket_put(socket, &msg, until_ns, err);
+	struct hub_msg msg = {.type = HUB_MSG_CREATE};
+	struct msg_socket socket;
+	uint64_t until_ns;
 
-	if (status == ESP_OK)
-		status = msg_socket_take(socket, HUB_MSG_TICKET, until_ns, &msg, err);
+	create.own = (uint16_t)number;
+	create.job = ticket->job;
+	msg.create = create;
+	enum esp_status status = cli_hub_dial(&ticket->hubs[number], key_file, timeout, &socket, &until_ns, err);
 	if (status != ESP_OK)
 		return status;
-	memcpy(out->name, create->name, sizeof(out->name));
-	memcpy(out->key, msg.ticket.key, sizeof(out->key));
-	out->job = msg.ticket.job;
-	out->workers = create->workers;
+	status = msg_socket_put(&socket, &msg, until_ns, err);
+	if (status == ESP_OK)
+		status = msg_socket_take(&socket, HUB_MSG_TICKET, until_ns, &msg, err);
+	msg_socket_close(&socket);
+	if (status != ESP_OK)
+		return status;
+	memcpy(ticket->key, msg.ticket.key, sizeof(ticket->key));
+	ticket->job = msg.ticket.job;
 	explicit_bzero(&msg, sizeof(msg));
 	return ESP_OK;
+}
+
+/* The hubs that have the job already forget it. */
+static void undo(const struct ticket *ticket, uint32_t count, const char *key_file, uint64_t timeout)
+{
+	struct error ignored;
+
+	for (uint32_t i = 0; i < count; i++)
+		(void)!cli_hub_remove_at(&ticket->hubs[i], key_file, timeout, ticket->name, &ignored);
+}
+
+static enum esp_status create(const char *key_file, uint64_t timeout, const struct hub_msg_create *create,
+                              struct ticket *ticket, struct error *err)
+{
+	enum esp_status status = ESP_OK;
+	char hub[ADDRESS_TEXT];
+	struct error why;
+
+	memcpy(ticket->name, create->name, sizeof(ticket->name));
+	ticket->workers = create->workers;
+	for (uint32_t i = 0; status == ESP_OK && i < ticket->hub_count; i++) {
+		status = create_at(i, key_file, timeout, *create, ticket, &why);
+		if (status == ESP_OK)
+			continue;
+		undo(ticket, i, key_file, timeout);
+		if (ticket->hub_count > 1)
+			error_set(err, status, "%.100s: %.150s", address_format(&ticket->hubs[i], hub), why.text);
+		else
+			*err = why;
+	}
+	return status;
 }
 
 static int run(int argc, char **argv)
 {
 	const char *hub = HUB_DEFAULT, *key_file = HUB_KEY_FILE, *optimizer_text = NULL, *ticket_file = NULL;
-	uint64_t workers = 0, chunk = LAYOUT_CHUNK_BYTES, weight = 1, timeout = 10, until_ns;
+	uint64_t workers = 0, chunk = LAYOUT_CHUNK_BYTES, weight = 1, timeout = 10;
 	uint64_t delay_bound = 0;
 	const char *scheduler = NULL;
 	int mode = MODE_ROUNDS;
@@ -47,14 +87,14 @@ static int run(int argc, char **argv)
 	bool replace = false;
 	struct hub_msg_create msg = {0};
 	struct optimizer optimizer;
-	struct msg_socket socket;
 	struct ticket ticket = {0};
 	struct error err;
 	char own_file[HUB_JOB_NAME + 8];
 	const struct option_spec options[] = {
-		{"hub", 0, OPTION_STRING, &hub, "HOST:PORT",
-	     "where the hub listens, as workers reach it (default " HUB_DEFAULT ")"},
-		{"key-file", 'k', OPTION_STRING, &key_file, "FILE", "the hub's key (default hub.key)"},
+		{"hub", 0, OPTION_STRING, &hub, "HOST:PORT[,...]",
+	     "where the hub listens, as workers reach it (default " HUB_DEFAULT "); several share the job's chunks out"},
+		{"key-file", 'k', OPTION_STRING, &key_file, "FILE",
+	     "the hub's key (default hub.key); the hubs of a job have the same"},
 		{"workers", 'n', OPTION_U64, &workers, "N", "workers of the job, 1 to 64", .min = 1, .max = STORE_WORKERS_MOST},
 		{"optimizer", 'o', OPTION_STRING, &optimizer_text, "TEXT",
 	     "\"sgd lr=0.1 momentum=0.9\", \"adam lr=1e-3\", \"adamw ...\", \"avg\""},
@@ -110,15 +150,15 @@ static int run(int argc, char **argv)
 	snprintf(own_file, sizeof(own_file), "%s.ticket", argv[1]);
 	if (!ticket_file)
 		ticket_file = own_file;
-	if (address_parse(hub, "--hub", &ticket.hub, &err) != ESP_OK)
+	if (ticket_parse_hubs(hub, "--hub", &ticket, &err) != ESP_OK)
 		return complain_usage(COMMAND ": %s", err.text);
+	if (ticket.hub_count > 1 && mode == MODE_ASYNC)
+		return complain_usage(COMMAND ": --mode async is for a job with one hub: its versions are of the whole model");
 	if (scheduler && address_parse(scheduler, "--sched", &ticket.scheduler, &err) != ESP_OK)
 		return complain_usage(COMMAND ": %s", err.text);
 	ticket.has_scheduler = scheduler != NULL;
-	if (cli_hub_dial(hub, key_file, timeout, &socket, &until_ns, &err) != ESP_OK)
-		return complain(COMMAND ": %s", err.text);
-	enum esp_status status = create(&socket, &msg, until_ns, &ticket, &err);
-	msg_socket_close(&socket);
+	msg.hubs = (uint16_t)ticket.hub_count;
+	enum esp_status status = create(key_file, timeout, &msg, &ticket, &err);
 	if (status == ESP_OK)
 		status = ticket_write(&ticket, ticket_file, &err);
 	explicit_bzero(&ticket, sizeof(ticket));

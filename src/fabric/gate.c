@@ -114,6 +114,23 @@ bool gate_whole(struct gate *gate, uint32_t worker, uint64_t now)
 	return true;
 }
 
+bool gate_spoil(struct gate *gate, uint32_t worker)
+{
+	assert(worker < gate->workers);
+	struct gate_update *update = &gate->updates[worker];
+
+	if (update->state != GATE_SENDING)
+		return false;
+	if (update->offer.members && !update->is_spoiled)
+		gate_sum_break(gate, worker);
+	if (gate_has_place(gate, update))
+		gate_give_up(gate, update->offer.position);
+	update->offer.members = 0;
+	update->offer.position = 0; /* it waits for none, and none for it */
+	update->is_spoiled = true;
+	return true;
+}
+
 /* ---- turns ---- */
 
 /* If its turn came, or it would not wait for it, the position behind it is next. */
@@ -206,8 +223,8 @@ bool gate_next(struct gate *gate, uint64_t now, struct gate_result *out)
 		gate_sum_turn(gate, worker, now, out);
 		return true;
 	}
-	if (gate_delay_now(gate, &update->offer) > gate->bound) {
-		gate_leave(gate, worker, GATE_LATE, out);
+	if (update->is_spoiled || gate_delay_now(gate, &update->offer) > gate->bound) {
+		gate_leave(gate, worker, update->is_spoiled ? GATE_BROKEN : GATE_LATE, out);
 		return true;
 	}
 	gate->waited += now > update->whole_ns;

@@ -15,6 +15,9 @@
  *     offered ──> HELD ── its aggregator offers a sum that has it ──> JOINED ──> applied or dropped with that sum
  *                   └── the aggregator is gone, offers another sum, or patience ends ──> broken: to be offered again
  *
+ * A sum may be taken back while it is sent, as a chain of hosts that adds it on the way has lost one of them: it is
+ * broken, and its bytes, which still come, are dropped.
+ *
  * A sum of k updates raises the version by k, its members one after the other by their positions. Where one member
  * would be too late the whole sum is dropped, and the other members are broken.
  *
@@ -71,6 +74,7 @@ struct gate_update {
 	uint8_t state;      /* enum gate_state */
 	uint64_t whole_ns;  /* since when; of a HELD one, when it was offered */
 	uint64_t first;     /* the position whose turn it waits for: of a sum, the first of its members */
+	bool is_spoiled;    /* it is dropped when it is whole */
 	uint8_t why;        /* SETTLED: enum gate_why, with what gate_next() is to tell */
 	uint64_t version, delay;
 };
@@ -111,6 +115,11 @@ void gate_take_sums(struct gate *gate);
 ESP_CHECKED enum esp_status gate_offer(struct gate *gate, const struct gate_offer *offer, struct gate_result *out);
 /* All of the worker's update is there. False: it has none that sends. */
 bool gate_whole(struct gate *gate, uint32_t worker, uint64_t now);
+/*
+ * The update that the worker sends, with a sum or its own, is not what was offered: its members are broken at once, and
+ * what comes of it is dropped when it is whole. False: it has none that sends.
+ */
+bool gate_spoil(struct gate *gate, uint32_t worker);
 /* The worker is lost. True: the update that it was sending is dropped, as *out says; one that is whole stays. */
 bool gate_gone(struct gate *gate, uint32_t worker, struct gate_result *out);
 /* The next update to apply or to drop, in order. False: none now. */

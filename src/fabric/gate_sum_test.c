@@ -118,6 +118,17 @@ static void test_broken(void)
 	CHECK(!gate_gone(&gate, 0, &result)); /* a member of a sum that is offered stays */
 	CHECK(gate_gone(&gate, 1, &result) && result.why == GATE_GONE);
 	expect(&gate, 0, 0, GATE_BROKEN, 0, 0);
+	/* it takes the sum back: the others hear it at once, and what comes of it is dropped; no position waits for it */
+	begin(&gate, 3, 9);
+	struct gate_offer alone = {.worker = 2, .number = 1, .epoch = 1, .position = 3, .patience_ns = PATIENCE};
+	CHECK(gate_offer(&gate, &first, &result) == ESP_OK && gate_offer(&gate, &part, &result) == ESP_OK);
+	CHECK(!gate_spoil(&gate, 0) && !gate_spoil(&gate, 2) && gate_spoil(&gate, 1) && gate_spoil(&gate, 1));
+	expect(&gate, 0, 0, GATE_BROKEN, 0, 0);
+	CHECK(gate_offer(&gate, &alone, &result) == ESP_OK && gate_whole(&gate, 2, 0));
+	expect(&gate, 0, 2, GATE_APPLIED, 1, 1);
+	CHECK(gate_whole(&gate, 1, 0) && !gate_spoil(&gate, 1));
+	expect(&gate, 0, 1, GATE_BROKEN, 1, 1);
+	CHECK(!gate_next(&gate, 0, &result) && gate.version == 1);
 	/* it never comes */
 	begin(&gate, 3, 9);
 	first.at_ns = 7;

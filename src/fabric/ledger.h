@@ -43,6 +43,7 @@ struct ledger_update {
 	uint64_t number, computed_from, bytes;
 	double norm;
 	uint32_t attempts;      /* to send it within a sum that have failed */
+	bool leaves;            /* its worker leaves with it: it is decided first, and goes by itself */
 	uint64_t ready_ns;
 	uint32_t batches;       /* for which it has waited */
 	uint64_t position;      /* DECIDED */

@@ -103,7 +103,7 @@ static void drop_or_release(const struct batch *batch, struct order_update *upda
 	if (batch->flags & (ORDER_NO_DROPS | ORDER_NO_DEADLINES))
 		update->deadline = INT64_MAX;
 	else
-		update->fate = fate;
+		update->fate = (uint8_t)fate;
 }
 
 /* Updates that cannot all be in time. Once they can, no pick below makes them late. */

@@ -144,7 +144,7 @@ static uint32_t at_place(uint32_t count, uint32_t place)
 		if (updates[i].fate == ORDER_SENT && updates[i].place == place)
 			return i;
 	}
-	CHECK(!"each place is taken once");
+	CHECK(false && "each place is taken once");
 	return 0;
 }
 

@@ -71,6 +71,8 @@ static void decide_group(struct sched *sched, const uint32_t *rows, const struct
 		decision->is_chain = true;
 		decision->next_hop = update->next == BATCH_HUB ? SCHED_HUB : sched->workers[update->next];
 		decision->inputs = update->inputs;
+		decision->wait_ns = sched_sum_wait(sched, group->span.begin);
+		sched->links[worker].next_hop = decision->next_hop;
 	}
 	sched->sums++;
 	sched->summed += group->members;

@@ -8,6 +8,7 @@
 #include "fabric/batch.h"
 #include "fabric/bundle.h"
 #include "fabric/order.h"
+#include "fabric/outlook.h"
 #include "fabric/sched.h"
 
 #define SCHED_MODELS_MOST (4 * LEDGER_WORKERS_MOST) /* bookings of models at a time */
@@ -18,8 +19,14 @@ struct sched_chain {
 	uint64_t end_ns;
 };
 
+/* The link of a host, as far as it is known. */
+struct sched_host {
+	struct outlook in, out;
+};
+
 struct sched {
 	struct sched_config config;
+	struct sched_host ways[LEDGER_WORKERS_MOST]; /* by host */
 	uint32_t hosts[LEDGER_WORKERS_MOST];
 	struct calendar *calendar;
 	struct ledger ledger;
@@ -78,12 +85,16 @@ void sched_chain_decide(struct sched *sched, uint32_t count);
 /* ---- sched_model.c ---- */
 /* Decides how models come to the workers that wait for them. */
 void sched_model_decide(struct sched *sched);
+/* Of the slowest worker that is here. */
+uint64_t sched_least_steps(const struct sched *sched);
 /* Bookings of models whose time is over are free again. */
 void sched_model_end(struct sched *sched);
 
 /* ---- sched_sum.c ---- */
-/* Has none of the updates failed too often in sums, and are all of one size? */
+/* Has none of the updates failed too often in sums, does no worker leave with one, and are all of one size? */
 bool sched_sum_is_welcome(const struct sched *sched, uint32_t count);
+/* How long a sum that begins then waits for its members. */
+uint64_t sched_sum_wait(const struct sched *sched, uint64_t begin);
 /* The worker's decision is of a sum that begins then. bundle 0: it is the first of a new one. Returns its number. */
 uint64_t sched_sum_join(struct sched *sched, struct sched_decision *decision, uint64_t bundle, uint32_t aggregator,
                         uint64_t members, uint64_t begin);

@@ -30,7 +30,9 @@ struct trial {
 bool sched_sum_is_welcome(const struct sched *sched, uint32_t count)
 {
 	for (uint32_t row = 0; row < count; row++) {
-		if (sched->ledger.updates[sched->workers[row]].attempts >= SCHED_ATTEMPTS ||
+		const struct ledger_update *update = &sched->ledger.updates[sched->workers[row]];
+
+		if (update->attempts >= SCHED_ATTEMPTS || update->leaves ||
 		    sched->order[row].bytes != sched->order[0].bytes)
 			return false;
 	}
@@ -167,7 +169,7 @@ static void decide_direct(struct sched *sched, uint32_t place, const struct cale
 		(void)sched_decide_send(sched, worker, order->bytes, span, booking);
 }
 
-static uint64_t wait_of(const struct sched *sched, uint64_t begin)
+uint64_t sched_sum_wait(const struct sched *sched, uint64_t begin)
 {
 	uint64_t wait = begin - sched->now;
 
@@ -178,10 +180,10 @@ uint64_t sched_sum_join(struct sched *sched, struct sched_decision *decision, ui
                         uint64_t members, uint64_t begin)
 {
 	struct sched_link *link = &sched->links[decision->worker];
-	uint64_t wait = wait_of(sched, begin);
+	uint64_t wait = sched_sum_wait(sched, begin);
 
 	decision->bundle = bundle ? bundle : decision->position;
-	decision->aggregator = link->aggregator = aggregator;
+	decision->aggregator = link->aggregator = link->next_hop = aggregator;
 	if (decision->worker == aggregator) {
 		decision->members = link->members = members;
 		decision->wait_ns = wait;

@@ -84,9 +84,61 @@ static void test_cut(struct rng *rng)
 	check_lanes(&layout);
 
 	CHECK(hub_layout_make(tensors, count, chunk_bytes, lanes, &again, NULL) == ESP_OK);
-	CHECK(hub_layout_digest(&again) == hub_layout_digest(&layout));
+	CHECK(hub_layout_digest(&again, 0) == hub_layout_digest(&layout, 0));
 	hub_layout_fini(&again);
 	hub_layout_fini(&layout);
+}
+
+/* The layout of a hub agrees with the workers'; its memory is for its own chunks, which do not overlap. */
+static uint64_t check_hub(const struct hub_layout *all, const struct hub_layout *own)
+{
+	uint64_t end = 0, load = 0;
+	uint32_t first = all->hub_first[own->own], lanes = all->hub_first[own->own + 1] - first;
+
+	CHECK(own->lanes == lanes && own->chunks == all->chunks && own->tensors == all->tensors);
+	CHECK(hub_layout_digest(own, own->own) == hub_layout_digest(all, own->own));
+	for (uint32_t c = 0; c < all->chunks; c++) {
+		uint32_t lane = (uint32_t)all->chunk[c].lane - first;
+
+		CHECK(own->chunk[c].elements == all->chunk[c].elements && own->chunk[c].tensor == all->chunk[c].tensor);
+		CHECK_U64(own->chunk[c].lane, lane < lanes ? lane : LAYOUT_NO_LANE);
+		if (lane >= lanes)
+			continue;
+		CHECK(own->chunk[c].at >= end && own->chunk[c].at % LAYOUT_ALIGN == 0);
+		CHECK(own->lane_chunks[own->lane_first[lane] + own->lane_at[c]] == c);
+		end = own->chunk[c].at + own->chunk[c].elements;
+		load += own->chunk[c].elements;
+	}
+	CHECK(own->elements >= end && own->elements < end + LAYOUT_ALIGN);
+	return load;
+}
+
+/* Hubs with lanes of their own share the chunks out: each chunk has one, and loads differ by a chunk at the most. */
+static void test_hubs(struct rng *rng)
+{
+	struct layout_tensor tensors[TENSORS];
+	uint32_t count = draw_tensors(rng, tensors), hubs = (uint32_t)rng_below(rng, 5) + 1, lanes[5];
+	uint64_t least = UINT64_MAX, most = 0, sum = 0, elements = 0;
+	struct layout_split split = {.hubs = hubs, .own = LAYOUT_ALL_HUBS, .lanes = lanes};
+	struct hub_layout all, own;
+
+	for (uint32_t i = 0; i < hubs; i++)
+		lanes[i] = (uint32_t)rng_below(rng, 4) + 1;
+	CHECK(hub_layout_split(tensors, count, LAYOUT_CHUNK_LEAST, &split, &all, NULL) == ESP_OK);
+	for (split.own = 0; split.own < hubs; split.own++) {
+		CHECK(hub_layout_split(tensors, count, LAYOUT_CHUNK_LEAST, &split, &own, NULL) == ESP_OK);
+		uint64_t load = check_hub(&all, &own);
+
+		least = load < least ? load : least;
+		most = load > most ? load : most;
+		sum += load;
+		hub_layout_fini(&own);
+	}
+	for (uint32_t t = 0; t < count; t++)
+		elements += tensors[t].elements;
+	CHECK_U64(sum, elements);
+	CHECK(most - least <= all.chunk_elements);
+	hub_layout_fini(&all);
 }
 
 static uint64_t digest_of(const struct layout_tensor *tensors, uint32_t count, uint32_t chunk_bytes, uint32_t lanes)
@@ -94,7 +146,7 @@ static uint64_t digest_of(const struct layout_tensor *tensors, uint32_t count, u
 	struct hub_layout layout;
 
 	CHECK(hub_layout_make(tensors, count, chunk_bytes, lanes, &layout, NULL) == ESP_OK);
-	uint64_t digest = hub_layout_digest(&layout);
+	uint64_t digest = hub_layout_digest(&layout, 0);
 	hub_layout_fini(&layout);
 	return digest;
 }
@@ -178,6 +230,8 @@ int main(int argc, char **argv)
 	rng_init(&rng, test_seed(argc, argv, 1));
 	for (int i = 0; i < 2000; i++)
 		test_cut(&rng);
+	for (int i = 0; i < 2000; i++)
+		test_hubs(&rng);
 	test_digest();
 	test_refused();
 	test_empty();

@@ -221,6 +221,7 @@ static enum esp_status find_key(struct rank *context, const struct rank_options 
 	struct error err;
 	enum key_policy policy;
 
+	key_hide(context->join.key, sizeof(context->join.key));
 	if (options->heir_of) {
 		memcpy(context->join.key, options->heir_of->join.key, sizeof(context->join.key));
 		return ESP_OK;

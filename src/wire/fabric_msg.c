@@ -23,16 +23,18 @@ static const uint8_t body_bytes[FABRIC_MSG_TYPES] = {
 	[FABRIC_REGISTER] = FABRIC_JOB_NAME + 40,
 	[FABRIC_WELCOME] = 16,
 	[FABRIC_REFUSE] = BODY_BYTES,
-	[FABRIC_READY] = 40,
-	[FABRIC_DECIDE] = 104,
+	[FABRIC_READY] = 48,
+	[FABRIC_DECIDE] = 112,
 	[FABRIC_DONE] = 40,
-	[FABRIC_GIVE] = 32,
+	[FABRIC_GIVE] = 40,
 	[FABRIC_TAKEN] = 16,
 	[FABRIC_WANT] = 8,
 	[FABRIC_MODEL] = 56,
 	[FABRIC_WAIT] = 0,
 	[FABRIC_FETCH] = 32,
 	[FABRIC_FETCHED] = 32,
+	[FABRIC_GIVEN] = 24,
+	[FABRIC_GOT] = 16,
 };
 
 static void put_text(uint8_t *out, const char *text, size_t room)
@@ -109,6 +111,9 @@ static void put_decide(const struct fabric_msg_decide *decide, uint8_t *body)
 
 	put_numbers(body, numbers, 11);
 	memcpy(body + 88, decide->host, FABRIC_HOST);
+	body[49] = decide->is_chain;
+	body[50] = decide->inputs;
+	bytes_put32(body + 104, decide->next_hop);
 }
 
 static void put_model(const struct fabric_msg_model *model, uint8_t *body)
@@ -135,7 +140,7 @@ static void put_body(const struct fabric_msg *msg, uint8_t *body)
 		return;
 	case FABRIC_READY:
 		put_numbers(body, (const uint64_t[]){msg->ready.number, msg->ready.computed_from, msg->ready.bytes,
-		                                     bits_of(msg->ready.norm), msg->ready.attempts}, 5);
+		                                     bits_of(msg->ready.norm), msg->ready.attempts, msg->ready.leaves_ns}, 6);
 		return;
 	case FABRIC_DECIDE:
 		put_decide(&msg->decide, body);
@@ -145,10 +150,17 @@ static void put_body(const struct fabric_msg *msg, uint8_t *body)
 		                                     msg->done.end}, 5);
 		return;
 	case FABRIC_GIVE:
-		put_numbers(body, (const uint64_t[]){msg->give.epoch, msg->give.bundle, msg->give.bytes, msg->give.crc}, 4);
+		put_numbers(body, (const uint64_t[]){msg->give.epoch, msg->give.bundle, msg->give.bytes, msg->give.crc,
+		                                     msg->give.members}, 5);
 		return;
 	case FABRIC_TAKEN:
 		put_numbers(body, (const uint64_t[]){msg->taken.epoch, msg->taken.bundle}, 2);
+		return;
+	case FABRIC_GIVEN:
+		put_numbers(body, (const uint64_t[]){msg->given.epoch, msg->given.bundle, msg->given.crc}, 3);
+		return;
+	case FABRIC_GOT:
+		put_numbers(body, (const uint64_t[]){msg->got.tree, msg->got.took_ns}, 2);
 		return;
 	case FABRIC_WANT:
 		put_numbers(body, &msg->want.bytes, 1);
@@ -196,9 +208,12 @@ static bool get_decide(const uint8_t *body, struct fabric_msg_decide *out)
 	                                  .members = bytes_get64(body + 64),
 	                                  .wait_ns = bytes_get64(body + 72),
 	                                  .aggregator = bytes_get32(body + 80),
-	                                  .port = bytes_get16(body + 84)};
+	                                  .port = bytes_get16(body + 84),
+	                                  .is_chain = body[49] == 1,
+	                                  .inputs = body[50],
+	                                  .next_hop = bytes_get32(body + 104)};
 	memcpy(out->host, body + 88, FABRIC_HOST);
-	return are_zeros(body + 49, 7) && are_zeros(body + 86, 2);
+	return body[49] <= 1 && are_zeros(body + 51, 5) && are_zeros(body + 86, 2) && are_zeros(body + 108, 4);
 }
 
 static bool get_model(const uint8_t *body, struct fabric_msg_model *out)
@@ -226,7 +241,8 @@ static bool get_body(uint8_t type, const uint8_t *body, struct fabric_msg *out)
 		return out->refuse.status < 0 && get_text(body + 4, out->refuse.text, FABRIC_TEXT);
 	case FABRIC_READY:
 		out->ready = (struct fabric_msg_ready){bytes_get64(body), bytes_get64(body + 8), bytes_get64(body + 16),
-		                                       of_bits(bytes_get64(body + 24)), bytes_get32(body + 32)};
+		                                       of_bits(bytes_get64(body + 24)), bytes_get32(body + 32),
+		                                       bytes_get64(body + 40)};
 		return are_zeros(body + 36, 4);
 	case FABRIC_DECIDE:
 		return get_decide(body, &out->decide);
@@ -237,10 +253,16 @@ static bool get_body(uint8_t type, const uint8_t *body, struct fabric_msg *out)
 		return are_zeros(body + 33, 7);
 	case FABRIC_GIVE:
 		out->give = (struct fabric_msg_give){bytes_get64(body), bytes_get64(body + 8), bytes_get64(body + 16),
-		                                     bytes_get32(body + 24)};
+		                                     bytes_get32(body + 24), bytes_get64(body + 32)};
 		return are_zeros(body + 28, 4);
 	case FABRIC_TAKEN:
 		out->taken = (struct fabric_msg_taken){bytes_get64(body), bytes_get64(body + 8)};
+		return true;
+	case FABRIC_GIVEN:
+		out->given = (struct fabric_msg_given){bytes_get64(body), bytes_get64(body + 8), bytes_get32(body + 16)};
+		return are_zeros(body + 20, 4);
+	case FABRIC_GOT:
+		out->got = (struct fabric_msg_got){bytes_get64(body), bytes_get64(body + 8)};
 		return true;
 	case FABRIC_WANT:
 		out->want.bytes = bytes_get64(body);

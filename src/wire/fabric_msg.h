@@ -15,12 +15,17 @@
  *        | -- DONE --------------------------------> |   applied, or dropped by the hub
  *        | -- WANT --------------------------------> |   the model is wanted
  *        | <-- MODEL ------------------------------- |   from where it comes, and when
+ *        | -- GOT ---------------------------------> |   it has come from the hub: how long that took
  *        | <-- WAIT -------------------------------- |   each half second, while DECIDE or MODEL is awaited
  *        | <-- REFUSE ------------------------------ |   at any time: why the connection closes
  *
  *     member of a sum                              aggregator
  *        | -- GIVE --------------------------------> |   then its update, tensor by tensor, float32
  *        | <-- TAKEN ------------------------------- |   all of it is there, and its checksum is right
+ *
+ *     member of a chain                            the next one
+ *        | -- GIVE, with members ------------------> |   then their sum, while it comes; GIVEN with its checksum
+ *        | <-- TAKEN ------------------------------- |
  *
  *     worker that wants the model                  worker that has it, or is getting it
  *        | -- FETCH -------------------------------> |
@@ -52,9 +57,12 @@ enum fabric_msg_type {
 	FABRIC_WAIT = 11,
 	FABRIC_FETCH = 12,
 	FABRIC_FETCHED = 13,
+	FABRIC_GIVEN = 14,
+	FABRIC_GOT = 15,
 };
-#define FABRIC_MSG_TYPES 14
+#define FABRIC_MSG_TYPES 16
 #define FABRIC_FROM_HUB UINT32_MAX /* as the source of a model */
+#define FABRIC_TO_HUB UINT32_MAX   /* as the next hop of a sum */
 #define FABRIC_HOST 16u /* bytes of an IPv6 address; an IPv4 address stands in it as ::ffff:a.b.c.d */
 
 struct fabric_msg_register {
@@ -81,6 +89,7 @@ struct fabric_msg_ready {
 	uint64_t number, computed_from, bytes;
 	double norm;
 	uint32_t attempts; /* to send it within a sum that have failed */
+	uint64_t leaves_ns; /* from now on the worker leaves within so long, and this is its last update; 0: it stays */
 };
 
 struct fabric_msg_decide {
@@ -91,8 +100,11 @@ struct fabric_msg_decide {
 	/* Of a sum; as in struct sched_decision (fabric/sched.h). bundle 0: it goes to the hub by itself. */
 	uint64_t bundle, members, wait_ns;
 	uint32_t aggregator;
-	uint8_t host[FABRIC_HOST]; /* of the aggregator, with its port */
+	uint8_t host[FABRIC_HOST]; /* of the aggregator, or of the next hop of a chain, with its port */
 	uint16_t port;
+	bool is_chain;
+	uint8_t inputs;
+	uint32_t next_hop;         /* or FABRIC_TO_HUB */
 };
 
 struct fabric_msg_done {
@@ -104,7 +116,13 @@ struct fabric_msg_done {
 struct fabric_msg_give {
 	uint64_t epoch, bundle; /* of the sum that it is for */
 	uint64_t bytes;
-	uint32_t crc;           /* crc-32c of them */
+	uint32_t crc;           /* crc-32c of them; of a chain: 0, as GIVEN has it */
+	uint64_t members;       /* of a chain: whose updates the sum has, as a bit set; else 0 */
+};
+
+struct fabric_msg_given {
+	uint64_t epoch, bundle;
+	uint32_t crc;
 };
 
 struct fabric_msg_taken {
@@ -122,6 +140,10 @@ struct fabric_msg_model {
 	uint32_t outputs;  /* workers to which this one passes it on */
 	uint8_t host[FABRIC_HOST]; /* of the source, with its port */
 	uint16_t port;
+};
+
+struct fabric_msg_got {
+	uint64_t tree, took_ns;
 };
 
 struct fabric_msg_fetch {
@@ -146,8 +168,10 @@ struct fabric_msg {
 		struct fabric_msg_done done;
 		struct fabric_msg_give give;
 		struct fabric_msg_taken taken;
+		struct fabric_msg_given given;
 		struct fabric_msg_want want;
 		struct fabric_msg_model model;
+		struct fabric_msg_got got;
 		struct fabric_msg_fetch fetch;
 		struct fabric_msg_fetched fetched;
 	};

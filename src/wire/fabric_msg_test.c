@@ -47,6 +47,7 @@ static void draw(struct rng *rng, uint8_t type, struct fabric_msg *out)
 		out->ready.bytes = rng_next(rng);
 		out->ready.norm = rng_unit(rng);
 		out->ready.attempts = (uint32_t)rng_next(rng);
+		out->ready.leaves_ns = rng_next(rng);
 		break;
 	case FABRIC_DECIDE:
 		out->decide.number = rng_next(rng);
@@ -61,14 +62,24 @@ static void draw(struct rng *rng, uint8_t type, struct fabric_msg *out)
 		out->decide.wait_ns = rng_next(rng);
 		out->decide.aggregator = (uint32_t)rng_next(rng);
 		out->decide.port = (uint16_t)rng_next(rng);
+		out->decide.is_chain = rng_below(rng, 2);
+		out->decide.inputs = (uint8_t)rng_next(rng);
+		out->decide.next_hop = (uint32_t)rng_next(rng);
 		for (uint32_t i = 0; i < FABRIC_HOST; i++)
 			out->decide.host[i] = (uint8_t)rng_next(rng);
 		break;
 	case FABRIC_GIVE:
-		out->give = (struct fabric_msg_give){rng_next(rng), rng_next(rng), rng_next(rng), (uint32_t)rng_next(rng)};
+		out->give = (struct fabric_msg_give){rng_next(rng), rng_next(rng), rng_next(rng), (uint32_t)rng_next(rng),
+		                                     rng_next(rng)};
 		break;
 	case FABRIC_TAKEN:
 		out->taken = (struct fabric_msg_taken){rng_next(rng), rng_next(rng)};
+		break;
+	case FABRIC_GIVEN:
+		out->given = (struct fabric_msg_given){rng_next(rng), rng_next(rng), (uint32_t)rng_next(rng)};
+		break;
+	case FABRIC_GOT:
+		out->got = (struct fabric_msg_got){rng_next(rng), rng_next(rng)};
 		break;
 	case FABRIC_WANT:
 		out->want.bytes = rng_next(rng);
@@ -152,15 +163,19 @@ static void bad_contents(void)
 	refuse(FABRIC_READY, 4, FABRIC_MSG_TYPES);
 	refuse(FABRIC_READY, 5, 1);
 	refuse(FABRIC_READY, 8 + 36, 1);
-	refuse(FABRIC_READY, 8 + 40, 1);  /* behind the body */
+	refuse(FABRIC_READY, 8 + 48, 1);  /* behind the body */
 	refuse(FABRIC_WELCOME, 123, 1);
-	refuse(FABRIC_DECIDE, 8 + 49, 1);
+	refuse(FABRIC_DECIDE, 8 + 49, 2);
+	refuse(FABRIC_DECIDE, 8 + 51, 1);
+	refuse(FABRIC_DECIDE, 8 + 108, 1);
+	refuse(FABRIC_GIVEN, 8 + 20, 1);
 	refuse(FABRIC_DECIDE, 8 + 86, 1);
 	refuse(FABRIC_GIVE, 8 + 28, 1);
 	refuse(FABRIC_TAKEN, 8 + 16, 1);
 	refuse(FABRIC_REGISTER, 8 + FABRIC_JOB_NAME + 34, 2);
 	refuse(FABRIC_REGISTER, 8 + FABRIC_JOB_NAME + 35, 1);
 	refuse(FABRIC_WANT, 8 + 8, 1);
+	refuse(FABRIC_GOT, 8 + 16, 1);
 	refuse(FABRIC_MODEL, 8 + 34, 1);
 	refuse(FABRIC_WAIT, 8, 1);
 	refuse(FABRIC_FETCHED, 8 + 28, 1);

@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define HELLO_VERSION 14u /* of everything on the wire */
+#define HELLO_VERSION 16 /* of everything on the wire */
 
 #define HELLO_MAGIC_BYTES 8u
 #define HELLO_NONCE_BYTES 32u

@@ -29,7 +29,7 @@ static void golden(void)
 
 	for (unsigned i = 0; i < HELLO_BYTES; i++)
 		bytes[i] = (uint8_t)(i + 1);
-	memcpy(bytes, "\x0e\x00\x03\x09", 4);
+	memcpy(bytes, "\x10\x00\x03\x09", 4);
 	memset(bytes + 20, 0, 4);
 	CHECK(hello_decode(bytes, &hello));
 	CHECK_U64(hello.version, HELLO_VERSION);
@@ -98,9 +98,9 @@ static void other_version(struct rng *rng)
 
 	for (unsigned i = 0; i < HELLO_BYTES; i++)
 		bytes[i] = (uint8_t)rng_next(rng);
-	memcpy(bytes, "\x0f\x00\xff\xff\x05\x00\x00\x00\x06\x00\x00\x00", 12);
+	memcpy(bytes, "\x01\x00\xff\xff\x05\x00\x00\x00\x06\x00\x00\x00", 12);
 	CHECK(hello_decode(bytes, &hello));
-	CHECK(hello.version == 15 && hello.from == 5 && hello.to == 6);
+	CHECK(hello.version == 1 && hello.from == 5 && hello.to == 6);
 	CHECK(hello.size == 0 && hello.epoch == 0);
 }
 

@@ -21,7 +21,7 @@ enum {
 #define TENSORS_HEAD 16u
 #define VARIES UINT32_MAX
 static const uint32_t body_bytes[HUB_MSG_TYPES] = {
-	[HUB_MSG_CREATE] = HUB_JOB_NAME + 16 + HUB_OPTIMIZER_BYTES,
+	[HUB_MSG_CREATE] = HUB_JOB_NAME + 32 + HUB_OPTIMIZER_BYTES,
 	[HUB_MSG_TICKET] = 8 + HUB_KEY_BYTES,
 	[HUB_MSG_REMOVE] = HUB_JOB_NAME,
 	[HUB_MSG_OK] = 0,
@@ -39,6 +39,7 @@ static const uint32_t body_bytes[HUB_MSG_TYPES] = {
 	[HUB_MSG_GRANT] = 8,
 	[HUB_MSG_RESULT] = 40,
 	[HUB_MSG_SHARE] = 8,
+	[HUB_MSG_SPOIL] = 8,
 };
 
 bool hub_msg_name_is_good(const char *name)
@@ -133,7 +134,10 @@ static uint32_t put_body(const struct hub_msg *msg, uint8_t *body)
 		bytes_put32(body + HUB_JOB_NAME + 8, msg->create.weight);
 		body[HUB_JOB_NAME + 12] = msg->create.replaces;
 		bytes_put16(body + HUB_JOB_NAME + 14, msg->create.delay_bound);
-		memcpy(body + HUB_JOB_NAME + 16, msg->create.optimizer, HUB_OPTIMIZER_BYTES);
+		bytes_put64(body + HUB_JOB_NAME + 16, msg->create.job);
+		bytes_put16(body + HUB_JOB_NAME + 24, msg->create.hubs);
+		bytes_put16(body + HUB_JOB_NAME + 26, msg->create.own);
+		memcpy(body + HUB_JOB_NAME + 32, msg->create.optimizer, HUB_OPTIMIZER_BYTES);
 		break;
 	case HUB_MSG_TICKET:
 		bytes_put64(body, msg->ticket.job);
@@ -160,6 +164,8 @@ static uint32_t put_body(const struct hub_msg *msg, uint8_t *body)
 		bytes_put32(body + 8, msg->welcome.lanes);
 		bytes_put32(body + 12, msg->welcome.chunk_bytes);
 		bytes_put32(body + 16, msg->welcome.delay_bound);
+		bytes_put16(body + 20, msg->welcome.hubs);
+		bytes_put16(body + 22, msg->welcome.own);
 		memcpy(body + 24, msg->welcome.optimizer, HUB_OPTIMIZER_BYTES);
 		break;
 	case HUB_MSG_TENSORS:
@@ -199,6 +205,9 @@ static uint32_t put_body(const struct hub_msg *msg, uint8_t *body)
 	case HUB_MSG_GRANT:
 		bytes_put64(body, msg->grant);
 		break;
+	case HUB_MSG_SPOIL:
+		bytes_put64(body, msg->spoil);
+		break;
 	case HUB_MSG_RESULT:
 		bytes_put64(body, msg->result.number);
 		bytes_put64(body + 8, msg->result.version);
@@ -230,9 +239,11 @@ static bool get_create(const uint8_t *body, struct hub_msg_create *out)
 
 	*out = (struct hub_msg_create){.workers = bytes_get32(rest), .chunk_bytes = bytes_get32(rest + 4),
 	                               .weight = bytes_get32(rest + 8), .replaces = rest[12],
-	                               .delay_bound = bytes_get16(rest + 14)};
-	memcpy(out->optimizer, rest + 16, HUB_OPTIMIZER_BYTES);
-	return get_text(body, out->name, HUB_JOB_NAME) && out->replaces <= 1 && rest[13] == 0;
+	                               .delay_bound = bytes_get16(rest + 14), .job = bytes_get64(rest + 16),
+	                               .hubs = bytes_get16(rest + 24), .own = bytes_get16(rest + 26)};
+	memcpy(out->optimizer, rest + 32, HUB_OPTIMIZER_BYTES);
+	return get_text(body, out->name, HUB_JOB_NAME) && out->replaces <= 1 && rest[13] == 0 && out->own < out->hubs &&
+	       bytes_get32(rest + 28) == 0;
 }
 
 static bool get_result(const uint8_t *body, struct hub_msg_result *out)
@@ -264,9 +275,9 @@ static bool get_body(uint8_t type, const uint8_t *body, uint32_t bytes, struct h
 	case HUB_MSG_WELCOME:
 		out->welcome = (struct hub_msg_welcome){
 			.session = bytes_get64(body), .lanes = bytes_get32(body + 8), .chunk_bytes = bytes_get32(body + 12),
-			.delay_bound = bytes_get32(body + 16)};
+			.delay_bound = bytes_get32(body + 16), .hubs = bytes_get16(body + 20), .own = bytes_get16(body + 22)};
 		memcpy(out->welcome.optimizer, body + 24, HUB_OPTIMIZER_BYTES);
-		return bytes_get32(body + 20) == 0;
+		return out->welcome.own < out->welcome.hubs;
 	case HUB_MSG_TENSORS:
 		return get_tensors(body, bytes, &out->tensors);
 	case HUB_MSG_READY:
@@ -285,6 +296,9 @@ static bool get_body(uint8_t type, const uint8_t *body, uint32_t bytes, struct h
 		return bytes_get32(body + 60) == 0;
 	case HUB_MSG_GRANT:
 		out->grant = bytes_get64(body);
+		return true;
+	case HUB_MSG_SPOIL:
+		out->spoil = bytes_get64(body);
 		return true;
 	case HUB_MSG_RESULT:
 		return get_result(body, &out->result);

@@ -26,8 +26,11 @@
  *        | -- OFFER -------------------------------> |   of an asynchronous job: an update is ready
  *        | <-- GRANT, or RESULT: too late ---------- |   it may be sent on the data connections
  *        | <-- RESULT ------------------------------ |   it is applied as a whole, or dropped
+ *        | -- SPOIL -------------------------------> |   what was granted is not what was offered: it is to be dropped
+ *        | <-- SPOIL ------------------------------- |   it will be: the rest of its bytes may be anything
  *        | <-- WHY --------------------------------- |   at any time: the session has failed, and closes
- *        | -- WHY ---------------------------------> |   a worker that pushes with others: one of them has failed
+ *        | -- WHY ---------------------------------> |   a worker that pushes with others: one of them has failed;
+ *                                                        of a job with several hubs: it has failed at another hub
  *
  * Either end sends PING when it has heard nothing for a while; the other answers with PONG.
  */
@@ -69,8 +72,9 @@ enum hub_msg_type {
 	HUB_MSG_GRANT = 16,
 	HUB_MSG_RESULT = 17,
 	HUB_MSG_SHARE = 18,
+	HUB_MSG_SPOIL = 19,
 };
-#define HUB_MSG_TYPES 19
+#define HUB_MSG_TYPES 20
 
 struct hub_msg_create {
 	char name[HUB_JOB_NAME];
@@ -79,6 +83,8 @@ struct hub_msg_create {
 	uint32_t weight;   /* of the job's share of lanes; 1 is ordinary */
 	uint8_t replaces;  /* a job of this name is removed first: its tickets are void */
 	uint16_t delay_bound; /* of an asynchronous job; 0: its workers train in rounds */
+	uint64_t job;      /* its number, alike at all hubs of the job; 0: this hub chooses one that it never had */
+	uint16_t hubs, own; /* of the job; the number of this one */
 	uint8_t optimizer[HUB_OPTIMIZER_BYTES];
 };
 
@@ -110,6 +116,7 @@ struct hub_msg_welcome {
 	uint32_t lanes;
 	uint32_t chunk_bytes;
 	uint32_t delay_bound; /* 0: workers train in rounds */
+	uint16_t hubs, own;   /* of the job; the number of this one */
 	uint8_t optimizer[HUB_OPTIMIZER_BYTES];
 };
 
@@ -171,6 +178,7 @@ struct hub_msg {
 		struct hub_msg_missing missing;
 		struct hub_msg_offer offer;
 		uint64_t grant; /* number of the update */
+		uint64_t spoil; /* the same */
 		struct hub_msg_result result;
 		uint32_t share; /* descriptor of the memory in the worker's process; the answer: 1, the hub reads it, or 0 */
 	};

@@ -54,6 +54,9 @@ static void draw(struct rng *rng, uint8_t type, struct hub_msg *out, uint8_t *ro
 		out->create.weight = (uint32_t)rng_next(rng);
 		out->create.replaces = rng_chance(rng, 1, 2);
 		out->create.delay_bound = (uint16_t)rng_next(rng);
+		out->create.job = rng_next(rng);
+		out->create.hubs = (uint16_t)(rng_below(rng, UINT16_MAX) + 1);
+		out->create.own = (uint16_t)rng_below(rng, out->create.hubs);
 		draw_bytes(rng, out->create.optimizer, HUB_OPTIMIZER_BYTES);
 		break;
 	case HUB_MSG_TICKET:
@@ -81,6 +84,8 @@ static void draw(struct rng *rng, uint8_t type, struct hub_msg *out, uint8_t *ro
 		out->welcome.lanes = (uint32_t)rng_next(rng);
 		out->welcome.chunk_bytes = (uint32_t)rng_next(rng);
 		out->welcome.delay_bound = (uint32_t)rng_next(rng);
+		out->welcome.hubs = (uint16_t)(rng_below(rng, UINT16_MAX) + 1);
+		out->welcome.own = (uint16_t)rng_below(rng, out->welcome.hubs);
 		draw_bytes(rng, out->welcome.optimizer, HUB_OPTIMIZER_BYTES);
 		break;
 	case HUB_MSG_TENSORS:
@@ -103,6 +108,9 @@ static void draw(struct rng *rng, uint8_t type, struct hub_msg *out, uint8_t *ro
 		break;
 	case HUB_MSG_GRANT:
 		out->grant = rng_next(rng);
+		break;
+	case HUB_MSG_SPOIL:
+		out->spoil = rng_next(rng);
 		break;
 	case HUB_MSG_RESULT:
 		out->result = (struct hub_msg_result){.number = rng_next(rng), .version = rng_next(rng), .delay = rng_next(rng),
@@ -202,10 +210,16 @@ static void bad_contents(void)
 	refuse(&(struct hub_msg){.type = HUB_MSG_WHY, .why = {.status = ESP_EINVAL}}, 8, '\n');
 	refuse(&(struct hub_msg){.type = HUB_MSG_WHY, .why = {.status = ESP_EINVAL}}, 9, 'x'); /* behind the end */
 	refuse(&(struct hub_msg){.type = HUB_MSG_WHY, .why = {.status = ESP_EINVAL}}, 8 + HUB_WHY_TEXT - 1, 'x');
-	refuse(&(struct hub_msg){.type = HUB_MSG_CREATE}, HUB_JOB_NAME + 12, 2);
-	refuse(&(struct hub_msg){.type = HUB_MSG_CREATE}, HUB_JOB_NAME + 13, 1);
+	const struct hub_msg create = {.type = HUB_MSG_CREATE, .create = {.hubs = 1}};
+	refuse(&create, HUB_JOB_NAME + 12, 2);
+	refuse(&create, HUB_JOB_NAME + 13, 1);
+	refuse(&create, HUB_JOB_NAME + 24, 0); /* no hubs */
+	refuse(&create, HUB_JOB_NAME + 26, 1); /* a hub beyond the last */
+	refuse(&create, HUB_JOB_NAME + 28, 1);
 	refuse(&(struct hub_msg){.type = HUB_MSG_JOIN}, 12, 1);
-	refuse(&(struct hub_msg){.type = HUB_MSG_WELCOME}, 20, 1);
+	const struct hub_msg welcome = {.type = HUB_MSG_WELCOME, .welcome = {.hubs = 1}};
+	refuse(&welcome, 20, 0);
+	refuse(&welcome, 22, 1);
 	refuse(&(struct hub_msg){.type = HUB_MSG_RESULT}, 25, 1);
 	refuse(&(struct hub_msg){.type = HUB_MSG_RESULT}, 31, 1);
 	refuse(&(struct hub_msg){.type = HUB_MSG_ASK}, 4, 1);

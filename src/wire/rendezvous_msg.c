@@ -86,11 +86,12 @@ static bool all_zero(const uint8_t *at, size_t bytes)
 }
 
 /*
- *     0     4     8    12       14    16       32        64         128    132    136          144
- *     rank  size  pid  version  port  host id  settings  host name  count  cores  set of them  8 addresses of 20 bytes
+ *     0     4     8    12       14    16       32        64         128    132    136          144    152
+ *     rank  size  pid  version  port  host id  settings  host name  count  cores  set of them  nonce  8 addresses of 20
  */
 #define COUNT_AT 128u
-#define ADDRESSES_AT 144u
+#define NONCE_AT 144u
+#define ADDRESSES_AT 152u
 static_assert(ADDRESSES_AT + NODE_ADDRESSES * ADDRESS_BYTES == NODE_INFO_BYTES, "the layout of a node info");
 
 void node_info_encode(const struct node_info *info, uint8_t out[NODE_INFO_BYTES])
@@ -110,6 +111,7 @@ void node_info_encode(const struct node_info *info, uint8_t out[NODE_INFO_BYTES]
 	out[COUNT_AT + 6] = info->role;
 	out[COUNT_AT + 7] = 0;
 	bytes_put64(out + COUNT_AT + 8, info->core_set);
+	bytes_put64(out + NONCE_AT, info->nonce);
 	for (uint32_t i = 0; i < info->address_count; i++)
 		put_address(out + ADDRESSES_AT + i * ADDRESS_BYTES, &info->addresses[i]);
 }
@@ -137,6 +139,7 @@ bool node_info_decode(const uint8_t in[NODE_INFO_BYTES], struct node_info *out)
 		.cores = bytes_get16(in + COUNT_AT + 4),
 		.role = in[COUNT_AT + 6],
 		.core_set = bytes_get64(in + COUNT_AT + 8),
+		.nonce = bytes_get64(in + NONCE_AT),
 	};
 
 	memcpy(info.host_id, in + 16, NODE_INFO_HOST_ID_BYTES);

@@ -37,7 +37,7 @@ struct rendezvous_head {
 void rendezvous_head_encode(const struct rendezvous_head *head, uint8_t out[RENDEZVOUS_HEAD_BYTES]);
 bool rendezvous_head_decode(const uint8_t in[RENDEZVOUS_HEAD_BYTES], struct rendezvous_head *out);
 
-#define NODE_INFO_BYTES 304u
+#define NODE_INFO_BYTES 312u
 #define NODE_ADDRESSES 8u   /* most network interfaces of a node */
 #define NODE_INFO_HOST_NAME 64u  /* with its NUL, as in gethostname() */
 #define NODE_INFO_HOST_ID_BYTES 16u
@@ -69,6 +69,7 @@ struct node_info {
 	char host_name[NODE_INFO_HOST_NAME];          /* printable; for messages only */
 	uint32_t cores;                          /* that the rank may use                                  */
 	uint64_t core_set;                       /* hash of the set of those cores; 0: unknown */
+	uint64_t nonce;                          /* random, of this process: no other user can guess its socket's name */
 	uint32_t address_count;
 	struct node_address addresses[NODE_ADDRESSES]; /* most useful first */
 	bool is_complete; /* not on the wire: the node cannot be reached at other addresses */

@@ -19,6 +19,7 @@ static void random_info(struct rng *rng, struct node_info *info)
 	info->role = (uint8_t)rng_below(rng, NODE_ROLES);
 	info->cores = (uint32_t)rng_below(rng, UINT16_MAX + 1u);
 	info->core_set = rng_next(rng);
+	info->nonce = rng_next(rng);
 	info->port = (uint16_t)rng_next(rng);
 	fill(rng, info->host_id, sizeof(info->host_id));
 	fill(rng, info->settings, sizeof(info->settings));
@@ -67,7 +68,8 @@ static void round_trip(struct rng *rng)
 		rendezvous_arrival_encode(&back, again);
 		CHECK(memcmp(bytes, again, sizeof(bytes)) == 0);
 		CHECK(back.patience_ms == arrival.patience_ms && back.info.rank == arrival.info.rank);
-		CHECK(back.info.cores == arrival.info.cores && back.info.core_set == arrival.info.core_set);
+		CHECK(back.info.cores == arrival.info.cores && back.info.core_set == arrival.info.core_set &&
+		      back.info.nonce == arrival.info.nonce);
 		CHECK_STR(back.info.host_name, arrival.info.host_name);
 		CHECK_STR(back.settings, arrival.settings);
 		CHECK_STR(back.job, arrival.job);
@@ -113,9 +115,9 @@ static void refused(void)
 	CHECK(!decodes_with(&info, 66, 0));
 	CHECK(!decodes_with(&info, 70, 'x'));
 	CHECK(!decodes_with(&info, 128, 9) && !decodes_with(&info, 128, 0) && !decodes_with(&info, 131, 0xff));
-	CHECK(!decodes_with(&info, 144, 5) && !decodes_with(&info, 147, 1) && !decodes_with(&info, 152, 1));
-	CHECK(decodes_with(&info, 145, 32) && !decodes_with(&info, 145, 33));
-	CHECK(decodes_with(&info, 146, 7) && !decodes_with(&info, 146, 8) && decodes_with(&info, 146, NODE_NO_INTERFACE));
+	CHECK(!decodes_with(&info, 152, 5) && !decodes_with(&info, 155, 1) && !decodes_with(&info, 160, 1));
+	CHECK(decodes_with(&info, 153, 32) && !decodes_with(&info, 153, 33));
+	CHECK(decodes_with(&info, 154, 7) && !decodes_with(&info, 154, 8) && decodes_with(&info, 154, NODE_NO_INTERFACE));
 	CHECK(!decodes_with(&info, NODE_INFO_BYTES - 1, 1));
 }
 

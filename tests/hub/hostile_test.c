@@ -44,7 +44,7 @@ static void create_job(const char *name, uint32_t workers, struct ticket *out)
 	const struct optimizer avg = {.kind = OPTIMIZER_AVG};
 	const struct hub_dial dial = {.hub = &address, .key = hub_key, .job = hub_dial_own_job(hub_key), .workers = HUB_OPERATORS,
 	                              .purpose = HELLO_CONTROL, .until_ns = in_time()};
-	struct hub_msg msg = {.type = HUB_MSG_CREATE, .create = {.workers = workers, .chunk_bytes = 1024, .weight = 1}};
+	struct hub_msg msg = {.type = HUB_MSG_CREATE, .create = {.workers = workers, .chunk_bytes = 1024, .weight = 1, .hubs = 1}};
 	struct msg_socket operator;
 	struct error err;
 
@@ -53,7 +53,7 @@ static void create_job(const char *name, uint32_t workers, struct ticket *out)
 	CHECK_MSG(msg_socket_open(&operator, &dial, &err) == ESP_OK, "%s", err.text);
 	CHECK(msg_socket_put(&operator, &msg, in_time(), &err) == ESP_OK);
 	CHECK_MSG(msg_socket_take(&operator, HUB_MSG_TICKET, in_time(), &msg, &err) == ESP_OK, "%s", err.text);
-	*out = (struct ticket){.hub = address, .job = msg.ticket.job, .workers = workers};
+	*out = (struct ticket){.hubs = {address}, .hub_count = 1, .job = msg.ticket.job, .workers = workers};
 	snprintf(out->name, sizeof(out->name), "%s", name);
 	memcpy(out->key, msg.ticket.key, sizeof(out->key));
 	msg_socket_close(&operator);
@@ -333,15 +333,37 @@ static void slow_frame(const struct ticket *ticket)
 	msg_socket_close(&control);
 }
 
+/* Connections that prove a ticket and join nothing: those beyond the job's quota are refused, with both numbers. */
+static void crowd(const struct ticket *ticket)
+{
+	enum { MANY = 64 };
+	const struct hub_dial dial = {.hub = &address, .key = ticket->key, .job = ticket->job, .workers = 1,
+	                              .purpose = HELLO_CONTROL, .until_ns = in_time()};
+	static struct msg_socket controls[MANY];
+	struct hub_msg msg;
+	struct error err;
+	uint32_t refused = 0;
+
+	for (uint32_t i = 0; i < MANY; i++)
+		CHECK_MSG(msg_socket_open(&controls[i], &dial, &err) == ESP_OK, "%s", err.text);
+	CHECK(msg_socket_take(&controls[MANY - 1], HUB_MSG_WELCOME, in_time(), &msg, &err) == ESP_ELIMIT);
+	CHECK_MSG(strstr(err.text, "has 18 control connections") && strstr(err.text, "takes 18 at most"), "%s", err.text);
+	for (uint32_t i = 0; i + 1 < MANY; i++)
+		refused += msg_socket_take(&controls[i], HUB_MSG_WELCOME, 0, &msg, &err) == ESP_ELIMIT;
+	CHECK_MSG(refused >= MANY - 18 - 1, "%u connections were refused", refused + 1);
+	for (uint32_t i = 0; i < MANY; i++)
+		msg_socket_close(&controls[i]);
+}
+
 /* More connections than the hub keeps without a proof: it ends the oldest. */
 static void flood(void)
 {
 	enum { MANY = 400 };
 	int fds[MANY];
-	struct ticket ticket = {.hub = address};
+	struct ticket ticket = {.hubs = {address}, .hub_count = 1};
 
 	for (uint32_t i = 0; i < MANY; i++) {
-		struct sockaddr_in name = {.sin_family = AF_INET, .sin_port = htons(ticket.hub.port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+		struct sockaddr_in name = {.sin_family = AF_INET, .sin_port = htons(ticket.hubs[0].port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
 
 		fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 		CHECK(fds[i] >= 0 && connect(fds[i], (struct sockaddr *)&name, sizeof(name)) == 0);
@@ -396,6 +418,7 @@ static void attack(const struct ticket *bad, const struct ticket *good, uint64_t
 		bad_bytes(bad, &rng);
 	bad_lane(bad, good);
 	slow_frame(bad);
+	crowd(bad);
 	flood();
 }
 

@@ -15,6 +15,21 @@ static enum esp_type draw_type(struct rng *rng)
 	return types[rng_below(rng, sizeof(types) / sizeof(types[0]))];
 }
 
+/* One hub or several, each with a lane at least. */
+static void draw_hubs(struct job *job, struct rng *rng, const struct layout_tensor *tensors, uint32_t count,
+                      uint32_t chunk_bytes)
+{
+	uint32_t all = (uint32_t)rng_below(rng, JOB_LANES) + 1, lanes[JOB_LANES] = {1, 1, 1};
+	struct layout_split split = {.hubs = (uint32_t)rng_below(rng, all) + 1, .own = LAYOUT_ALL_HUBS, .lanes = lanes};
+
+	job->hub_count = split.hubs;
+	lanes[split.hubs - 1] += all - split.hubs;
+	CHECK(hub_layout_split(tensors, count, chunk_bytes, &split, &job->layout, NULL) == ESP_OK);
+	CHECK_U64(job->layout.lanes, all);
+	for (split.own = 0; split.own < split.hubs; split.own++)
+		CHECK(hub_layout_split(tensors, count, chunk_bytes, &split, &job->hubs[split.own].layout, NULL) == ESP_OK);
+}
+
 static void draw_layout(struct job *job, struct rng *rng)
 {
 	struct layout_tensor tensors[4];
@@ -25,7 +40,7 @@ static void draw_layout(struct job *job, struct rng *rng)
 		tensors[t] = (struct layout_tensor){.name = t + 1, .elements = rng_chance(rng, 1, 8) ? 0 : rng_below(rng, 200),
 		                                    .type = (uint8_t)draw_type(rng), .group = (uint16_t)rng_below(rng, JOB_GROUPS)};
 	tensors[0].elements += tensors[0].elements == 0;
-	CHECK(hub_layout_make(tensors, count, chunk_bytes, (uint32_t)rng_below(rng, JOB_LANES) + 1, &job->layout, NULL) == ESP_OK);
+	draw_hubs(job, rng, tensors, count, chunk_bytes);
 	CHECK(job->layout.chunk_elements <= JOB_CHUNK_ELEMENTS);
 }
 
@@ -250,18 +265,20 @@ static void make_reference(struct job *job)
 	}
 }
 
-/* Elements that have not been received yet are no numbers. */
-static void make_model(struct job *job)
+/* Elements that have not been received yet are no numbers. A hub without chunks has no memory. */
+static void make_model(const struct job *job, struct job_hub *hub)
 {
-	uint64_t elements = job->layout.elements;
+	uint64_t elements = hub->layout.elements;
 
-	job->model.halves = job->layout.has_halves ? malloc(elements * sizeof(uint16_t)) : NULL;
-	job->model.weights = malloc(elements * sizeof(float));
-	job->model.sums = malloc(elements * sizeof(float));
+	if (elements == 0)
+		return;
+	hub->model.halves = hub->layout.has_halves ? malloc(elements * sizeof(uint16_t)) : NULL;
+	hub->model.weights = malloc(elements * sizeof(float));
+	hub->model.sums = malloc(elements * sizeof(float));
 	for (uint64_t i = 0; i < elements; i++)
-		job->model.weights[i] = job->model.sums[i] = NAN;
+		hub->model.weights[i] = hub->model.sums[i] = NAN;
 	for (uint32_t i = 0; i < job->states; i++)
-		job->model.states[i] = calloc(elements, sizeof(float));
+		hub->model.states[i] = calloc(elements, sizeof(float));
 }
 
 void job_draw(struct job *job, uint64_t seed)
@@ -282,7 +299,18 @@ void job_draw(struct job *job, uint64_t seed)
 	}
 	job->before = job->states > 0 && rng_chance(&rng, 1, 3) ? (uint32_t)rng_below(&rng, 100) + 1 : 0;
 	make_reference(job);
-	make_model(job);
+	for (uint32_t i = 0; i < job->hub_count; i++)
+		make_model(job, &job->hubs[i]);
+}
+
+static void hub_fini(struct job_hub *hub)
+{
+	for (uint32_t i = 0; i < OPTIMIZER_STATES; i++)
+		free(hub->model.states[i]);
+	free(hub->model.halves);
+	free(hub->model.weights);
+	free(hub->model.sums);
+	hub_layout_fini(&hub->layout);
 }
 
 void job_fini(struct job *job)
@@ -291,37 +319,60 @@ void job_fini(struct job *job)
 		for (uint32_t version = 0; version <= JOB_ROUNDS; version++)
 			free(job->arrays[array][version]);
 	}
-	for (uint32_t i = 0; i < OPTIMIZER_STATES; i++)
-		free(job->model.states[i]);
-	free(job->model.halves);
-	free(job->model.weights);
-	free(job->model.sums);
+	for (uint32_t i = 0; i < job->hub_count; i++)
+		hub_fini(&job->hubs[i]);
 	hub_layout_fini(&job->layout);
+}
+
+/* ---- hubs ---- */
+
+uint32_t job_hub_of(const struct job *job, uint32_t lane)
+{
+	uint32_t hub = 0;
+
+	CHECK(lane < job->layout.lanes);
+	while (lane >= job->layout.hub_first[hub + 1])
+		hub++;
+	return hub;
+}
+
+static const struct job_hub *hub_of_chunk(const struct job *job, uint32_t chunk)
+{
+	return &job->hubs[job_hub_of(job, job->layout.chunk[chunk].lane)];
+}
+
+const float *job_held(const struct job *job, uint32_t chunk, uint32_t array)
+{
+	const struct job_hub *hub = hub_of_chunk(job, chunk);
+
+	return (array == 0 ? hub->model.weights : hub->model.states[array - 1]) + hub->layout.chunk[chunk].at;
 }
 
 /* ---- the end ---- */
 
 /* Each worker counts once in the last sums, and all are of the last round. */
-static void check_sums(const struct job *job, uint64_t at, uint64_t elements)
+static void check_sums(const struct job *job, uint32_t chunk)
 {
-	for (uint64_t i = at; i < at + elements; i++) {
-		float once = i % 2 == 0 ? ldexpf(ldexpf(1, (int)job->workers) - 1, -INTEGER_SHIFT) : (float)(job->workers * job->rounds);
+	const struct job_hub *hub = hub_of_chunk(job, chunk);
+	const struct layout_chunk *cut = &job->layout.chunk[chunk];
 
-		CHECK_MSG(job->model.sums[i] == once, "sum %" PRIu64 " is %g, expected %g", i, (double)job->model.sums[i],
-		          (double)once);
+	for (uint64_t i = 0; i < cut->elements; i++) {
+		bool is_even = (cut->at + i) % 2 == 0;
+		float once = is_even ? ldexpf(ldexpf(1, (int)job->workers) - 1, -INTEGER_SHIFT) : (float)(job->workers * job->rounds);
+		float sum = hub->model.sums[hub->layout.chunk[chunk].at + i];
+
+		CHECK_MSG(sum == once, "sum %" PRIu64 " is %g, expected %g", cut->at + i, (double)sum, (double)once);
 	}
 }
 
 void job_check_end(const struct job *job)
 {
-	for (uint32_t t = 0; t < job->layout.tensors; t++) {
-		uint64_t at = job->layout.place[t].at, elements = job->layout.tensor[t].elements;
-		size_t bytes = elements * sizeof(float);
+	for (uint32_t chunk = 0; chunk < job->layout.chunks; chunk++) {
+		size_t bytes = job->layout.chunk[chunk].elements * sizeof(float);
 
-		CHECK(memcmp(job->model.weights + at, job->arrays[0][job->rounds] + at, bytes) == 0);
-		for (uint32_t i = 0; i < job->states; i++)
-			CHECK(memcmp(job->model.states[i] + at, job->arrays[1 + i][job->rounds] + at, bytes) == 0);
+		for (uint32_t array = 0; array <= job->states; array++)
+			CHECK(memcmp(job_held(job, chunk, array), job_array(job, chunk, array, job->rounds), bytes) == 0);
 		if (job->is_integer)
-			check_sums(job, at, elements);
+			check_sums(job, chunk);
 	}
 }

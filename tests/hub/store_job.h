@@ -26,10 +26,17 @@ struct job_change {
 	struct optimizer optimizer;
 };
 
+/* A hub of the job: the layout and the memory of its own chunks. */
+struct job_hub {
+	struct hub_layout layout;
+	struct store_model model;
+};
+
 struct job {
 	uint64_t seed;
-	struct hub_layout layout;
-	struct store_model model;   /* of the hub */
+	struct hub_layout layout;   /* the workers': of all hubs */
+	struct job_hub hubs[JOB_LANES];
+	uint32_t hub_count;
 	uint32_t workers, rounds;
 	uint64_t sets[STORE_WORKERS_MOST]; /* by worker: those that it pushes for; 0: another worker pushes for it */
 	bool is_integer;            /* gradients name worker and round, and the sums are looked at */
@@ -54,7 +61,11 @@ void job_first(const struct job *job, uint32_t chunk, void *out);
 bool job_is_version(const struct job *job, uint32_t chunk, uint64_t version, const void *weights);
 /* The elements of a chunk in an array of the optimizer. */
 const float *job_array(const struct job *job, uint32_t chunk, uint32_t array, uint64_t version);
-/* All rounds are over: model, states and sums of the hub. */
+/* The hub that has this lane of the workers' layout. */
+uint32_t job_hub_of(const struct job *job, uint32_t lane);
+/* Where the chunk's hub has its elements of an array. */
+const float *job_held(const struct job *job, uint32_t chunk, uint32_t array);
+/* All rounds are over: models, states and sums of the hubs. */
 void job_check_end(const struct job *job);
 
 #endif

@@ -389,7 +389,10 @@ void pump_init(struct pump *pump, struct job *job, uint64_t seed)
 	pump->conns = calloc(job->workers * job->layout.lanes, sizeof(*pump->conns));
 	pump->states = calloc(job->workers * job->layout.chunks, sizeof(*pump->states));
 	for (uint32_t lane = 0; lane < job->layout.lanes; lane++) {
-		struct store_lane_config config = {.layout = &job->layout, .model = &job->model, .lane = lane,
+		uint32_t number = job_hub_of(job, lane);
+		struct job_hub *hub = &job->hubs[number];
+		struct store_lane_config config = {.layout = &hub->layout, .model = &hub->model,
+		                                   .lane = lane - job->layout.hub_first[number],
 		                                   .workers = job->workers, .optimizers = job->optimizers,
 		                                   .sets = job->sets};
 
@@ -455,7 +458,7 @@ void pump_run(struct pump *pump)
 static void check_chunk(const struct pump *pump, uint32_t chunk)
 {
 	const struct layout_chunk *cut = &pump->job->layout.chunk[chunk];
-	const float *weights = pump->job->model.weights + cut->at;
+	const float *weights = job_held(pump->job, chunk, 0);
 	uint64_t version = pump->seen[chunk];
 
 	if (!pump->is_set[chunk])

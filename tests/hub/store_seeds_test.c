@@ -1,5 +1,5 @@
 /*
- * A hub's lanes and 1 to 64 workers over thousands of seeds: in any order of the pieces of messages, the weights have the bits
+ * The lanes of a hub, or of several, and 1 to 64 workers over thousands of seeds: in any order of the pieces of messages, the weights have the bits
  * of a plain reference; and a death is one trouble that names the worker.
  */
 #define TEST_OPTIONS "--seed", "--seeds"

@@ -45,7 +45,7 @@ static void create_job(const char *name, uint32_t workers, struct ticket *out)
 	const struct optimizer avg = {.kind = OPTIMIZER_AVG};
 	const struct hub_dial dial = {.hub = &address, .key = hub_key, .job = hub_dial_own_job(hub_key), .workers = HUB_OPERATORS,
 	                              .purpose = HELLO_CONTROL, .until_ns = in_time()};
-	struct hub_msg msg = {.type = HUB_MSG_CREATE, .create = {.workers = workers, .chunk_bytes = CHUNK, .weight = 1}};
+	struct hub_msg msg = {.type = HUB_MSG_CREATE, .create = {.workers = workers, .chunk_bytes = CHUNK, .weight = 1, .hubs = 1}};
 	struct msg_socket operator;
 	struct error err;
 
@@ -54,7 +54,7 @@ static void create_job(const char *name, uint32_t workers, struct ticket *out)
 	CHECK_MSG(msg_socket_open(&operator, &dial, &err) == ESP_OK, "%s", err.text);
 	CHECK(msg_socket_put(&operator, &msg, in_time(), &err) == ESP_OK);
 	CHECK_MSG(msg_socket_take(&operator, HUB_MSG_TICKET, in_time(), &msg, &err) == ESP_OK, "%s", err.text);
-	*out = (struct ticket){.hub = address, .job = msg.ticket.job, .workers = workers};
+	*out = (struct ticket){.hubs = {address}, .hub_count = 1, .job = msg.ticket.job, .workers = workers};
 	snprintf(out->name, sizeof(out->name), "%s", name);
 	memcpy(out->key, msg.ticket.key, sizeof(out->key));
 	msg_socket_close(&operator);

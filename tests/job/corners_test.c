@@ -119,6 +119,16 @@ static void overlapping_buffers(struct job_rank *rank)
 	/* Two results in one place. */
 	EXPECT(run_on(rank, ESP_ALLREDUCE, (struct esp_buffer[]){a, b}, 2, (struct esp_buffer[]){c, c}, 2, 8), ESP_EINVAL);
 	EXPECT(run_on(rank, ESP_BROADCAST, NULL, 0, (struct esp_buffer[]){off_a, a}, 2, 8), ESP_EINVAL);
+	/* A broadcast has one buffer; naming it twice is harmless. */
+	EXPECT(run_on(rank, ESP_BROADCAST, (struct esp_buffer[]){c}, 1, (struct esp_buffer[]){a}, 1, 4), ESP_EINVAL);
+	struct esp_call broadcast = ESP_CALL_INIT;
+	broadcast.collective = ESP_BROADCAST;
+	broadcast.type = ESP_I32;
+	broadcast.count = 4;
+	broadcast.in = broadcast.out = data;
+	OK(esp_run(rank->world, &broadcast));
+	broadcast.in = data + 4;
+	EXPECT(esp_run(rank->world, &broadcast), ESP_EINVAL);
 	/* Blocks: this rank's is its place in the whole. */
 	struct esp_buffer whole[] = {buffer_of(data, 8 * n), buffer_of(data + 2 * n, 8 * n)};
 	struct esp_buffer own = buffer_of(data + 4 * rank->rank, 16), other = buffer_of(data + 4 * rank->rank + 1, 16);

@@ -223,6 +223,7 @@ class HubUpdate(Sized):
         ("computed_from", c_uint64),
         ("norm", c_double),
         ("deadline_ns", c_int64),
+        ("leaves_ns", c_int64),
     ]
 
 

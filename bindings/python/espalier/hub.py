@@ -329,15 +329,23 @@ class Hub(Handle):
         return version.value
 
     def update(
-        self, gradients: Sequence[Any], computed_from: int, norm: float = 0.0, timeout: Optional[float] = None
+        self,
+        gradients: Sequence[Any],
+        computed_from: int,
+        norm: float = 0.0,
+        timeout: Optional[float] = None,
+        leaves: Optional[float] = None,
     ) -> Result:
         """Gives an update of all tensors of an asynchronous job to the hub; returns when it is applied as a whole, or
         dropped.
 
         computed_from: the version of model(). norm: the Euclidean norm of the update, for the scheduler; 0: not known.
+        leaves: this worker leaves within so many seconds, and this is its last update: it is decided before others.
         """
         addresses, views = self._arrays(gradients, "gradients")
-        call = _native.HubUpdate(computed_from=computed_from, norm=norm, deadline_ns=nanoseconds(timeout))
+        call = _native.HubUpdate(
+            computed_from=computed_from, norm=norm, deadline_ns=nanoseconds(timeout), leaves_ns=nanoseconds(leaves)
+        )
         call.gradients = ctypes.cast(addresses, ctypes.POINTER(ctypes.c_void_p))
         result = _native.HubResult()
         errors.check(self._call(lib.esp_hub_update, call, result))

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import collections
+import concurrent.futures
+import signal
+import time
 from typing import Any, Callable, Mapping, Optional
 
 import torch
@@ -29,6 +32,12 @@ class AsyncOptimizer:
     inner: an optimizer of torch.optim over the same parameters, for local SGD: step() is a step of it, and each `every`
     steps the change of the weights, with the opposite sign, is the update. With the hub's optimizer "sgd lr=0.7 momentum=0.9
     nesterov=yes" that is DiLoCo without a barrier.
+    in_flight: 2: a step's update is given, and the model read, while the next step computes. step() then waits for the end of
+    the former update, and its weights are those after it: more updates a second, with greater delays. `last`, `counts` and
+    `version` are of the updates that have ended.
+    notice: a worker that is told to end by SIGTERM has so many seconds: its next step() gives its update, which the scheduler
+    decides before those of others, leaves the job and ends the process with status 0. Only in the main thread; leave() is the
+    same without a signal.
     dropped: "discard", or "carry": an update that was not applied is added to the next one.
     ticket, worker, workers, settings: as of `espalier.hub.connect()`.
 
@@ -41,7 +50,9 @@ class AsyncOptimizer:
         *,
         inner: Optional[torch.optim.Optimizer] = None,
         every: int = 1,
+        in_flight: int = 1,
         dropped: str = "discard",
+        notice: Optional[float] = None,
         ticket: Optional[str] = None,
         worker: Optional[int] = None,
         workers: Optional[int] = None,
@@ -49,6 +60,8 @@ class AsyncOptimizer:
     ) -> None:
         if every < 1 or (every > 1 and inner is None):
             raise errors.InvalidError(f"every is {every}: so many steps of the inner optimizer make one update")
+        if in_flight not in (1, 2):
+            raise errors.InvalidError(f"in_flight is {in_flight}: 1 or 2 updates of a worker are under way")
         if dropped not in ("discard", "carry"):
             raise errors.InvalidError(f'dropped is {dropped!r}: "discard" or "carry" is expected')
         self._params = [
@@ -60,6 +73,13 @@ class AsyncOptimizer:
             _check_parameter(param, number)
         self._inner, self._every, self._carries = inner, every, dropped == "carry"
         self._steps = 0
+        self._leaves_at: Optional[float] = None
+        self._is_told = False
+        self._thread = concurrent.futures.ThreadPoolExecutor(1) if in_flight > 1 else None
+        self._under_way: Optional[concurrent.futures.Future[tuple[hub.Result, int]]] = None
+        self._sent: list[torch.Tensor] = []
+        self.has_left = False
+        """leave() was called, and the last update has been given."""
         self._carried: Optional[list[torch.Tensor]] = None
         self._begun: list[torch.Tensor] = []
         self.last: Optional[hub.Result] = None
@@ -69,12 +89,16 @@ class AsyncOptimizer:
         self.hub = hub.connect(ticket, worker=worker, workers=workers, settings=settings)
         """The connection: statistics, the number of this worker, delay_bound."""
         try:
+            if notice is not None:
+                signal.signal(signal.SIGTERM, lambda *_: self._on_notice(notice))
             if self.hub.delay_bound == 0:
                 raise errors.UnsupportedError(
                     "the job trains in rounds: use HubOptimizer, or create it with --mode async --delay-bound T"
                 )
             self._views = [_memory.view(param.detach(), True) for param in self._params]
             self.hub.init([hub.Tensor(f"{number}", view) for number, view in enumerate(self._views)])
+            self._ahead = [torch.empty_like(param.detach()) for param in self._params] if self._thread else []
+            self._ahead_views = [_memory.view(one, True) for one in self._ahead]
             self._read()
         except BaseException:
             self.hub.close()
@@ -93,7 +117,7 @@ class AsyncOptimizer:
         if self._inner is not None:
             loss = self._inner.step(closure) if closure is not None else self._inner.step()
             self._steps += 1
-            if self._steps % self._every == 0:
+            if self._steps % self._every == 0 or self._leaves_at is not None:
                 self._push([begun - param.detach() for begun, param in zip(self._begun, self._params)])
             return loss
         loss = None
@@ -103,6 +127,22 @@ class AsyncOptimizer:
         self._push([self._gradient(param) for param in self._params])
         return loss
 
+    def leave(self, within: float) -> None:
+        """The next update is the last one of this worker: after it the worker has left the job. within: seconds, at most."""
+        if not within > 0:
+            raise errors.InvalidError(f"within is {within}: so many seconds are left for the last update")
+        self._leaves_at = time.monotonic() + within
+
+    def _on_notice(self, seconds: float) -> None:
+        self._is_told = True
+        self.leave(seconds)
+
+    def _end(self) -> None:
+        self.has_left = True
+        self.close()
+        if self._is_told:
+            raise SystemExit(0)
+
     def _gradient(self, param: torch.Tensor) -> torch.Tensor:
         if param.grad is None:
             return torch.zeros_like(param, requires_grad=False)
@@ -110,19 +150,62 @@ class AsyncOptimizer:
             raise errors.UnsupportedError("a gradient is sparse, or of another type than its parameter")
         return param.grad.detach().contiguous()
 
+    def _take_end(self, result: hub.Result, update: list[torch.Tensor]) -> None:
+        self.last = result
+        self.counts[result.fate] += 1
+        self._carried = update if self._carries and not result.applied else None
+
+    def _give(self, update: list[torch.Tensor], version: int, norm: float) -> tuple[hub.Result, int]:
+        """The thread's."""
+        return self.hub.update(update, version, norm), self.hub.model(self._ahead_views)
+
+    def _await(self) -> Optional[int]:
+        """The end of the update that is under way. Returns the version of the weights that were read after it."""
+        if self._under_way is None:
+            return None
+        under_way, self._under_way = self._under_way, None
+        result, version = under_way.result()
+        self._take_end(result, self._sent)
+        return version
+
+    def _push_ahead(self, update: list[torch.Tensor], computed_from: int, norm: float) -> None:
+        """It is given while the next step computes."""
+        self._sent = [one.clone() for one in update]
+        assert self._thread is not None
+        self._under_way = self._thread.submit(self._give, self._sent, computed_from, norm)
+
+    def _install(self, version: int) -> None:
+        with torch.no_grad():
+            for param, one in zip(self._params, self._ahead):
+                param.copy_(one)
+        self._take_model(version)
+
     def _push(self, update: list[torch.Tensor]) -> None:
+        computed_from, newer = self.version, self._await()
+        if newer is not None:
+            self._install(newer)
+        elif self._inner is not None:
+            self._take_model(self.version)
         if self._carried is not None:
             update = [one + before for one, before in zip(update, self._carried)]
         norm = float(torch.stack([one.double().norm() for one in update]).norm())
         if norm != norm or norm == float("inf"):
             raise errors.InvalidError("the update has elements that are infinite or no numbers: it was not sent")
-        self.last = self.hub.update(update, self.version, norm)
-        self.counts[self.last.fate] += 1
-        self._carried = update if self._carries and not self.last.applied else None
-        self._read()
+        leaves = None if self._leaves_at is None else max(0.001, self._leaves_at - time.monotonic())
+        if self._thread is not None and leaves is None:
+            self._push_ahead(update, computed_from, norm)
+            return
+        self._take_end(self.hub.update(update, computed_from, norm, leaves=leaves), update)
+        if leaves is not None:
+            self._end()
+        else:
+            self._read()
 
     def _read(self) -> None:
-        self.version: int = self.hub.model(self._views)
+        self._take_model(self.hub.model(self._views))
+
+    def _take_model(self, version: int) -> None:
+        self.version: int = version
         """Of the weights: each has at least this one."""
         for param in self._params:
             _bump(param)
@@ -130,5 +213,13 @@ class AsyncOptimizer:
             self._begun = [param.detach().clone() for param in self._params]
 
     def close(self) -> None:
-        """Leaves the job; the other workers go on."""
+        """Leaves the job, after the update that is under way; the other workers go on."""
+        try:
+            self._await()
+        finally:
+            if self._thread is not None:
+                self._thread.shutdown()
+            self._close()
+
+    def _close(self) -> None:
         self.hub.close()

@@ -91,15 +91,24 @@ def last_threads(environment: dict[str, str], tmp_path: pathlib.Path) -> tuple[d
 
 
 class HubServer:
-    """A parameter hub on the loopback, and the jobs that are created there."""
+    """A parameter hub on the loopback, or several, and the jobs that are created there."""
 
-    def __init__(self, command: str, folder: pathlib.Path) -> None:
+    def __init__(self, command: str, folder: pathlib.Path, hubs: int = 1) -> None:
         self._command, self._folder = command, folder
-        self._address = f"127.0.0.1:{free_port()}"
+        self._addresses = [f"127.0.0.1:{free_port()}" for _ in range(hubs)]
+        self._address = ",".join(self._addresses)
         self._key = str(folder / "hub.key")
         self._jobs = 0
-        with open(folder / "hub.log", "w") as log:
-            self._process = subprocess.Popen([command, "hub", "--listen", self._address, "--key-file", self._key, "--jobs", "1000"], stderr=log)
+        self._processes = []
+        for number, address in enumerate(self._addresses):
+            with open(folder / f"hub{number}.log", "w") as log:
+                self._processes.append(
+                    subprocess.Popen([command, "hub", "--listen", address, "--key-file", self._key, "--jobs", "1000"], stderr=log)
+                )
+            if number == 0 and hubs > 1:  # it has made the key when it answers
+                self._address = self._addresses[0]
+                self.create(1, "avg")
+                self._address = ",".join(self._addresses)
 
     def create(self, workers: int, optimizer: str, *options: str) -> str:
         """The ticket of a new job."""
@@ -107,7 +116,7 @@ class HubServer:
         name, ticket = f"job{self._jobs}", str(self._folder / f"{self._jobs}.ticket")
         subprocess.run(
             [self._command, "hub", "create", name, "--hub", self._address, "--key-file", self._key, "--workers", str(workers),
-             "--optimizer", optimizer, "--ticket-file", ticket, *options],
+             "--optimizer", optimizer, "--ticket-file", ticket, *(["--chunk", "256"] if "," in self._address else []), *options],
             check=True, stdout=subprocess.DEVNULL, timeout=60,
         )  # fmt: skip
         return ticket
@@ -132,13 +141,22 @@ class HubServer:
         return results
 
     def end(self) -> int:
-        self._process.terminate()
-        return self._process.wait(60)
+        for process in self._processes:
+            process.terminate()
+        return max(process.wait(60) for process in self._processes)
 
 
 @pytest.fixture(scope="session")
 def hub_server(command: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HubServer]:
     server = HubServer(command, tmp_path_factory.mktemp("hub"))
+    yield server
+    assert server.end() == 0
+
+
+@pytest.fixture(scope="session", params=[1, 3], ids=["one-hub", "three-hubs"])
+def any_hub_server(request: pytest.FixtureRequest, command: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HubServer]:
+    """Jobs with one hub, and with several, which have chunks so small that each has some of any model."""
+    server = HubServer(command, tmp_path_factory.mktemp("hubs"), request.param)
     yield server
     assert server.end() == 0
 

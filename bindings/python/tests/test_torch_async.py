@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import pathlib
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -132,6 +136,101 @@ def test_many_workers(hub_server):
     assert sum(last for _, last, _ in results) < sum(first for first, *_ in results), results
 
 
+@pytest.mark.parametrize("carry", [False, True])
+def test_in_flight(hub_server, carry):
+    """Two updates of a worker: each step has the weights after the update before the former one, and its delay is 2."""
+
+    def work(arguments):
+        param = torch.nn.Parameter(torch.zeros(1000))
+        with training(arguments, [param], in_flight=2, dropped="carry" if carry else "discard") as optimizer:
+            seen = []
+            for step in range(20):
+                seen.append((optimizer.version, set(param.tolist())))
+                param.grad = torch.full((1000,), 1.0)
+                optimizer.step()
+                optimizer.zero_grad(set_to_none=False)  # what is under way is a copy
+        assert seen[:4] == [(0, {0.0}), (0, {0.0}), (1, {-1.0}), (2, {-2.0})], seen
+        assert optimizer.counts == {"applied": 20} and optimizer.last.delay == 2 and optimizer.last.version == 20
+
+    raise_first(hub_server.run(1, "sgd lr=1", work, *asynchronous(2)))
+
+
+def test_in_flight_of_local_steps(hub_server):
+    """Each change of the weights is given once."""
+
+    def work(arguments):
+        param = torch.nn.Parameter(torch.zeros(10))
+        inner = torch.optim.SGD([param], lr=1)
+        with training(arguments, [param], inner=inner, every=2, in_flight=2) as optimizer:
+            for _ in range(10):
+                param.grad = torch.ones(10)
+                optimizer.step()
+        return optimizer.counts["applied"], set(optimizer._ahead[0].tolist())
+
+    assert raise_first(hub_server.run(1, "sgd lr=1", work, *asynchronous(2))) == [(5, {-10.0})]
+
+
+def test_in_flight_of_many(hub_server):
+    def work(arguments):
+        model = make_model()
+        with training(arguments, model.parameters(), in_flight=2) as optimizer:
+            noise = torch.Generator().manual_seed(arguments["worker"])
+            losses = []
+            for _ in range(60):
+                optimizer.zero_grad()
+                loss = loss_of(model, noise)
+                loss.backward()
+                optimizer.step()
+                losses.append(loss.item())
+        return sum(losses[:5]) / 5, sum(losses[-5:]) / 5, sum(optimizer.counts.values())
+
+    results = raise_first(hub_server.run(3, "sgd lr=0.05", work, *asynchronous(60)))
+    assert all(ended == 60 and last < first for first, last, ended in results), results
+
+
+def test_leaves(hub_server):
+    """A worker that is to go gives its update first, of fewer local steps too, and has left then; the others go on."""
+
+    def work(arguments):
+        param = torch.nn.Parameter(torch.zeros(10))
+        inner = torch.optim.SGD([param], lr=1) if arguments["worker"] == 1 else None
+        with training(arguments, [param], inner=inner, every=100 if inner else 1) as optimizer:
+            with pytest.raises(espalier.InvalidError, match="within"):
+                optimizer.leave(0)
+            if inner:
+                optimizer.leave(60)
+            for _ in range(5):
+                param.grad = torch.ones(10)
+                optimizer.step()
+                if optimizer.has_left:
+                    break
+            return optimizer.counts["applied"], optimizer.has_left
+
+    assert raise_first(hub_server.run(2, "sgd lr=1", work, *asynchronous(99))) == [(5, False), (1, True)]
+
+
+def test_notice(hub_server, tmp_path):
+    """SIGTERM: the update, then the end."""
+    script = tmp_path / "told.py"
+    script.write_text(
+        "import os, signal, sys, torch, espalier.torch\n"
+        "param = torch.nn.Parameter(torch.zeros(3))\n"
+        "optimizer = espalier.torch.AsyncOptimizer([param], notice=60, ticket=sys.argv[1], worker=0, workers=1)\n"
+        "for step in range(9):\n"
+        "    param.grad = torch.ones(3)\n"
+        "    if step == 3:\n"
+        "        os.kill(os.getpid(), signal.SIGTERM)\n"
+        "    optimizer.step()\n"
+        "    print('applied', optimizer.last.version, flush=True)\n"
+    )
+    ticket = hub_server.create(1, "sgd lr=1", *asynchronous(9))
+    package = str(pathlib.Path(espalier.__file__).parent.parent)
+    done = subprocess.run(
+        [sys.executable, script, ticket], env={**os.environ, "PYTHONPATH": package}, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0 and done.stdout == "applied 1\napplied 2\napplied 3\n", done
+
+
 def test_refused(hub_server):
     def rounds(arguments):
         with pytest.raises(espalier.UnsupportedError, match="--mode async"):
@@ -140,7 +239,7 @@ def test_refused(hub_server):
     raise_first(hub_server.run(1, "sgd lr=1", rounds))
 
     def work(arguments):
-        for bad in ({"every": 0}, {"every": 2}, {"dropped": "keep"}):
+        for bad in ({"in_flight": 3}, {"every": 0}, {"every": 2}, {"dropped": "keep"}):
             with pytest.raises(espalier.InvalidError):
                 AsyncOptimizer([torch.nn.Parameter(torch.zeros(3))], **bad, **arguments)
         with pytest.raises(espalier.InvalidError, match="nothing to train"):

@@ -72,7 +72,7 @@ def training(arguments, model, **options):
 
 @pytest.mark.parametrize("overlap", [True, False])
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_step_beside_torch(hub_server, kind, overlap):
+def test_every_step_beside_torch(any_hub_server, kind, overlap):
     text, reference_class, values = KINDS[kind]
     steps = STEPS if overlap else 20
 
@@ -91,7 +91,7 @@ def test_every_step_beside_torch(hub_server, kind, overlap):
             assert optimizer.held_from == {0: steps - 1, 1: steps - 1}
             return first, gradients, weights
 
-    results = raise_first(hub_server.run(3, text, work))
+    results = raise_first(any_hub_server.run(3, text, work))
     reference = make_model(0)
     base = {"lr": 0.05 if reference_class is torch.optim.SGD else 0.01}
     optimizer = reference_class(groups_of(reference), **base, **values)
@@ -303,7 +303,7 @@ def test_sparse_gradient(hub_server):
         assert isinstance(failure, espalier.UnsupportedError) and "sparse" in str(failure), failure
 
 
-def test_values(hub_server):
+def test_values(any_hub_server):
     """Values that are given beat the job's; another kind, or a value that the hub has not, is refused."""
 
     def work(arguments):
@@ -313,13 +313,13 @@ def test_values(hub_server):
             assert (group["lr"], group["momentum"], group["weight_decay"], group["nesterov"]) == (0.5, 0, 0.25, False)
             assert optimizer.hub.optimizer() == "sgd lr=0.5 momentum=0 dampening=0 weight_decay=0.25"
 
-    raise_first(hub_server.run(2, "sgd lr=0.1 momentum=0.9", work))
-    for failure in hub_server.run(
+    raise_first(any_hub_server.run(2, "sgd lr=0.1 momentum=0.9", work))
+    for failure in any_hub_server.run(
         1, "sgd lr=0.1", lambda arguments: HubOptimizer(make_model(0).parameters(), "adam", **arguments)
     ):
         assert isinstance(failure, espalier.MismatchError) and "sgd" in str(failure)
     bad = [{"params": make_model(0).parameters(), "amsgrad": True}]
-    for failure in hub_server.run(1, "adam", lambda arguments: HubOptimizer(bad, **arguments)):
+    for failure in any_hub_server.run(1, "adam", lambda arguments: HubOptimizer(bad, **arguments)):
         assert isinstance(failure, espalier.UnsupportedError) and "amsgrad" in str(failure)
 
 
@@ -352,7 +352,7 @@ def trained(arguments, model, noise, steps, state=None, options=None):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_state_into_other_workers(hub_server, kind):
+def test_state_into_other_workers(any_hub_server, kind):
     """A job of two workers goes on with three, as if it had always been one; and with torch.optim, and back."""
     text, reference_class, values = KINDS[kind]
     base = {"lr": 0.05 if reference_class is torch.optim.SGD else 0.01}
@@ -377,7 +377,7 @@ def test_state_into_other_workers(hub_server, kind):
             optimizer.step()
 
     step_reference(noise_of(7))
-    for weights, state in raise_first(hub_server.run(2, text, begin)):
+    for weights, state in raise_first(any_hub_server.run(2, text, begin)):
         for number, expected in optimizer.state_dict()["state"].items():
             for name, value in expected.items():
                 assert torch.allclose(
@@ -385,10 +385,10 @@ def test_state_into_other_workers(hub_server, kind):
                 ), name
     resumed = reference_class(make_model(0).parameters(), **base, **values)
     resumed.load_state_dict(state)  # torch takes the hub's
-    found = raise_first(hub_server.run(3, text, go_on))
+    found = raise_first(any_hub_server.run(3, text, go_on))
     state, weights = optimizer.state_dict(), reference.state_dict()
     state, weights = copy.deepcopy(state), copy.deepcopy(weights)
-    found += raise_first(hub_server.run(1, text, go_on))  # and the hub takes torch's
+    found += raise_first(any_hub_server.run(1, text, go_on))  # and the hub takes torch's
     step_reference(noise_of(8))
     for one in found:
         assert torch.allclose(one, flat(reference.parameters()), rtol=1e-4, atol=1e-5), (
@@ -427,7 +427,7 @@ def test_state_refused(hub_server):
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
-def test_halves_over_masters(hub_server, dtype):
+def test_halves_over_masters(any_hub_server, dtype):
     """Weights and gradients of 16 bits: float32 masters step, and weights are the masters rounded. The state carries
     masters on.
     """
@@ -458,9 +458,9 @@ def test_halves_over_masters(hub_server, dtype):
             return found, optimizer.state_dict()
 
     begin, state, weights = 0, None, None
-    found = [raise_first(hub_server.run(3, text, work))]
+    found = [raise_first(any_hub_server.run(3, text, work))]
     begin, state, weights = steps // 2, found[0][1][1], found[0][1][0][-1]
-    found.append(raise_first(hub_server.run(3, text, work)))
+    found.append(raise_first(any_hub_server.run(3, text, work)))
     masters = [torch.nn.Parameter(first.float()) for first in firsts]
     reference = torch.optim.Adam(masters, lr=0.01)
     for at in range(steps):

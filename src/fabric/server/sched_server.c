@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "fabric/server/sched_server_conn.h"
+#include "node/auth/key.h"
 
 #define LINE 512u
 #define LOOK_NS (NS_PER_S / 2)
@@ -108,6 +109,7 @@ enum esp_status sched_server_open(const struct sched_server_config *config, stru
 
 	if (!server)
 		return error_set(err, ESP_ENOMEM, "no memory for a scheduler");
+	key_hide(server->config.key, sizeof(server->config.key));
 	server->config = *config;
 	server->signals.fd = -1;
 	server->epoch = first_epoch();

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
+#include "fabric/sched_log.h"
 #include "fabric/server/sched_server_conn.h"
 #include "wire/hub_msg.h"
 
@@ -30,13 +31,16 @@ static void send_decision(struct sched_server_job *job, const struct sched_decis
 	                                          .bundle = decision->bundle,
 	                                          .members = decision->members,
 	                                          .wait_ns = decision->wait_ns,
-	                                          .aggregator = decision->aggregator}};
-	const struct sched_server_conn *aggregator =
-		decision->aggregator == SCHED_ALONE ? NULL : job->conns[decision->aggregator];
+	                                          .aggregator = decision->aggregator,
+	                                          .is_chain = decision->is_chain,
+	                                          .inputs = (uint8_t)decision->inputs,
+	                                          .next_hop = decision->is_chain ? decision->next_hop : 0}};
+	uint32_t next = decision->is_chain ? decision->next_hop : decision->aggregator;
+	const struct sched_server_conn *to = next == SCHED_HUB ? NULL : job->conns[next]; /* SCHED_ALONE is the same */
 
-	if (aggregator) {
-		memcpy(msg.decide.host, aggregator->host, sizeof(msg.decide.host));
-		msg.decide.port = aggregator->port;
+	if (to) {
+		memcpy(msg.decide.host, to->host, sizeof(msg.decide.host));
+		msg.decide.port = to->port;
 	}
 	if (job->conns[decision->worker])
 		sched_server_conn_send(job->conns[decision->worker], &msg);
@@ -67,10 +71,10 @@ static void run(struct sched_server_job *job)
 	struct sched_model model;
 
 	sched_tick(job->sched, loop_now(loop));
-	while (sched_next(job->sched, &decision))
-		send_decision(job, &decision);
-	while (sched_next_model(job->sched, &model))
-		send_model(job, &model);
+	for (; sched_next(job->sched, &decision); send_decision(job, &decision))
+		sched_log_decision(job->server->config.decisions, loop_now(loop), &decision);
+	for (; sched_next_model(job->sched, &model); send_model(job, &model))
+		sched_log_model(job->server->config.decisions, loop_now(loop), &model);
 	uint64_t due = sched_due(job->sched);
 	if (due == UINT64_MAX)
 		loop_cancel(loop, &job->timer);
@@ -82,6 +86,16 @@ static void on_due(struct loop_timer *timer, uint64_t now_ns)
 {
 	(void)now_ns;
 	run((struct sched_server_job *)(void *)timer);
+}
+
+/* Of the worker's update that is announced or decided. */
+static void log_end(const struct sched_server_job *job, uint32_t worker, uint8_t end, uint64_t version, uint64_t delay)
+{
+	const struct ledger_update *update = &sched_ledger(job->sched)->updates[worker];
+	const struct sched_log_end line = {worker, update->number, update->computed_from, delay, version, end};
+
+	if (update->state != LEDGER_NONE)
+		sched_log_end(job->server->config.decisions, loop_now(&job->server->loop), &line);
 }
 
 /* ---- jobs ---- */
@@ -110,7 +124,11 @@ static enum esp_status make_job(struct sched_server *server, uint64_t number, co
 	                                    .batch_ns = server->config.batch_ns,
 	                                    .hub_rate = server->config.hub_rate,
 	                                    .worker_rate = server->config.worker_rate,
-	                                    .aggregates = server->config.aggregates};
+	                                    .aggregates = server->config.aggregates,
+	                                    .chains = server->config.chains,
+	                                    .has_slack = server->config.has_slack,
+	                                    .slack = server->config.slack,
+	                                    .slack_wait_ns = server->config.slack_wait_ns};
 
 	if (server->job_count >= SCHED_SERVER_JOBS)
 		return error_set(err, ESP_ELIMIT, "the scheduler has %u jobs, and takes no more", server->job_count);
@@ -134,6 +152,8 @@ static enum esp_status make_job(struct sched_server *server, uint64_t number, co
 	server->jobs = job;
 	server->job_count++;
 	sched_server_log(server, "job %s: %u workers, delay bound %u", job->name, job->workers, job->bound);
+	const struct sched_log_begin begin = {job->epoch, job->session, job->workers, job->bound};
+	sched_log_begin(server->config.decisions, loop_now(&server->loop), &begin);
 	*out = job;
 	return ESP_OK;
 }
@@ -330,6 +350,7 @@ void sched_server_job_leave(struct sched_server_conn *conn)
 	job->conns[conn->worker] = NULL;
 	job->connected--;
 	job->empty_ns = loop_now(&job->server->loop);
+	log_end(job, conn->worker, LEDGER_GONE, sched_ledger(job->sched)->version, 0);
 	sched_gone(job->sched, conn->worker, job->empty_ns);
 	sched_server_log(job->server, "job %s: worker %u has left", job->name, conn->worker);
 }
@@ -342,7 +363,8 @@ enum esp_status sched_server_job_ready(struct sched_server_conn *conn, const str
 		.computed_from = ready->computed_from,
 		.bytes = ready->bytes,
 		.norm = ready->norm,
-		.attempts = ready->attempts};
+		.attempts = ready->attempts,
+		.leaves = ready->leaves_ns > 0};
 	struct sched_server_job *job = conn->job;
 	enum esp_status status = sched_ready(job->sched, conn->worker, &update, loop_now(&job->server->loop), err);
 
@@ -360,6 +382,9 @@ enum esp_status sched_server_job_done(struct sched_server_conn *conn, const stru
 	                                 .delay = done->delay,
 	                                 .took_ns = done->took_ns};
 	struct sched_server_job *job = conn->job;
+
+	if (sched_ledger(job->sched)->updates[conn->worker].number == done->number && done->end < LEDGER_ENDS)
+		log_end(job, conn->worker, done->end, done->version, done->delay);
 	enum esp_status status = sched_done(job->sched, conn->worker, &ended, loop_now(&job->server->loop), err);
 
 	if (status == ESP_OK)
@@ -376,4 +401,12 @@ enum esp_status sched_server_job_want(struct sched_server_conn *conn, const stru
 	if (status == ESP_OK)
 		run(job);
 	return status;
+}
+
+enum esp_status sched_server_job_got(struct sched_server_conn *conn, const struct fabric_msg_got *got,
+                                     struct error *err)
+{
+	const struct sched_got told = {.tree = got->tree, .took_ns = got->took_ns};
+
+	return sched_got(conn->job->sched, conn->worker, &told, loop_now(&conn->server->loop), err);
 }

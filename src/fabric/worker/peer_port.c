@@ -37,8 +37,7 @@ void peer_port_lose(struct peer_conn *conn)
 		handshake_fini(conn->hs);
 	free(conn->hs);
 	conn->hs = NULL;
-	free(conn->data);
-	conn->data = NULL;
+	aggregator_end(conn);
 	relay_end(conn);
 }
 
@@ -372,8 +371,7 @@ void peer_port_close(struct peer_port *port)
 		loop_remove(&port->loop, &port->watched);
 		close(fd);
 	}
-	for (uint32_t i = 0; i < PEER_WORKERS_MOST; i++)
-		free(port->kept[i].data);
+	aggregator_close(port);
 	relay_put(port, port->model);
 	loop_fini(&port->loop);
 	pthread_cond_destroy(&port->came);

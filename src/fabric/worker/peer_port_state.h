@@ -32,23 +32,17 @@ struct peer_conn {
 	uint64_t heard_ns;       /* when bytes were moved last */
 	struct handshake *hs;    /* owned; while PROVING */
 	uint32_t worker;
-	uint8_t head[FABRIC_MSG_BYTES]; /* FETCHING: the message behind the model */
+	uint8_t head[FABRIC_MSG_BYTES]; /* later the message behind the data */
 	size_t head_bytes;
 	uint64_t at;             /* bytes of the update or model that have come or left */
+	uint32_t crc;            /* of them */
 	/* GIVING */
 	struct fabric_msg_give give;
-	uint8_t *data;           /* owned */
+	struct aggregator_input *input; /* a reference of its own */
 	/* FETCHING */
 	struct fabric_msg_fetch fetch;
 	struct relay_model *model; /* a reference of its own; NULL: it is not announced yet */
 	struct pace pace;
-	uint32_t crc;
-};
-
-/* The latest update of a worker. */
-struct peer_kept {
-	uint64_t epoch, bundle;
-	void *data; /* owned; NULL: none */
 };
 
 struct peer_port {
@@ -66,7 +60,7 @@ struct peer_port {
 
 	pthread_mutex_t lock;       /* guards what follows, and the models */
 	pthread_cond_t came;
-	struct peer_kept kept[PEER_WORKERS_MOST];
+	struct aggregator_input *inputs[PEER_WORKERS_MOST]; /* the latest of each worker; references of their own */
 	struct relay_model *model;  /* the latest; a reference of its own */
 };
 
@@ -76,6 +70,8 @@ void peer_port_lose(struct peer_conn *conn);
 /* ---- aggregator.c: the port's thread ---- */
 void aggregator_begin(struct peer_conn *conn, const struct fabric_msg_give *give);
 void aggregator_receive(struct peer_conn *conn);
+void aggregator_end(struct peer_conn *conn); /* the connection is lost */
+void aggregator_close(struct peer_port *port);
 
 /* ---- relay.c: the port's thread ---- */
 void relay_begin(struct peer_conn *conn, const struct fabric_msg_fetch *fetch);

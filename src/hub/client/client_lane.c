@@ -1,6 +1,7 @@
 #include "hub/client/client_lane.h"
 
 #include <assert.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,6 +40,7 @@ struct client_lane {
 	uint32_t lane;
 	bool is_async;
 	int64_t *push_budget, *pull_budget;
+	const _Atomic uint32_t *ready;
 	enum esp_status failure; /* ESP_OK: none yet */
 	bool is_ready;           /* the transport has to be told that there is something to send */
 
@@ -175,12 +177,18 @@ static bool has_budget(const struct client_lane *lane)
 	return !budget || *budget > 0;
 }
 
+static bool is_filled(const struct client_lane *lane, const struct chunk_state *chunk)
+{
+	return !lane->ready || lane->waiting.first->kind != HUB_PUSH ||
+	       chunk_number(lane, chunk) < atomic_load_explicit(lane->ready, memory_order_acquire);
+}
+
 static bool can_send(const struct client_lane *lane)
 {
 	if (lane->failure)
 		return false;
 	const struct chunk_state *chunk = chunk_next(lane);
-	return hyper_is_due(lane) || (chunk && !chunk->part && has_budget(lane));
+	return hyper_is_due(lane) || (chunk && !chunk->part && has_budget(lane) && is_filled(lane, chunk));
 }
 
 static void note_ready(struct client_lane *lane)
@@ -515,6 +523,7 @@ enum esp_status client_lane_open(const struct client_lane_config *config, struct
 	lane->layout = layout;
 	lane->lane = config->lane;
 	lane->is_async = config->is_async;
+	lane->ready = config->ready;
 	lane->push_budget = config->push_budget;
 	lane->pull_budget = config->pull_budget;
 	lane->hyper_room = HYPERS_LEAST + 2 * layout->groups;

@@ -51,6 +51,8 @@ struct client_lane_config {
 	bool is_async;   /* other workers' updates are applied between two requests */
 	/* Borrowed: bytes that pushes, and answers to pulls, may still take, shared by lanes of one thread. NULL: any. */
 	int64_t *push_budget, *pull_budget;
+	/* Borrowed: chunks of the layout below this one may be pushed. NULL: all. */
+	const _Atomic uint32_t *ready;
 };
 
 struct client_lane;

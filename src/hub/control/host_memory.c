@@ -47,7 +47,7 @@ static struct parts parts_of(const struct hub_layout *layout, uint32_t members)
 static struct host_head head_of(const struct hub_layout *layout, const struct host_member *member, uint32_t members)
 {
 	struct host_head head = {.magic = MAGIC,
-	                         .layout = hub_layout_digest(layout),
+	                         .layout = hub_layout_digest(layout, 0),
 	                         .bytes = parts_of(layout, members).end,
 	                         .members = members};
 

@@ -7,6 +7,8 @@
 
 #include "base/ready.h"
 
+#define PONG_PATIENCE (1 * NS_PER_S)
+
 enum esp_status msg_socket_open(struct msg_socket *socket, const struct hub_dial *dial, struct error *err)
 {
 	uint8_t session[HANDSHAKE_KEY_BYTES];
@@ -87,7 +89,8 @@ enum esp_status msg_socket_take(struct msg_socket *socket, enum hub_msg_type typ
 		uint8_t *at;
 
 		if (status == ESP_OK && out->type == HUB_MSG_PING) {
-			status = msg_socket_put(socket, &pong, until_ns, err);
+			uint64_t soon = until_ns > 0 ? until_ns : clock_now_ns() + PONG_PATIENCE;
+			status = msg_socket_put(socket, &pong, soon, err);
 			if (status != ESP_OK)
 				return status;
 			continue;
@@ -102,6 +105,8 @@ enum esp_status msg_socket_take(struct msg_socket *socket, enum hub_msg_type typ
 			msg_stream_arrived(&socket->stream, (size_t)got);
 		else if (got == 0 || (errno != EAGAIN && errno != EINTR))
 			return broke(socket, got == 0 ? 0 : errno, err);
+		else if (errno == EAGAIN && until_ns == 0)
+			return ESP_PENDING;
 		else if (errno == EAGAIN && !ready_by(socket->fd, POLLIN, until_ns))
 			return late(socket, err);
 	}

@@ -25,7 +25,7 @@ void msg_socket_close(struct msg_socket *socket);
 ESP_CHECKED enum esp_status msg_socket_put(struct msg_socket *socket, const struct hub_msg *msg, uint64_t until_ns,
                                            struct error *err);
 /* The next message but for PING, which is answered; it must be of this type. It borrows from the socket until the next
- * call. */
+ * call. until_ns 0: ESP_PENDING if none is there. */
 ESP_CHECKED enum esp_status msg_socket_take(struct msg_socket *socket, enum hub_msg_type type, uint64_t until_ns,
                                             struct hub_msg *out, struct error *err);
 

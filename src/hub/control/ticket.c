@@ -17,8 +17,13 @@ size_t ticket_print(const struct ticket *ticket, char text[TICKET_TEXT_MOST])
 	char hub[ADDRESS_TEXT], scheduler[ADDRESS_TEXT], key[KEY_HEX];
 
 	sodium_bin2hex(key, sizeof(key), ticket->key, sizeof(ticket->key));
-	int length = snprintf(text, TICKET_TEXT_MOST, HEAD "\nhub %s\nname %s\njob %016" PRIx64 "\nworkers %u\nkey %s\n",
-	                      address_format(&ticket->hub, hub), ticket->name, ticket->job, ticket->workers, key);
+	int length = snprintf(text, TICKET_TEXT_MOST, HEAD "\n");
+	for (uint32_t i = 0; i < ticket->hub_count; i++)
+		length += snprintf(text + length, TICKET_TEXT_MOST - (size_t)length, "hub %s\n",
+		                   address_format(&ticket->hubs[i], hub));
+	length += snprintf(text + length, TICKET_TEXT_MOST - (size_t)length,
+	                   "name %s\njob %016" PRIx64 "\nworkers %u\nkey %s\n", ticket->name, ticket->job,
+	                   ticket->workers, key);
 	sodium_memzero(key, sizeof(key));
 	if (ticket->has_scheduler)
 		length += snprintf(text + length, TICKET_TEXT_MOST - (size_t)length, "scheduler %s\n",
@@ -70,7 +75,7 @@ static bool take_address(const char *value, size_t length, struct address *out)
 
 static bool take_hub(const char *value, size_t length, struct ticket *out)
 {
-	return take_address(value, length, &out->hub);
+	return out->hub_count < TICKET_HUBS_MOST && take_address(value, length, &out->hubs[out->hub_count++]);
 }
 
 static bool take_scheduler(const char *value, size_t length, struct ticket *out)
@@ -125,7 +130,7 @@ static const struct field {
 /* May stand behind them. */
 static const struct field scheduler_field = {"scheduler", "scheduler HOST:PORT, or the end", take_scheduler};
 
-/* The fields stand in the order of the table, once each. */
+/* The fields stand in the order of the table, once each but for hubs. */
 static bool take_field(const struct line *line, const struct field *field, struct ticket *out)
 {
 	size_t name = strlen(field->name);
@@ -134,19 +139,33 @@ static bool take_field(const struct line *line, const struct field *field, struc
 	       field->take(line->text + name + 1, line->length - name - 1, out);
 }
 
+/* The lines behind the first, up to the key. */
+static bool take_fields(const char **text, size_t *size, struct line *line, const struct field **field,
+                        struct ticket *out)
+{
+	for (*field = fields; *field < fields + FIELDS; (*field)++) {
+		bool is_there = next_line(text, size, line);
+
+		while (is_there && out->hub_count > 0 && take_field(line, &fields[0], out))
+			is_there = next_line(text, size, line);
+		if (!is_there || !take_field(line, *field, out))
+			return false;
+	}
+	return true;
+}
+
 enum esp_status ticket_parse(const char *text, size_t size, struct ticket *out, struct error *err)
 {
 	struct ticket ticket = {0};
+	const struct field *field;
 	struct line line = {0};
 
 	if (!next_line(&text, &size, &line) || line.length != strlen(HEAD) || memcmp(line.text, HEAD, line.length) != 0)
 		return error_set(err, ESP_EPARSE, "it is no ticket: the first line is not '" HEAD
 		                                  "'; espalier hub create makes tickets");
-	for (size_t i = 0; i < FIELDS; i++) {
-		if (!next_line(&text, &size, &line) || !take_field(&line, &fields[i], &ticket)) {
-			sodium_memzero(&ticket, sizeof(ticket));
-			return error_set(err, ESP_EPARSE, "line %zu: expected %s", i + 2, fields[i].expected);
-		}
+	if (!take_fields(&text, &size, &line, &field, &ticket)) {
+		sodium_memzero(&ticket, sizeof(ticket));
+		return error_set(err, ESP_EPARSE, "line %zu: expected %s", line.number, field->expected);
 	}
 	bool has_more = next_line(&text, &size, &line);
 	if (has_more && !take_field(&line, &scheduler_field, &ticket)) {
@@ -155,10 +174,32 @@ enum esp_status ticket_parse(const char *text, size_t size, struct ticket *out, 
 	}
 	if (has_more && next_line(&text, &size, &line)) {
 		sodium_memzero(&ticket, sizeof(ticket));
-		return error_set(err, ESP_EPARSE, "line %zu: a ticket has %zu lines", line.number, FIELDS + 2);
+		return error_set(err, ESP_EPARSE, "line %zu: a ticket has %zu lines", line.number, line.number - 1);
 	}
 	*out = ticket;
 	sodium_memzero(&ticket, sizeof(ticket));
+	return ESP_OK;
+}
+
+enum esp_status ticket_parse_hubs(const char *text, const char *what, struct ticket *out, struct error *err)
+{
+	char one[ADDRESS_TEXT + 1];
+
+	out->hub_count = 0;
+	for (const char *at = text; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+		if (out->hub_count == TICKET_HUBS_MOST)
+			return error_set(err, ESP_ELIMIT, "%s: a job has %u hubs at most", what, TICKET_HUBS_MOST);
+		snprintf(one, sizeof(one), "%.*s", (int)strcspn(at, ","), at);
+		struct address *hub = &out->hubs[out->hub_count];
+		enum esp_status status = address_parse(one, what, hub, err);
+		if (status != ESP_OK)
+			return status;
+		for (uint32_t i = 0; i < out->hub_count; i++) {
+			if (out->hubs[i].port == hub->port && strcmp(out->hubs[i].host, hub->host) == 0)
+				return error_set(err, ESP_EINVAL, "%s: %.100s stands there twice", what, one);
+		}
+		out->hub_count++;
+	}
 	return ESP_OK;
 }
 

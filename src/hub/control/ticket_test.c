@@ -8,7 +8,8 @@
 
 #include "base/check.h"
 
-static const struct ticket good = {.hub = {.host = "10.0.0.5", .port = 7700},
+static const struct ticket good = {.hubs = {{.host = "10.0.0.5", .port = 7700}},
+                                   .hub_count = 1,
                                    .name = "resnet",
                                    .job = 0x6c0e0a4f1b2d3c4e,
                                    .workers = 4,
@@ -16,9 +17,11 @@ static const struct ticket good = {.hub = {.host = "10.0.0.5", .port = 7700},
 
 static void check_same(const struct ticket *a, const struct ticket *b)
 {
-	CHECK_STR(a->hub.host, b->hub.host);
+	CHECK(a->hub_count == b->hub_count);
+	for (uint32_t i = 0; i < a->hub_count; i++)
+		CHECK(strcmp(a->hubs[i].host, b->hubs[i].host) == 0 && a->hubs[i].port == b->hubs[i].port);
 	CHECK_STR(a->name, b->name);
-	CHECK(a->hub.port == b->hub.port && a->job == b->job && a->workers == b->workers);
+	CHECK(a->job == b->job && a->workers == b->workers);
 	CHECK(memcmp(a->key, b->key, sizeof(a->key)) == 0);
 }
 
@@ -70,6 +73,34 @@ static void scheduler(void)
 	CHECK_STR(err.text, "line 8: a ticket has 7 lines");
 }
 
+/* A line for each; as many as a job may have, and no more. */
+static void hubs(void)
+{
+	char text[TICKET_TEXT_MOST], bad[TICKET_TEXT_MOST + 32], list[2048] = "h0:1";
+	struct ticket ticket = good, back;
+	struct error err;
+
+	CHECK(ticket_parse_hubs("10.0.0.5:7700,hub-b:7701", "--hub", &ticket, &err) == ESP_OK && ticket.hub_count == 2);
+	ticket_print(&ticket, text);
+	CHECK(strstr(text, "hub 10.0.0.5:7700\nhub hub-b:7701\nname"));
+	CHECK(parse(text, &back, &err) == ESP_OK);
+	check_same(&back, &ticket);
+	CHECK(ticket_parse_hubs("a:1,b:2,a:1", "--hub", &ticket, &err) == ESP_EINVAL && strstr(err.text, "twice"));
+	CHECK(ticket_parse_hubs("a:1,", "--hub", &ticket, &err) == ESP_EINVAL);
+	CHECK(ticket_parse_hubs(",a:1", "--hub", &ticket, &err) == ESP_EINVAL);
+	for (unsigned i = 1; i < TICKET_HUBS_MOST; i++)
+		snprintf(list + strlen(list), sizeof(list) - strlen(list), ",h%u:1", i);
+	CHECK(ticket_parse_hubs(list, "--hub", &ticket, &err) == ESP_OK && ticket.hub_count == TICKET_HUBS_MOST);
+	ticket_print(&ticket, text);
+	CHECK(parse(text, &back, &err) == ESP_OK);
+	check_same(&back, &ticket);
+	snprintf(bad, sizeof(bad), "%.*shub more:1\n%s", (int)(strstr(text, "hub h0") - text), text,
+	         strstr(text, "hub h0"));
+	CHECK(parse(bad, &back, &err) == ESP_EPARSE);
+	snprintf(list + strlen(list), sizeof(list) - strlen(list), ",more:1");
+	CHECK(ticket_parse_hubs(list, "--hub", &ticket, &err) == ESP_ELIMIT && strstr(err.text, "64"));
+}
+
 static void files(const char *folder)
 {
 	char path[256];
@@ -97,6 +128,7 @@ int main(void)
 	CHECK(mkdtemp(folder));
 	texts();
 	scheduler();
+	hubs();
 	files(folder);
 	CHECK(rmdir(folder) == 0); /* nothing is left behind */
 	return 0;

@@ -16,6 +16,7 @@
 #include "hub/server/hub_port.h"
 #include "hub/server/hub_session.h"
 #include "hub/server/hub_status.h"
+#include "node/auth/key.h"
 
 /* ---- the loop ---- */
 
@@ -104,6 +105,7 @@ enum esp_status hub_open(const struct hub_config *config, struct hub **out, stru
 	assert(config->lanes >= 1 && config->lanes <= LAYOUT_LANES_MOST);
 	if (!hub)
 		return error_set(err, ESP_ENOMEM, "no memory for a hub");
+	key_hide(hub->config.key, sizeof(hub->config.key));
 	hub->config = *config;
 	hub->own_job = hub_dial_own_job(config->key);
 	hub->place = config->is_apart ? 0 : host_place();

@@ -134,6 +134,19 @@ void hub_async_on_offer(struct hub_conn *conn, const struct hub_msg_offer *offer
 	pump(async);
 }
 
+void hub_async_on_spoil(struct hub_conn *conn, uint64_t number)
+{
+	struct hub_async *async = conn->session->async;
+	const struct hub_msg answer = {.type = HUB_MSG_SPOIL, .spoil = number};
+
+	if (number != async->gate.last[conn->worker] || !gate_spoil(&async->gate, conn->worker)) {
+		hub_session_lose(conn, "took an update back that it was not sending");
+		return;
+	}
+	hub_conn_send(conn, &answer);
+	pump(async);
+}
+
 /* Workers that a lane has lost, and that did not leave, are lost to the job. */
 static void lose_workers(struct hub_session *session, uint64_t lost)
 {

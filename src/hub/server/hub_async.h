@@ -29,6 +29,7 @@ ESP_CHECKED enum esp_status hub_async_open(struct hub_session *session, struct e
 void hub_async_stop(struct hub_session *session);
 
 void hub_async_on_offer(struct hub_conn *conn, const struct hub_msg_offer *offer);
+void hub_async_on_spoil(struct hub_conn *conn, uint64_t number);
 void hub_async_on_news(struct hub_session *session, struct hub_part *part);
 /* The worker is lost; its connection is no longer the session's. */
 void hub_async_on_lost(struct hub_session *session, uint32_t worker);

@@ -14,6 +14,7 @@
 #include "wire/bytes.h"
 
 #define UNPROVED_MOST 256u
+#define SPARE_CONNS 16u /* control connections of a job beyond two for each worker: a new run may meet the former one */
 #define PROOF_PATIENCE (5 * NS_PER_S)
 #define ENDING_PATIENCE (5 * NS_PER_S)
 #define SILENCE_PING (3 * NS_PER_S)  /* without a byte of a worker: it is asked */
@@ -255,6 +256,22 @@ static uint32_t workers_of(const struct hub_conn *conn)
 	return workers;
 }
 
+/* A process with a ticket may open connections that join nothing: they have a quota. */
+static void check_quota(struct hub_conn *conn, uint32_t workers)
+{
+	uint32_t count = 0, most = 2 * workers + SPARE_CONNS;
+	char text[HUB_WHY_TEXT];
+
+	for (const struct hub_conn *other = conn->hub->conns; other; other = other->next)
+		count += other->state == HUB_CONN_WORKER && other->job == conn->job;
+	if (count <= most)
+		return;
+	conn->hub->refused++;
+	snprintf(text, sizeof(text), "the job has %u control connections to the hub, and takes %u at most", count - 1,
+	         most);
+	hub_conn_refuse(conn, ESP_ELIMIT, UINT32_MAX, text);
+}
+
 static void on_proved(struct hub_conn *conn)
 {
 	struct hello peer = conn->hs->peer;
@@ -264,7 +281,8 @@ static void on_proved(struct hub_conn *conn)
 	conn->job = bytes_get64(conn->hs->proof + PROOF_JOB_AT);
 	conn->worker = peer.from;
 	bool is_operator = conn->job == conn->hub->own_job;
-	if (conn->worker >= workers_of(conn))
+	uint32_t workers = workers_of(conn);
+	if (conn->worker >= workers)
 		hub_conn_lose(conn, "");
 	else if (peer.purpose == HELLO_CONTROL)
 		begin_messages(conn, is_operator);
@@ -272,6 +290,8 @@ static void on_proved(struct hub_conn *conn)
 		give_to_lane(conn, session, peer.lane);
 	else
 		hub_conn_lose(conn, "");
+	if (conn->state == HUB_CONN_WORKER)
+		check_quota(conn, workers);
 }
 
 /* True: all that the handshake has to say has left. */

@@ -48,6 +48,8 @@ static bool take_member_msg(struct hub_conn *conn, const struct hub_msg *msg)
 		hub_sets_on_why(conn, &msg->why);
 	else if (msg->type == HUB_MSG_OFFER && session->async && !session->workers[conn->worker].has_left)
 		hub_async_on_offer(conn, &msg->offer);
+	else if (msg->type == HUB_MSG_SPOIL && session->async && !session->workers[conn->worker].has_left)
+		hub_async_on_spoil(conn, msg->spoil);
 	else
 		return false;
 	return true;

@@ -38,8 +38,10 @@ struct hub_job *hub_job_make(struct hub *hub, const struct hub_msg_create *creat
 	job->chunk_bytes = create->chunk_bytes;
 	job->weight = create->weight;
 	job->delay_bound = create->delay_bound;
+	job->hubs = create->hubs;
+	job->own = create->own;
 	job->optimizer = *optimizer;
-	job->number = make_number(hub);
+	job->number = create->job ? create->job : make_number(hub);
 	hub_dial_job_key(hub->config.key, job->number, job->key);
 	job->used_ns = loop_now(&hub->loop);
 	job->next = hub->jobs;

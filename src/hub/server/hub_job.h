@@ -16,6 +16,7 @@ struct hub_job {
 	uint64_t number; /* used once, by no other job */
 	uint8_t key[HUB_KEY_BYTES];
 	uint32_t workers, chunk_bytes, weight;
+	uint32_t hubs, own;          /* hubs of the job, and the number of this one */
 	uint32_t delay_bound;        /* of an asynchronous job; 0: its workers train in rounds */
 	struct optimizer optimizer; /* of parameter groups whose workers say nothing else */
 	struct hub_session *session; /* NULL: no workers */

@@ -40,14 +40,15 @@ static bool is_good(const struct hub_msg_create *create, struct optimizer *out_o
 	return hub_msg_name_is_good(create->name) && create->workers >= 1 && create->workers <= STORE_WORKERS_MOST &&
 	       create->chunk_bytes >= LAYOUT_CHUNK_LEAST && create->chunk_bytes <= LAYOUT_CHUNK_MOST &&
 	       create->chunk_bytes % 64 == 0 && create->weight >= 1 && create->weight <= WEIGHT_MOST &&
-	       optimizer_decode(create->optimizer, out_optimizer);
+	       create->hubs <= LAYOUT_HUBS_MOST && (create->own == 0 || create->job != 0) &&
+	       (create->hubs == 1 || create->delay_bound == 0) && optimizer_decode(create->optimizer, out_optimizer);
 }
 
 void hub_jobs_on_create(struct hub_conn *conn, const struct hub_msg_create *create)
 {
 	struct hub *hub = conn->hub;
 	struct optimizer optimizer;
-	char text[OPTIMIZER_TEXT];
+	char text[OPTIMIZER_TEXT], share[32] = "";
 
 	if (!is_good(create, &optimizer)) {
 		refuse(conn, ESP_EINVAL,
@@ -59,6 +60,10 @@ void hub_jobs_on_create(struct hub_conn *conn, const struct hub_msg_create *crea
 		refuse(conn, ESP_ESTATE,
 		       "the hub has a job %s already: remove it first, or use --replace, which makes its tickets void",
 		       create->name);
+		return;
+	}
+	if (create->job == hub->own_job || hub_job_find(hub, create->job)) {
+		refuse(conn, ESP_ESTATE, "the hub has a job with this number already");
 		return;
 	}
 	if (!old && hub->job_count >= hub->config.jobs) {
@@ -73,8 +78,10 @@ void hub_jobs_on_create(struct hub_conn *conn, const struct hub_msg_create *crea
 		refuse(conn, ESP_ENOMEM, "the hub has no memory for another job");
 		return;
 	}
-	hub_log(hub, "job %s was created: %u worker%s, %s%s", job->name, job->workers, job->workers == 1 ? "" : "s",
-	        optimizer_print(&job->optimizer, text), job->delay_bound > 0 ? ", asynchronous" : "");
+	if (job->hubs > 1)
+		snprintf(share, sizeof(share), ", hub %u of %u", job->own + 1, job->hubs);
+	hub_log(hub, "job %s was created: %u worker%s, %s%s%s", job->name, job->workers, job->workers == 1 ? "" : "s",
+	        optimizer_print(&job->optimizer, text), job->delay_bound > 0 ? ", asynchronous" : "", share);
 	struct hub_msg ticket = {.type = HUB_MSG_TICKET, .ticket = {.job = job->number}};
 	memcpy(ticket.ticket.key, job->key, HUB_KEY_BYTES);
 	hub_conn_send(conn, &ticket);

@@ -11,8 +11,7 @@
 #include "base/clock.h"
 #include "transport/poller.h"
 
-#define QUANTUM (256 << 10) /* bytes per round of turns and unit of weight */
-#define TURNS_PER_LOOK 4    /* for events, while something moves */
+#define TURNS_PER_LOOK 4 /* for events, while something moves */
 #define PUBLISH_PAUSE (100 * NS_PER_MS) /* between two looks at all chunks of a part */
 
 struct mail {
@@ -218,30 +217,31 @@ static void look_for_trouble(struct hub_part *part)
 	give_back(part->lane, &part->trouble);
 }
 
-static uint64_t moved_bytes(const struct hub_part *part)
+static bool part_has_work(const struct hub_part *part)
 {
-	struct store_lane_stats stats = store_lane_stats(part->store);
-
-	return stats.pushed_bytes + stats.pulled_bytes;
+	return part->is_active || tcp_has_work(part->tcp);
 }
 
-/* A part that has used up its share waits for the next round of turns. */
-static void take_turn(struct hub_part *part)
+/* True: it has had one. */
+static bool take_turn(struct hub_part *part)
 {
-	int64_t share = (int64_t)QUANTUM * part->weight;
-
-	if (!part->is_active && !tcp_has_work(part->tcp)) {
-		part->deficit = share;
-		return;
-	}
-	if (part->deficit <= 0)
-		part->deficit += share;
-	if (part->deficit <= 0)
-		return;
-	uint64_t before = moved_bytes(part);
+	if (!part_has_work(part) || !store_turn_may(&part->turn))
+		return false;
+	uint64_t began = clock_now_ns();
 	part->is_active = tcp_poll(part->tcp, 0) > 0;
-	part->deficit -= (int64_t)(moved_bytes(part) - before);
+	store_turn_end(&part->turn, clock_now_ns() - began);
 	look_for_trouble(part);
+	return true;
+}
+
+static void take_turns(struct hub_lane *lane)
+{
+	bool is_over = true;
+
+	for (struct hub_part *part = lane->parts; part; part = part->next)
+		is_over &= !take_turn(part);
+	for (struct hub_part *part = lane->parts; is_over && part; part = part->next)
+		store_turn_next_round(&part->turn, part->weight);
 }
 
 /* ---- the thread ---- */
@@ -301,7 +301,7 @@ static bool obey(struct hub_lane *lane, struct hub_lane_msg *msg)
 	case HUB_LANE_NEWS:
 		break;
 	}
-	assert(!"a lane tells of trouble, and is told of none");
+	assert(false && "a lane tells of trouble, and is told of none");
 	return false;
 }
 
@@ -367,7 +367,7 @@ static void look_for_events(struct hub_lane *lane)
 static bool has_work(const struct hub_lane *lane)
 {
 	for (const struct hub_part *part = lane->parts; part; part = part->next) {
-		if (part->is_active || tcp_has_work(part->tcp))
+		if (part_has_work(part))
 			return true;
 	}
 	return false;
@@ -403,8 +403,7 @@ static void *lane_main(void *argument)
 	pthread_setname_np(pthread_self(), name);
 	pin(lane);
 	while (take_mail(lane)) {
-		for (struct hub_part *part = lane->parts; part; part = part->next)
-			take_turn(part);
+		take_turns(lane);
 		if (!has_work(lane))
 			sleep_until_events(lane);
 		else if (++turns % TURNS_PER_LOOK == 0)

@@ -3,8 +3,8 @@
  *
  * The control thread gives the lane *parts*, a session's chunks on this lane with a transport of their own, and
  * messages about them; the lane returns each message when it has been done, and tells of trouble. A part is the lane
- * thread's from OPEN to the return of CLOSE, and the control thread's before and after. Parts are served by deficit
- * round robin over bytes, by weight; the lane thread sleeps while no connection can be moved.
+ * thread's from OPEN to the return of CLOSE, and the control thread's before and after. Parts have turns by weight
+ * (hub/store/store_turn.h); the lane thread sleeps while no connection can be moved.
  */
 #ifndef HUB_SERVER_HUB_LANE_H
 #define HUB_SERVER_HUB_LANE_H
@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/loop.h"
 #include "hub/store/store_lane.h"
+#include "hub/store/store_turn.h"
 #include "transport/tcp/tcp.h"
 
 struct hub_lane;
@@ -63,7 +64,7 @@ struct hub_part {
 	uint32_t weight;
 	struct hub_part_counts counts;
 	/* the lane thread's */
-	int64_t deficit; /* bytes that it may still move in this round of turns */
+	struct store_turn turn;
 	bool is_active;  /* its last turn moved something */
 	bool is_in_trouble;
 	/* Of an asynchronous job: workers whose update is whole here, that were lost here; the control thread takes them.

@@ -164,7 +164,9 @@ static void welcome(struct hub_conn *conn, const struct hub_session *session)
 	                      .welcome = {.session = session->number,
 	                                  .lanes = session->hub->config.lanes,
 	                                  .chunk_bytes = session->job->chunk_bytes,
-	                                  .delay_bound = session->job->delay_bound}};
+	                                  .delay_bound = session->job->delay_bound,
+	                                  .hubs = (uint16_t)session->job->hubs,
+	                                  .own = (uint16_t)session->job->own}};
 
 	optimizer_encode(&session->job->optimizer, msg.welcome.optimizer);
 	hub_conn_send(conn, &msg);
@@ -293,8 +295,12 @@ static enum esp_status open_parts(struct hub_session *session, struct error *err
 
 static enum esp_status begin(struct hub_session *session, struct error *err)
 {
-	enum esp_status status = hub_layout_make(session->tensors, session->tensor_count, session->job->chunk_bytes,
-	                                     session->hub->config.lanes, &session->layout, err);
+	uint32_t lanes[LAYOUT_HUBS_MOST] = {0};
+	const struct layout_split split = {.hubs = session->job->hubs, .own = session->job->own, .lanes = lanes};
+
+	lanes[split.own] = session->hub->config.lanes;
+	enum esp_status status = hub_layout_split(session->tensors, session->tensor_count, session->job->chunk_bytes,
+	                                          &split, &session->layout, err);
 
 	if (status == ESP_OK)
 		status = take_memory(session, hub_sets_make(session), err);
@@ -305,13 +311,14 @@ static enum esp_status begin(struct hub_session *session, struct error *err)
 
 static void tell_ready(struct hub_session *session)
 {
-	struct hub_msg msg = {.type = HUB_MSG_READY, .ready.digest = hub_layout_digest(&session->layout)};
+	struct hub_msg msg = {.type = HUB_MSG_READY,
+	                      .ready.digest = hub_layout_digest(&session->layout, session->job->own)};
 	char text[UNITS_TEXT];
 
 	session->state = HUB_SESSION_RUNNING;
 	hub_log(session->hub, "job %s runs: %u tensors, %s of weights, %u chunks", session->job->name,
 	        session->tensor_count, units_format_bytes(session->layout.elements * sizeof(float), text),
-	        session->layout.chunks);
+	        session->layout.lane_first[session->layout.lanes]);
 	for (uint32_t i = 0; i < session->worker_count && session->state == HUB_SESSION_RUNNING; i++) {
 		uint32_t pusher = hub_sets_pusher(session, i);
 
@@ -633,5 +640,5 @@ void hub_session_on_lane_msg(const struct hub_lane_msg *msg)
 	case HUB_LANE_ADOPT:
 		break;
 	}
-	assert(!"a lane does not return this message");
+	assert(false && "a lane does not return this message");
 }

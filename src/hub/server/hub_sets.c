@@ -35,7 +35,8 @@ uint32_t hub_sets_make(struct hub_session *session)
 
 bool hub_sets_can_read(const struct hub_session *session, uint32_t pusher)
 {
-	return session->workers[pusher].memory == session->hub->place && session->hub->place != 0 &&
+	return session->job->hubs == 1 && session->hub->place != 0 &&
+	       session->workers[pusher].memory == session->hub->place &&
 	       __builtin_popcountll(session->sets[pusher]) > 1;
 }
 
@@ -110,7 +111,7 @@ void hub_sets_on_why(struct hub_conn *conn, const struct hub_msg_why *why)
 	bool is_known =
 		why->worker < session->worker_count && session->sets[hub_sets_pusher(session, conn->worker)] >> why->worker & 1;
 
-	if (is_known && session->state == HUB_SESSION_RUNNING)
+	if ((is_known && session->state == HUB_SESSION_RUNNING) || session->job->hubs > 1)
 		hub_session_end(session, (enum esp_status)why->status, why->worker, why->text);
 	else
 		blame(conn, "complained of a worker that it does not push with");

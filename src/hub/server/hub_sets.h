@@ -16,7 +16,8 @@ bool hub_sets_can_read(const struct hub_session *session, uint32_t pusher);
 
 /* The pusher of such a set has memory with this descriptor. */
 void hub_sets_on_share(struct hub_conn *conn, uint32_t fd);
-/* A worker that pushes together with others says that one of them has failed. */
+/* A worker that pushes together with others says that one of them has failed; a worker of a job with several hubs says
+ * that the job has failed at another hub. */
 void hub_sets_on_why(struct hub_conn *conn, const struct hub_msg_why *why);
 
 #endif

@@ -122,6 +122,8 @@ static const struct column columns[] = {
 	{NULL, "early_terms"},
 	{"OPTIMIZER", "optimizer"},
 	{"MODE", "mode"},
+	{NULL, "hub"},
+	{NULL, "hubs"},
 	{NULL, "delay_bound"},
 	{NULL, "updates_applied"},
 	{NULL, "updates_late"},
@@ -145,7 +147,11 @@ static void put_mode(struct rows *rows, const struct hub_job *job)
 
 	if (job->delay_bound > 0)
 		rows_shown(rows, "async, bound %u", job->delay_bound);
+	else if (job->hubs > 1)
+		rows_shown(rows, "rounds, hub %u of %u", job->own + 1, job->hubs);
 	rows_text(rows, job->delay_bound > 0 ? "async" : "rounds");
+	rows_u64(rows, job->own);
+	rows_u64(rows, job->hubs);
 	rows_u64(rows, job->delay_bound);
 	rows_u64(rows, counts ? counts[GATE_APPLIED] : 0);
 	rows_u64(rows, counts ? counts[GATE_LATE] + counts[GATE_LATE_OFFER] : 0);

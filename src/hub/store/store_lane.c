@@ -79,7 +79,7 @@ static enum esp_status check_optimizers(const struct store_lane_config *config, 
 			return status;
 		if (optimizer->kind != config->optimizers[0].kind)
 			return error_set(err, ESP_EINVAL, "parameter groups 0 and %u have different kinds of optimizers", group);
-		if (optimizer_states(optimizer) > states_of(config->model))
+		if (config->layout->elements > 0 && optimizer_states(optimizer) > states_of(config->model))
 			return error_set(err, ESP_EINVAL, "the optimizer of parameter group %u needs %u arrays of states, not %u",
 			                 group, optimizer_states(optimizer), states_of(config->model));
 	}

@@ -56,40 +56,52 @@ void host_meet_close(struct host_meet *meet)
 
 /* ---- waiting, with an eye on the hub ---- */
 
-/* The hub has nothing to say but that the session has ended. */
-static enum esp_status listen_to_hub(const struct host_meeting *meeting, struct error *err)
+/* A hub has nothing to say but that the session has ended. */
+static enum esp_status listen_to_hub(struct msg_socket *hub, struct error *err)
 {
 	struct hub_msg msg;
 	struct error why;
-	enum esp_status status = msg_socket_take(meeting->hub, HUB_MSG_OK, clock_now_ns(), &msg, &why);
+	enum esp_status status = msg_socket_take(hub, HUB_MSG_OK, 0, &msg, &why);
 
-	if (status == ESP_ETIMEOUT)
+	if (status == ESP_PENDING)
 		return ESP_OK; /* it was a PING */
 	*err = why;
-	return status == ESP_OK ? error_set(err, ESP_ECORRUPT, "the hub at %.100s sent a message that does not belong here",
-	                                    meeting->hub->hub)
-	                        : status;
+	return status == ESP_OK
+	           ? error_set(err, ESP_ECORRUPT, "the hub at %.100s sent a message that does not belong here", hub->hub)
+	           : status;
+}
+
+static enum esp_status listen_to_hubs(const struct host_meeting *meeting, struct error *err)
+{
+	enum esp_status status = ESP_OK;
+
+	for (uint32_t i = 0; status == ESP_OK && i < meeting->hub_count; i++)
+		status = listen_to_hub(&meeting->hubs[i], err);
+	return status;
 }
 
 /* ESP_ETIMEOUT without a text. */
 static enum esp_status await(const struct host_meeting *meeting, int fd, short events, uint64_t until_ns,
                              struct error *err)
 {
+	struct pollfd fds[LAYOUT_HUBS_MOST + 1];
+
 	for (;;) {
-		struct pollfd fds[2] = {{.fd = fd, .events = events}, {.fd = meeting->hub->fd, .events = POLLIN}};
 		uint64_t now = clock_now_ns();
 
 		if (now >= until_ns)
 			return ESP_ETIMEOUT;
 		uint64_t left = (until_ns - now) / NS_PER_MS + 1;
-		int ready = poll(fds, 2, left < 1000 ? (int)left : 1000);
-		if (ready > 0 && fds[1].revents) {
-			enum esp_status status = listen_to_hub(meeting, err);
-
-			if (status != ESP_OK)
-				return status;
-		}
-		if (ready > 0 && fds[0].revents)
+		fds[0] = (struct pollfd){.fd = fd, .events = events};
+		for (uint32_t i = 0; i < meeting->hub_count; i++)
+			fds[i + 1] = (struct pollfd){.fd = meeting->hubs[i].fd, .events = POLLIN};
+		int ready = poll(fds, meeting->hub_count + 1, left < 1000 ? (int)left : 1000);
+		if (ready <= 0)
+			continue;
+		enum esp_status status = listen_to_hubs(meeting, err);
+		if (status != ESP_OK)
+			return status;
+		if (fds[0].revents)
 			return ESP_OK;
 	}
 }
@@ -192,7 +204,7 @@ enum esp_status host_meet_hand_over(const struct host_meeting *meeting, const in
                                     int memory, struct error *err)
 {
 	for (uint32_t i = 1; i < members; i++) {
-		enum esp_status status = listen_to_hub(meeting, err);
+		enum esp_status status = listen_to_hubs(meeting, err);
 
 		if (status != ESP_OK)
 			return status;

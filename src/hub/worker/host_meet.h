@@ -20,11 +20,12 @@ struct host_meet {
 ESP_CHECKED enum esp_status host_meet_open(struct host_meet *meet, struct error *err);
 void host_meet_close(struct host_meet *meet);
 
-/* The session of a job, and the connection on which the hub tells why it has ended meanwhile. */
+/* The session of a job at its first hub, and the connections on which the hubs tell why it has ended meanwhile. */
 struct host_meeting {
 	uint64_t session;
 	uint32_t worker;
-	struct msg_socket *hub;
+	struct msg_socket *hubs;
+	uint32_t hub_count; /* at most LAYOUT_HUBS_MOST */
 	uint64_t until_ns;
 };
 

@@ -1,6 +1,6 @@
 /*
- * hub_link.h - the link of one worker to its parameter hub: a control connection, a data connection for each lane, and
- * the thread "esp-hub-link" that drives them.
+ * hub_link.h - the link of one worker to the parameter hub of its job, or its hubs: a control connection to each, a
+ * data connection for each lane, and the thread "esp-hub-link" that drives them.
  *
  *     hub_link_open()      the control connection stands, and the worker has joined its job
  *     hub_link_declare()   all workers have joined and have the same tensors; lanes are connected, the thread runs
@@ -58,7 +58,7 @@ float *hub_link_gradient(const struct hub_link *link, uint32_t tensor);
 uint32_t hub_link_worker(const struct hub_link *link);
 uint32_t hub_link_workers(const struct hub_link *link);
 const char *hub_link_job(const struct hub_link *link);
-uint64_t hub_link_session(const struct hub_link *link); /* of the job, as the hub counts them */
+uint64_t hub_link_session(const struct hub_link *link); /* of the job, as its first hub counts them */
 const struct ticket *hub_link_ticket(const struct hub_link *link);
 bool hub_link_is_forked(const struct hub_link *link); /* this process is a child of the one that opened it */
 
@@ -126,6 +126,11 @@ struct hub_update {
 	uint32_t aggregator;
 	/* Sends it to the aggregator once the hub has granted it, in place of the data connections; NULL: does not. */
 	void (*send)(void *context);
+	/*
+	 * Writes the gradients while they are pushed, once the hub has granted the update: tells by hub_link_fill() what is
+	 * there, all of it in the end, or gives it up by hub_link_spoil(). NULL: they are there.
+	 */
+	void (*fill)(void *context);
 	void *context;
 };
 
@@ -150,6 +155,14 @@ struct hub_model {
 	void (*arrived)(void *context, uint32_t chunk);
 	void *context;
 };
+
+/* Chunks of the layout below this one may be pushed. */
+void hub_link_fill(struct hub_link *link, uint32_t chunks);
+/*
+ * Waits until the hub has said that it drops the update, and lets the rest of it go. The last chunk must not have been
+ * let go before.
+ */
+void hub_link_spoil(struct hub_link *link);
 
 /* Reads all tensors; *out_version: each chunk of them has at least this version. */
 ESP_CHECKED enum esp_status hub_link_model(struct hub_link *link, const struct hub_model *model, uint64_t *out_version,

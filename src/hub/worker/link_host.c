@@ -465,10 +465,10 @@ static enum esp_status share(struct hub_link *link, uint64_t until_ns, struct er
 {
 	struct link_host *host = link->host;
 	struct hub_msg msg = {.type = HUB_MSG_SHARE, .share = (uint32_t)host->memory.fd};
-	enum esp_status status = msg_socket_put(&link->socket, &msg, until_ns, err);
+	enum esp_status status = msg_socket_put(&link->sockets[0], &msg, until_ns, err);
 
 	if (status == ESP_OK)
-		status = msg_socket_take(&link->socket, HUB_MSG_SHARE, until_ns, &msg, err);
+		status = msg_socket_take(&link->sockets[0], HUB_MSG_SHARE, until_ns, &msg, err);
 	host->hub_reads = status == ESP_OK && msg.share == 1;
 	return status;
 }
@@ -521,19 +521,21 @@ enum esp_status link_host_open(struct hub_link *link, const struct hub_msg_ready
 {
 	uint64_t set = ready->set;
 	const struct host_meeting meeting = {
-		.session = link->session, .worker = link->config.worker, .hub = &link->socket, .until_ns = until_ns};
+		.session = link->hubs[0].session, .worker = link->config.worker, .hubs = link->sockets,
+		.hub_count = link->hub_count, .until_ns = until_ns};
 
 	if (__builtin_popcountll(set) < 2)
 		return ESP_OK;
 	if (!(set >> link->config.worker & 1) || link->meet.fd < 0)
 		return error_set(err, ESP_ECORRUPT, "the hub at %.100s has this worker push with others that it does not know",
-		                 link->socket.hub);
+		                 link->sockets[0].hub);
 	struct link_host *host = new_host(link, set);
 	if (!host)
 		return error_set(err, ESP_ENOMEM, "no memory for pushing with other workers of this host");
 	snprintf(host->host_name, sizeof(host->host_name), "%s", link->host_name);
+	bool reads = ready->reads && link->hub_count == 1;
 	enum esp_status status =
-		host->own == PUSHER ? gather(link, &meeting, ready->reads, err) : call(link, &meeting, ready->meeting, err);
+		host->own == PUSHER ? gather(link, &meeting, reads, err) : call(link, &meeting, ready->meeting, err);
 	return status == ESP_OK ? watch_peers(link, err) : status;
 }
 

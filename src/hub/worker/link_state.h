@@ -60,16 +60,23 @@ enum link_control_state {
 	LINK_CONTROL_ENDED,   /* OK has come, or the connection is no more */
 };
 
-/* The control connection while the thread runs; the thread's. */
-struct link_control {
-	struct poller_subject subject;
+/* A hub of the job; the thread's while it runs. */
+struct link_hub {
+	struct poller_subject subject; /* of its control connection; first member */
+	struct msg_socket *socket;     /* the same; of link->sockets */
+	uint64_t session;
+	uint32_t first_lane, lanes;    /* of the link's */
 	bool readable, writable;
-	uint8_t state;       /* enum link_control_state */
+	uint8_t state;                 /* enum link_control_state */
 	uint64_t heard_ns;
 	bool is_pinged;
-	/* A call is late, and the hub was asked which workers it waits for. */
+	bool is_asked;                 /* which workers a call waits for; no answer has come */
+};
+
+/* Of the control connections together; the thread's. */
+struct link_control {
+	/* A call is late, and the hubs were asked which workers it waits for. */
 	struct hub_op *late; /* NULL: none, or it has ended meanwhile */
-	bool is_asking;      /* no answer has come */
 	uint64_t answer_by_ns;
 	/* A data connection has failed: the reason is awaited on this connection. 0: none has. */
 	uint64_t reason_by_ns;
@@ -89,6 +96,7 @@ struct link_update {
 	uint8_t state;   /* enum link_update_state */
 	bool is_unsent;  /* the offer */
 	bool is_late;    /* its deadline has passed */
+	bool spoils, is_spoiled; /* the hub is to be told to drop it; and has said that it will */
 	struct hub_msg_offer offer;
 	struct hub_msg_result result;
 };
@@ -97,9 +105,10 @@ struct hub_link {
 	struct hub_link_config config;
 	struct ticket ticket;
 	pid_t process; /* that opened it */
-	struct msg_socket socket;
-	uint64_t session;
-	uint32_t lane_count, chunk_bytes;
+	struct msg_socket *sockets; /* control connections, by hub; owned */
+	struct link_hub *hubs;      /* as in the ticket; owned */
+	uint32_t hub_count;
+	uint32_t lane_count, chunk_bytes; /* lane_count: of all hubs */
 	struct optimizer optimizer; /* the job's */
 	struct hub_layout layout;
 	bool is_declared;
@@ -108,12 +117,14 @@ struct hub_link {
 	struct poller poller;
 	pthread_t thread;
 	bool runs;
-	struct link_lane *lanes;  /* by lane */
+	struct link_lane *lanes;  /* of all hubs, in a row */
 	struct host_meet meet;    /* until all are ready */
 	char host_name[HUB_HOST_NAME];
 	struct link_host *host;   /* NULL: this worker pushes by itself */
 	struct link_control control;
 	struct pace push_pace, pull_pace; /* of an asynchronous job; the thread's */
+	_Atomic uint32_t chunks_ready;    /* of an update that is pushed while it comes: chunks of the layout below this */
+	uint32_t chunks_seen;             /* the thread's: as of its latest turn */
 	struct hub_op_list under_way; /* the thread's; the one that is due first stands first */
 
 	pthread_mutex_t lock;     /* guards what follows */
@@ -141,7 +152,7 @@ void op_end_locked(struct hub_link *link, struct hub_op *op, enum esp_status sta
 ESP_CHECKED enum esp_status link_thread_start(struct hub_link *link, struct error *err);
 /* Wakes the thread, which leaves the job in order if `leaves`, and waits until it has ended. */
 void link_thread_stop(struct hub_link *link, bool leaves);
-/* The thread's: the first failure stays, and all calls end with it. */
+/* The thread's: the first failure stays, all calls end with it, and all hubs are told. */
 void link_fail(struct hub_link *link, const struct error *why);
 
 /* Gives a call to the lanes, as a request of this kind with this memory: of the tensor's first element. */
@@ -179,7 +190,7 @@ const float *link_host_map(const struct hub_link *link, uint32_t tensor);
 
 /* ---- link_update.c: the thread's ---- */
 /* True: *out is to be sent. */
-bool link_update_take_offer(struct hub_link *link, struct hub_msg *out);
+bool link_update_take_msg(struct hub_link *link, struct hub_msg *out);
 /* False: no such message is awaited. */
 bool link_update_on_msg(struct hub_link *link, const struct hub_msg *msg);
 bool link_update_is_late(struct hub_link *link);
@@ -189,13 +200,20 @@ uint64_t link_pace_turn(struct hub_link *link, uint64_t now_ns);
 /* ---- link_control.c: the thread's ---- */
 ESP_CHECKED enum esp_status link_control_begin(struct hub_link *link, struct error *err);
 void link_control_end(struct hub_link *link);
-/* Moves messages, looks after silence and late calls. Returns when to call again at the latest. */
+/* At each hub: moves messages, looks after silence and late calls. Returns when to call again at the latest. */
 uint64_t link_control_turn(struct hub_link *link, uint64_t now_ns);
 /* A lane has failed: the hub's reason is awaited for a while. */
 void link_control_suspect(struct hub_link *link, enum esp_status status, uint32_t lane, uint64_t now_ns);
 /* The same for any reason. culprit: a worker that the hub is told of; UINT32_MAX: none. */
 void link_control_suspect_why(struct hub_link *link, const struct error *why, uint32_t culprit);
-/* Tells the hub that a worker that this one pushes with has failed. */
+/* The hub that has this lane. */
+const struct link_hub *link_control_hub_of(const struct hub_link *link, uint32_t lane);
+/* All hubs are told that the worker leaves. */
+void link_control_leave(struct hub_link *link);
+/* Is an answer of a hub awaited to that? */
+bool link_control_is_leaving(const struct hub_link *link);
+bool link_control_has_work(const struct hub_link *link);
+/* Tells the hubs that a worker has failed: of those that this one pushes with, or of a job with several hubs. */
 void link_control_tell(struct hub_link *link, const struct error *why, uint32_t worker);
 
 #endif

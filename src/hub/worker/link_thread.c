@@ -137,6 +137,8 @@ void link_fail(struct hub_link *link, const struct error *why)
 	}
 	link_host_fail(link);
 	end_queue(link);
+	if (link->hub_count > 1)
+		link_control_tell(link, why, UINT32_MAX);
 }
 
 /* ---- the beginning of calls ---- */
@@ -237,18 +239,7 @@ static bool has_work(const struct hub_link *link)
 		if (link->lanes[i].is_active || tcp_has_work(link->lanes[i].tcp))
 			return true;
 	}
-	return link->control.readable || link_host_has_work(link);
-}
-
-static void say_leave(struct hub_link *link)
-{
-	const struct hub_msg leave = {.type = HUB_MSG_LEAVE};
-
-	if (link->control.state != LINK_CONTROL_OPEN)
-		return;
-	link->control.state = LINK_CONTROL_LEAVING;
-	if (msg_stream_put(&link->socket.stream, &leave) != ESP_OK)
-		link->control.state = LINK_CONTROL_ENDED;
+	return link_control_has_work(link) || link_host_has_work(link);
 }
 
 /* One turn of everything; sleeps if there is nothing to do. */
@@ -275,11 +266,11 @@ static void leave(struct hub_link *link)
 {
 	uint64_t until = clock_now_ns() + 5 * NS_PER_S;
 
-	say_leave(link);
-	while (link->control.state == LINK_CONTROL_LEAVING && clock_now_ns() < until) {
+	link_control_leave(link);
+	while (link_control_is_leaving(link) && clock_now_ns() < until) {
 		uint64_t now = clock_now_ns(), when = link_control_turn(link, now);
 
-		if (link->control.state != LINK_CONTROL_LEAVING)
+		if (!link_control_is_leaving(link))
 			return;
 		(void)move(link, now);
 		poller_look(&link->poller, (int64_t)((when < until ? when : until) - now));

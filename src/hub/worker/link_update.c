@@ -14,14 +14,20 @@
 
 /* ---- the link's thread: messages ---- */
 
-bool link_update_take_offer(struct hub_link *link, struct hub_msg *out)
+bool link_update_take_msg(struct hub_link *link, struct hub_msg *out)
 {
+	struct link_update *update = &link->update;
+
 	pthread_mutex_lock(&link->lock);
-	bool is_unsent = link->update.is_unsent;
-	link->update.is_unsent = false;
-	*out = (struct hub_msg){.type = HUB_MSG_OFFER, .offer = link->update.offer};
+	bool is_offer = update->is_unsent, is_spoil = !is_offer && update->spoils;
+	if (is_spoil)
+		*out = (struct hub_msg){.type = HUB_MSG_SPOIL, .spoil = update->offer.number};
+	else
+		*out = (struct hub_msg){.type = HUB_MSG_OFFER, .offer = update->offer};
+	update->is_unsent = false;
+	update->spoils = update->spoils && !is_spoil;
 	pthread_mutex_unlock(&link->lock);
-	return is_unsent;
+	return is_offer || is_spoil;
 }
 
 bool link_update_on_msg(struct hub_link *link, const struct hub_msg *msg)
@@ -33,6 +39,9 @@ bool link_update_on_msg(struct hub_link *link, const struct hub_msg *msg)
 	if (msg->type == HUB_MSG_GRANT && update->state == LINK_UPDATE_OFFERED && msg->grant == update->offer.number) {
 		update->state = LINK_UPDATE_GRANTED;
 		fits = true;
+	} else if (msg->type == HUB_MSG_SPOIL && update->state == LINK_UPDATE_GRANTED &&
+	           msg->spoil == update->offer.number) {
+		update->is_spoiled = fits = true;
 	} else if (msg->type == HUB_MSG_RESULT && msg->result.number == update->offer.number &&
 	           (update->state == LINK_UPDATE_OFFERED || update->state == LINK_UPDATE_GRANTED)) {
 		update->result = msg->result;
@@ -69,10 +78,23 @@ static uint64_t fill(struct hub_link *link, struct pace *pace, uint64_t now_ns)
 	return UINT64_MAX;
 }
 
+/* There is more of an update that is pushed while it comes. */
+static void look_filled(struct hub_link *link)
+{
+	uint32_t ready = atomic_load(&link->chunks_ready);
+
+	for (uint32_t i = 0; ready != link->chunks_seen && i < link->lane_count; i++) {
+		client_lane_refill(link->lanes[i].client);
+		link->lanes[i].is_active = true;
+	}
+	link->chunks_seen = ready;
+}
+
 uint64_t link_pace_turn(struct hub_link *link, uint64_t now_ns)
 {
 	if (link->delay_bound == 0)
 		return UINT64_MAX;
+	look_filled(link);
 	uint64_t push = fill(link, &link->push_pace, now_ns), pull = fill(link, &link->pull_pace, now_ns);
 	return push < pull ? push : pull;
 }
@@ -123,9 +145,13 @@ static enum esp_status end_all(struct hub_op **ops, uint32_t count, bool reads, 
 	return status;
 }
 
-/* The same call on all tensors, to their end. *out_least: the least version of a tensor that was read. */
+/*
+ * The same call on all tensors, to their end. *out_least: the least version of a tensor that was read. update: whose
+ * gradients are filled in meanwhile; NULL: none.
+ */
 static enum esp_status run_all(struct hub_link *link, struct hub_op_call call, const void *const *gradients,
-                               void *const *weights, uint64_t *out_least, struct error *err)
+                               void *const *weights, const struct hub_update *update, uint64_t *out_least,
+                               struct error *err)
 {
 	uint32_t count = link->layout.tensors;
 	struct hub_op **ops = calloc(count + 1u, sizeof(struct hub_op *));
@@ -141,6 +167,8 @@ static enum esp_status run_all(struct hub_link *link, struct hub_op_call call, c
 		call.weights = weights ? weights[i] : NULL;
 		status = hub_op_start(link, &call, &ops[i], err);
 	}
+	if (update && update->fill)
+		update->fill(update->context);
 	enum esp_status end = end_all(ops, count, call.kind == HUB_PULL, out_least, &ended);
 	if (status == ESP_OK && end != ESP_OK) {
 		if (err)
@@ -199,16 +227,34 @@ static enum esp_status send_granted(struct hub_link *link, const struct hub_upda
 	                                                                     : 0};
 	enum esp_status status = ESP_OK;
 
+	atomic_store(&link->chunks_ready, update->fill ? 0 : UINT32_MAX);
 	if (update->send)
 		update->send(update->context);
 	else
-		status = run_all(link, call, update->gradients, NULL, &unused, err);
+		status = run_all(link, call, update->gradients, NULL, update, &unused, err);
 	if (status != ESP_OK)
 		return status;
 	pthread_mutex_lock(&link->lock);
 	status = await(link, LINK_UPDATE_SETTLED, until_ns);
 	pthread_mutex_unlock(&link->lock);
 	return status == ESP_OK ? ESP_OK : refuse_failed(link, err);
+}
+
+void hub_link_fill(struct hub_link *link, uint32_t chunks)
+{
+	atomic_store(&link->chunks_ready, chunks);
+	poller_wake(&link->poller);
+}
+
+void hub_link_spoil(struct hub_link *link)
+{
+	pthread_mutex_lock(&link->lock);
+	link->update.spoils = true;
+	poller_wake(&link->poller);
+	while (!link->update.is_spoiled && link->failure.status == ESP_OK)
+		pthread_cond_wait(&link->changed, &link->lock);
+	pthread_mutex_unlock(&link->lock);
+	hub_link_fill(link, UINT32_MAX);
 }
 
 enum esp_status hub_link_update(struct hub_link *link, const struct hub_update *update, struct hub_update_result *out,
@@ -252,7 +298,7 @@ enum esp_status hub_link_model(struct hub_link *link, const struct hub_model *mo
 	enum esp_status status = check_async(link, err);
 
 	if (status == ESP_OK)
-		status = run_all(link, call, NULL, model->weights, &least, err);
+		status = run_all(link, call, NULL, model->weights, NULL, &least, err);
 	if (status != ESP_OK)
 		return status;
 	pthread_mutex_lock(&link->lock);

@@ -136,9 +136,10 @@ struct mismatch {
 #pragma clang diagnostic ignored "-Winitializer-overrides"
 #endif
 static const struct mismatch mismatches[] = {
-	{HELLO_OTHER_VERSION, "rank 3 speaks version 15 of the protocol, rank 5 version 14: install the same "
+	{HELLO_OTHER_VERSION, "rank 3 speaks version 1 of the protocol, rank 5 version " CHECK_TEXT(HELLO_VERSION)
+	 ": install the same "
 	 "release on all hosts",
-	 DIALER(.version = 15, .purpose = 200)},
+	 DIALER(.version = 1, .purpose = 200)},
 	{HELLO_OTHER_JOB, "rank 3 and rank 5 have the same key but belong to different jobs", DIALER(.job = "jab")},
 	{HELLO_OTHER_EPOCH, "rank 3 belongs to start 6 of the job, rank 5 to start 7", DIALER(.epoch = 6)},
 	{HELLO_NOT_ME, "rank 3 looked for rank 4 and found rank 5", DIALER(.to = 4)},
@@ -154,9 +155,10 @@ static const struct mismatch mismatches[] = {
 	 DIALER(.purpose = HELLO_RENDEZVOUS, .lane = 0, .job = "jab", .size = 9)},
 	{HELLO_OTHER_ROLE, "node 3, a worker, looked for a hub and found node 5, a worker", DIALER(.to_role = NODE_HUB)},
 	{HELLO_OTHER_LANE, "rank 3 wants to connect lane 2, which rank 5 does not have", DIALER(.lane = 2)},
-	{HELLO_OTHER_VERSION, "rank 3 speaks version 15 of the protocol, rank 5 version 14: install the same "
+	{HELLO_OTHER_VERSION, "rank 3 speaks version 1 of the protocol, rank 5 version " CHECK_TEXT(HELLO_VERSION)
+	 ": install the same "
 	 "release on all hosts",
-	 DIALER(.version = 15, .size = 4, .epoch = 1)}, /* the first broken rule is named */
+	 DIALER(.version = 1, .size = 4, .epoch = 1)}, /* the first broken rule is named */
 };
 #pragma GCC diagnostic pop
 

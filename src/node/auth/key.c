@@ -3,6 +3,8 @@
 #include <assert.h>
 #include <sodium.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "node/auth/key_user.h"
 #include "node/auth/private_file.h"
@@ -67,6 +69,7 @@ enum esp_status key_find(conf_lookup_fn *lookup, void *context, struct key *out,
 	enum esp_status status = key_from_text(text, strlen(text), "ESP_KEY", out, err);
 	if (status == ESP_OK)
 		out->origin = KEY_ENVIRONMENT;
+	key_hide(text, strlen(text));
 	return status;
 }
 
@@ -87,6 +90,13 @@ const char *key_to_hex(const struct key *key, char hex[KEY_HEX])
 void key_wipe(struct key *key)
 {
 	sodium_memzero(key, sizeof(*key));
+}
+
+void key_hide(const void *secret, size_t bytes)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)secret & ~(page - 1);
+
+	(void)madvise((void *)first, (uintptr_t)secret + bytes - first, MADV_DONTDUMP); /* any address may be given */
 }
 
 enum key_policy key_policy(const struct key_situation *situation)
@@ -132,6 +142,7 @@ enum esp_status key_settle(struct key *key, const struct key_situation *situatio
 {
 	enum key_policy policy = key_policy(situation);
 	enum esp_status status = ESP_OK;
+	struct key_user_folders folders;
 	switch (policy) {
 	case KEY_SECRET:
 		if (situation->origin == KEY_NONE)
@@ -142,7 +153,7 @@ enum esp_status key_settle(struct key *key, const struct key_situation *situatio
 		key->origin = KEY_STORE;
 		break;
 	case KEY_SHARED_BY_USER:
-		status = key_of_user(key_user_folders, key, err);
+		status = key_of_user(key_user_folders(conf_environment, NULL, &folders), key, err);
 		break;
 	case KEY_OPEN_LOCAL:
 	case KEY_OPEN_INSECURE:

@@ -52,6 +52,11 @@ ESP_CHECKED enum esp_status key_find(conf_lookup_fn *lookup, void *context, stru
 void key_generate(struct key *out);
 const char *key_to_hex(const struct key *key, char hex[KEY_HEX]);
 void key_wipe(struct key *key);
+/*
+ * The pages with a secret that stays in memory are left out of core dumps from now on, with all else that lies on them.
+ * Where the kernel refuses, the secret is in the dump.
+ */
+void key_hide(const void *secret, size_t bytes);
 
 /* How a job is protected, if it may start. */
 enum key_policy {

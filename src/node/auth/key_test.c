@@ -233,6 +233,65 @@ static void descriptions(void)
 	CHECK(strstr(key_describe(&(struct key_situation){.insecure = true}), "any process on the network can join"));
 }
 
+static const char *run_dir;
+
+static const char *environment_of(void *context, const char *name)
+{
+	(void)context;
+	return strcmp(name, "XDG_RUNTIME_DIR") == 0 ? run_dir : NULL;
+}
+
+/* The user's own folder is first, with the variable and without it. */
+static void user_folders(void)
+{
+	struct key_user_folders folders;
+	char own[64], much[300];
+
+	run_dir = "/run/somewhere";
+	CHECK_STR(key_user_folders(environment_of, NULL, &folders)[0], "/run/somewhere");
+	CHECK(strcmp(folders.all[1], "/tmp") == 0 && strcmp(folders.all[2], "/dev/shm") == 0 && !folders.all[3]);
+	snprintf(own, sizeof(own), "/run/user/%u", geteuid());
+	run_dir = NULL;
+	CHECK_STR(key_user_folders(environment_of, NULL, &folders)[0], own);
+	run_dir = "relative"; /* the specification asks for an absolute path */
+	CHECK_STR(key_user_folders(environment_of, NULL, &folders)[0], own);
+	memset(much, '/', sizeof(much));
+	much[sizeof(much) - 1] = '\0';
+	run_dir = much;
+	CHECK_STR(key_user_folders(environment_of, NULL, &folders)[0], "");
+}
+
+/* As the kernel says: "dd" stands for "do not dump". */
+static bool is_dumped(const void *at)
+{
+	FILE *file = fopen("/proc/self/smaps", "re");
+	char line[512];
+	bool is_inside = false;
+
+	CHECK(file);
+	while (fgets(line, sizeof(line), file)) {
+		unsigned long first, last;
+
+		if (sscanf(line, "%lx-%lx ", &first, &last) == 2)
+			is_inside = (uintptr_t)at >= first && (uintptr_t)at < last;
+		if (is_inside && strncmp(line, "VmFlags:", 8) == 0)
+			break;
+	}
+	fclose(file);
+	CHECK(is_inside);
+	return !strstr(line, " dd");
+}
+
+static void hidden(void)
+{
+	struct key *key = malloc(sizeof(*key));
+
+	CHECK(key && is_dumped(key));
+	key_hide(key->bytes, sizeof(key->bytes));
+	CHECK(!is_dumped(key));
+	free(key);
+}
+
 int main(void)
 {
 	char folder[] = "/tmp/espalier-key-XXXXXX";
@@ -241,6 +300,8 @@ int main(void)
 	files(folder);
 	environment(folder);
 	users(folder);
+	user_folders();
+	hidden();
 	policies();
 	settled();
 	rmdir(folder);

@@ -11,7 +11,20 @@
 
 #define PATH 256u
 
-const char *const key_user_folders[] = {"/tmp", "/dev/shm", NULL};
+const char *const *key_user_folders(conf_lookup_fn *lookup, void *context, struct key_user_folders *out)
+{
+	const char *own = lookup(context, "XDG_RUNTIME_DIR");
+
+	if (!own || own[0] != '/')
+		snprintf(out->own, sizeof(out->own), "/run/user/%u", geteuid());
+	else if ((size_t)snprintf(out->own, sizeof(out->own), "%s", own) >= sizeof(out->own))
+		out->own[0] = '\0';
+	out->all[0] = out->own;
+	out->all[1] = "/tmp";
+	out->all[2] = "/dev/shm";
+	out->all[3] = NULL;
+	return out->all;
+}
 
 /*
  * Writes a new key to a temporary file and links it to its name, so that of several processes that do so at
@@ -64,8 +77,8 @@ enum esp_status key_of_user(const char *const *folders, struct key *out, struct 
 		status = read_from(*folders, out, err);
 	if (status == ESP_PENDING)
 		return error_set(err, ESP_EIO, "this job was given no key, and there is no folder for one of this user, "
-		                               "neither /tmp nor /dev/shm: set ESP_KEY_FILE or ESP_KEY, or ESP_INSECURE=yes to "
-		                               "let any process on this machine join");
+		                               "neither XDG_RUNTIME_DIR nor /tmp nor /dev/shm: set ESP_KEY_FILE or ESP_KEY, "
+		                               "or ESP_INSECURE=yes to let any process on this machine join");
 	if (status == ESP_OK)
 		out->origin = KEY_USER;
 	return status;

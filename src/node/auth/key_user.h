@@ -10,11 +10,20 @@
 
 #include "node/auth/key.h"
 
+#define KEY_USER_FOLDER 200u
+
+struct key_user_folders {
+	char own[KEY_USER_FOLDER];
+	const char *all[4];
+};
+
 /*
- * The folders that are tried, in order; ends with NULL. /dev/shm may be emptied when the user's last session
- * ends, but can be written in many containers where /tmp cannot.
+ * The folders that are tried, in order; the list ends with NULL and is part of *out. First the user's own that
+ * XDG_RUNTIME_DIR names, or /run/user/UID, which it would name in a session: processes with and without the variable
+ * find the same key. Then /tmp; then /dev/shm, which may be emptied when the user's last session ends, but can be
+ * written in many containers where /tmp cannot.
  */
-extern const char *const key_user_folders[];
+const char *const *key_user_folders(conf_lookup_fn *lookup, void *context, struct key_user_folders *out);
 
 /*
  * Reads the key from the first folder that has one, or makes it in the first that can be written and has no

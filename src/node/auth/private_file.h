@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-#define PRIVATE_FILE_MOST 4096u /* bytes */
+#define PRIVATE_FILE_MOST 20480u /* bytes: a hub's ticket with as many addresses as it may have */
 
 /*
  * Reads a regular file of this user or root without rights for others, and without rights for the group unless it is

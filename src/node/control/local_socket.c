@@ -1,6 +1,7 @@
 #include "node/control/local_socket.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,8 +12,12 @@
 socklen_t local_socket_name(const struct node_info *info, struct sockaddr_un *out)
 {
 	*out = (struct sockaddr_un){.sun_family = AF_UNIX};
-	/* Abstract: the first byte is zero, the length ends the name, and no file is left on disk. */
-	int length = snprintf(out->sun_path + 1, sizeof(out->sun_path) - 1, "espalier-%u-%u", info->port, info->pid);
+	/*
+	 * Abstract: the first byte is zero, the length ends the name, and no file is left on disk. Any user may bind any
+	 * such name, so this one cannot be guessed.
+	 */
+	int length = snprintf(out->sun_path + 1, sizeof(out->sun_path) - 1, "espalier-%u-%u-%016" PRIx64, info->port,
+	                      info->pid, info->nonce);
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
 }
 
@@ -26,8 +31,7 @@ enum esp_status control_local_socket(const struct node_info *info, int *out_fd, 
 		return error_set(err, errno == EMFILE || errno == ENFILE ? ESP_ELIMIT : ESP_EIO, "no Unix socket: %s",
 		                 strerror(errno));
 	if (bind(fd, (struct sockaddr *)&name, length) != 0 || listen(fd, SOMAXCONN) != 0) {
-		error_set(err, ESP_EIO, "cannot listen on the Unix socket @espalier-%u-%u: %s", info->port, info->pid,
-		          strerror(errno));
+		error_set(err, ESP_EIO, "cannot listen on the Unix socket @%s: %s", name.sun_path + 1, strerror(errno));
 		close(fd);
 		return err->status;
 	}

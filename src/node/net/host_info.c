@@ -69,5 +69,6 @@ void host_info_describe(struct node_info *info)
 	info->core_set = cores_digest();
 	make_host_id(info->host_id);
 	info->pid = (uint32_t)getpid();
+	randombytes_buf(&info->nonce, sizeof(info->nonce));
 	host_info_name(info->host_name);
 }

@@ -293,10 +293,10 @@ static void other_job_harmless(void)
 static void other_version(void)
 {
 	ranks_init(4, 60000);
-	ranks[1].config.info.version = 15;
+	ranks[1].config.info.version = 1;
 	start_all(4);
 	finish_all(4);
-	check_all_failed(4, ESP_EMISMATCH, "rank 1 speaks version 15 of the protocol, rank 0 version 14");
+	check_all_failed(4, ESP_EMISMATCH, "speaks version 1 of the protocol, rank 0 version " CHECK_TEXT(HELLO_VERSION));
 }
 
 static void other_settings(void)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "fabric/sched_log.h"
 #include "sim/fabric/fabric_world_state.h"
 
 /* ---- the scheduler ---- */
@@ -25,6 +26,8 @@ void fabric_start_scheduler(struct fabric_world *world)
 		return;
 	}
 	world->epoch++;
+	const struct sched_log_begin begin = {world->epoch, 1, config->workers, config->bound};
+	sched_log_begin(config->log, world->now, &begin);
 	for (uint32_t worker = 0; worker < config->workers; worker++) {
 		if (!world->workers[worker].is_dead)
 			fabric_register(world, worker);
@@ -36,7 +39,7 @@ static void take_decision(struct fabric_world *world, const struct sched_decisio
 {
 	struct fabric_worker *of = &world->workers[decision->worker];
 
-	fabric_log_decision(world, decision);
+	sched_log_decision(world->config->log, world->now, decision);
 	of->decision = *decision;
 	of->epoch = world->epoch;
 	if (decision->end != LEDGER_APPLIED) {
@@ -64,7 +67,7 @@ void fabric_run_scheduler(struct fabric_world *world)
 	while (sched_next(world->sched, &decision))
 		take_decision(world, &decision);
 	for (; sched_next_model(world->sched, &model); has_models = true) {
-		fabric_log_model(world, &model);
+		sched_log_model(world->config->log, world->now, &model);
 		world->workers[model.worker].model = model;
 		world->workers[model.worker].has_model_decision = true;
 	}

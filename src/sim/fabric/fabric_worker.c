@@ -1,50 +1,20 @@
 /*
  * fabric_worker.c - workers that compute, announce their updates, wait for models, and hear how updates end.
  */
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "fabric/sched_log.h"
 #include "sim/fabric/fabric_world_state.h"
 
 #define ATTEMPTS_MOST 4u /* then an update goes to the hub without the scheduler, as live */
 
-/* ---- log ---- */
-
-void fabric_log_end(struct fabric_world *world, uint32_t worker, const char *how, uint64_t delay)
+static void log_end(struct fabric_world *world, uint32_t worker, uint8_t how, uint64_t delay)
 {
 	const struct fabric_worker *of = &world->workers[worker];
+	const struct sched_log_end end = {worker, of->number, of->computed_from, delay, world->gate.version, how};
 
-	if (world->config->log)
-		fprintf(world->config->log,
-		        "%" PRIu64 " end %u %" PRIu64 " from %" PRIu64 " delay %" PRIu64 " version %" PRIu64 " %s\n", world->now,
-		        worker, of->number, of->computed_from, delay, world->gate.version, how);
-}
-
-void fabric_log_decision(struct fabric_world *world, const struct sched_decision *decision)
-{
-	if (!world->config->log)
-		return;
-	fprintf(world->config->log, "%" PRIu64 " decide %u %" PRIu64 " position %" PRIu64 " sum %" PRIu64 " to ", world->now,
-	        decision->worker, decision->number, decision->position, decision->bundle);
-	if (decision->bundle == 0 || decision->aggregator == decision->worker)
-		fputs("hub", world->config->log);
-	else
-		fprintf(world->config->log, "%u", decision->is_chain ? decision->next_hop : decision->aggregator);
-	fprintf(world->config->log, " start %" PRIu64 " rate %" PRIu64 " %s\n", decision->start_ns, decision->rate,
-	        ledger_end_name(decision->end));
-}
-
-void fabric_log_model(struct fabric_world *world, const struct sched_model *model)
-{
-	if (!world->config->log)
-		return;
-	fprintf(world->config->log, "%" PRIu64 " model %u tree %" PRIu64 " from ", world->now, model->worker, model->tree);
-	if (model->source == SCHED_HUB)
-		fputs("hub", world->config->log);
-	else
-		fprintf(world->config->log, "%u", model->source);
-	fprintf(world->config->log, " start %" PRIu64 " rate %" PRIu64 "\n", model->start_ns, model->rate);
+	sched_log_end(world->config->log, world->now, &end);
 }
 
 /* ---- steps ---- */
@@ -182,7 +152,8 @@ void fabric_deliver_model(struct fabric_world *world, uint32_t worker)
 static void tell(struct fabric_world *world, uint32_t worker, uint8_t how, uint64_t delay)
 {
 	const struct fabric_worker *of = &world->workers[worker];
-	const struct sched_done done = {.number = of->number, .end = how, .version = world->gate.version, .delay = delay};
+	const struct sched_done done = {.number = of->number, .end = how, .version = world->gate.version, .delay = delay,
+	                                .took_ns = of->took_ns};
 	struct error err;
 
 	if (world->sched && of->is_registered && of->decision.position > 0 && of->epoch == world->epoch &&
@@ -194,7 +165,7 @@ void fabric_end_update(struct fabric_world *world, uint32_t worker, uint8_t how,
 {
 	struct fabric_worker *of = &world->workers[worker];
 
-	fabric_log_end(world, worker, ledger_end_name(how), delay);
+	log_end(world, worker, how, delay);
 	world->result->ends[how]++;
 	if (world->now - of->ready_ns > world->result->longest_ns)
 		world->result->longest_ns = world->now - of->ready_ns;
@@ -213,7 +184,7 @@ void fabric_again(struct fabric_world *world, uint32_t worker)
 	if (world->config->mutant == FABRIC_NO_AGAIN)
 		return;
 	fabric_send_forget(world, worker);
-	fabric_log_end(world, worker, ledger_end_name(LEDGER_BROKEN), 0);
+	log_end(world, worker, LEDGER_BROKEN, 0);
 	of->doing = FABRIC_NO_UPDATE;
 	if (of->is_dead)
 		return;

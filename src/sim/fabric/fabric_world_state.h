@@ -23,6 +23,7 @@ struct fabric_worker {
 	uint64_t step_from, model_from, incoming_from; /* versions: of the step, of the model that waits, of that under way */
 	uint64_t made;                 /* updates; the latest one's number changes when it is announced again */
 	uint64_t number, computed_from, ready_ns, start_ns, epoch;
+	uint64_t flow_ns, took_ns;     /* its transfer, but for chains: since when, and how long it took; took_ns 0: not */
 	uint32_t attempts;             /* to send it within a sum that have failed */
 	struct sched_decision decision;
 	struct sched_model model;      /* that comes */
@@ -97,9 +98,6 @@ __attribute__((format(printf, 2, 3))) void fabric_fail(struct fabric_world *worl
 void fabric_report(struct fabric_world *world, uint64_t period); /* the monitor's, of the weather in that period */
 
 /* fabric_worker.c */
-void fabric_log_decision(struct fabric_world *world, const struct sched_decision *decision);
-void fabric_log_model(struct fabric_world *world, const struct sched_model *model);
-void fabric_log_end(struct fabric_world *world, uint32_t worker, const char *how, uint64_t delay);
 void fabric_begin_step(struct fabric_world *world, uint32_t worker);
 void fabric_end_step(struct fabric_world *world, uint32_t worker);
 void fabric_go_directly(struct fabric_world *world, uint32_t worker); /* its update, without a scheduler */

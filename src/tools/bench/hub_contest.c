@@ -13,7 +13,8 @@
 #define CHUNK 8192u /* elements that the loop sums at a time: 32 KiB, a hub's default */
 #define LOOP_WORKERS_MOST 64u
 
-const char *const hub_way_names[HUB_WAYS + 1] = {"hub", "mapped", "alone", "allreduce", "shards", "loop", NULL};
+const char *const hub_way_names[HUB_WAYS + 1] = {"hub",       "mapped", "alone", "mean", "shards",
+                                                    "allreduce", "flat",   "loop",  NULL};
 
 struct run {
 	const struct hub_contest *contest;
@@ -110,7 +111,8 @@ static bool has_hub(const struct run *run)
 {
 	enum hub_way way = run->contest->way;
 
-	return way == HUB_WAY_HUB || way == HUB_WAY_MAPPED || way == HUB_WAY_ALONE;
+	return way == HUB_WAY_HUB || way == HUB_WAY_MAPPED || way == HUB_WAY_ALONE || way == HUB_WAY_MEAN ||
+	       way == HUB_WAY_SHARDS;
 }
 
 static enum esp_status connect_hub(struct run *run)
@@ -245,7 +247,7 @@ static enum esp_status iterate_job(struct run *run, double *out_optimizer_second
 	call.op = ESP_SUM;
 	call.count = run->elements;
 	call.in = call.out = run->gradient;
-	call.plan = run->contest->way == HUB_WAY_SHARDS ? "flat" : NULL;
+	call.plan = run->contest->way == HUB_WAY_FLAT ? "flat" : NULL;
 	enum esp_status status = library_error(esp_run(esp_world(run->job), &call), err);
 	uint64_t began = clock_now_ns();
 	if (status == ESP_OK)
@@ -315,14 +317,10 @@ static enum esp_status loop_piece(void *user, uint32_t nth, struct error *err)
 static enum esp_status open_way(struct run *run, struct error *err)
 {
 	switch (run->contest->way) {
-	case HUB_WAY_HUB:
-	case HUB_WAY_MAPPED:
-	case HUB_WAY_ALONE:
-		return open_hub(run, err);
 	case HUB_WAY_LOOP:
 		return open_loop(run, err);
 	default:
-		return open_job(run, err);
+		return has_hub(run) ? open_hub(run, err) : open_job(run, err);
 	}
 }
 
@@ -440,7 +438,8 @@ enum esp_status bench_hub_contest_run(const struct hub_contest *contest, struct 
 	struct run run = {.contest = contest};
 
 	assert(contest->iterations >= 1 && contest->tensors >= 1);
-	enum esp_status status = optimizer_parse(contest->optimizer, &run.optimizer, err);
+	const char *optimizer = contest->way == HUB_WAY_MEAN ? "avg" : contest->optimizer;
+	enum esp_status status = optimizer_parse(optimizer, &run.optimizer, err);
 	if (status != ESP_OK)
 		return status;
 	for (uint32_t i = 0; i < contest->tensors; i++)

@@ -12,11 +12,13 @@
 #include "base/error.h"
 
 enum hub_way {
-	HUB_WAY_HUB,       /* pushpull of every tensor to the hub of ESP_HUB_TICKET                               */
+	HUB_WAY_HUB,       /* pushpull of every tensor to the hubs of ESP_HUB_TICKET                              */
 	HUB_WAY_MAPPED,    /* push of every tensor; gradients and weights lie in memory that the workers share        */
 	HUB_WAY_ALONE,     /* as HUB_WAY_HUB, but no two workers push together                                    */
+	HUB_WAY_MEAN,      /* as HUB_WAY_HUB, but the hub runs no optimizer: the job's is "avg"                       */
+	HUB_WAY_SHARDS,    /* as HUB_WAY_HUB, but a hub on each worker's host has a part of the chunks                */
 	HUB_WAY_ALLREDUCE, /* allreduce of the whole model by the plan that the library chooses, then the optimizer */
-	HUB_WAY_SHARDS,    /* the same by plan flat: the bytes of shards that live on the workers                  */
+	HUB_WAY_FLAT,      /* the same by plan flat: each worker sums and sends a part, as shards do                */
 	HUB_WAY_LOOP,      /* no network: this process sums `workers` gradients in memory and optimizes            */
 	HUB_WAYS,
 };

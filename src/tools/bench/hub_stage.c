@@ -19,18 +19,18 @@
 
 /* ---- commands of this program ---- */
 
-/* espalier WORD..., on the hub's host if there is a lab. */
-static void begin(const struct hub_stage *stage, struct child_words *words, bool at_hub)
+/* espalier WORD..., on a host of the lab if there is one; host NULL: here. */
+static void begin(const struct hub_stage *stage, struct child_words *words, const char *host)
 {
 	*words = (struct child_words){.count = 0};
 	bench_child_add(words, stage->self);
-	if (!at_hub || !stage->lab[0])
+	if (!host || !stage->lab[0])
 		return;
 	bench_child_add(words, "lab");
 	bench_child_add(words, "exec");
 	bench_child_add(words, "--name");
 	bench_child_add(words, stage->lab);
-	bench_child_add(words, stage->hub_host);
+	bench_child_add(words, host);
 	bench_child_add(words, "--");
 	bench_child_add(words, stage->self);
 }
@@ -85,7 +85,7 @@ static enum esp_status make_lab(struct hub_stage *stage, struct error *err)
 	snprintf(hosts, sizeof(hosts), "%u", stage->config.workers + 1);
 	snprintf(rate, sizeof(rate), "%" PRIu64 "bit", stage->config.rate);
 	snprintf(hub_rate, sizeof(hub_rate), "%.0fbit", (double)stage->config.rate * stage->config.hub_links);
-	begin(stage, &words, false);
+	begin(stage, &words, NULL);
 	add_all(&words, (const char *const[]){"lab", "up", "--name", stage->lab, "--racks", "1", "--hosts", hosts, "--rate",
 	                                      rate, "--no-check", "--json", NULL});
 	enum esp_status status = do_command(&words, err);
@@ -96,7 +96,7 @@ static enum esp_status make_lab(struct hub_stage *stage, struct error *err)
 	status = find_hub_address(stage, err);
 	if (status != ESP_OK)
 		return status;
-	begin(stage, &words, false);
+	begin(stage, &words, NULL);
 	add_all(&words, (const char *const[]){"lab", "set", "--name", stage->lab, stage->hub_host, "rate", hub_rate, NULL});
 	return do_command(&words, err);
 }
@@ -115,28 +115,82 @@ static void show_log(const char *path)
 		fclose(file);
 }
 
-static enum esp_status start_hub(struct hub_stage *stage, struct error *err)
+/* lanes NULL: as many as there are cores. */
+static enum esp_status start_hub(const struct hub_stage *stage, const char *host, const char *address,
+                                 const char *lanes, pid_t *out, struct error *err)
 {
-	char key[HUB_STAGE_PATH], ticket[HUB_STAGE_PATH], log[HUB_STAGE_PATH], workers[16];
+	char key[HUB_STAGE_PATH], log[HUB_STAGE_PATH];
 	struct child_words words;
 
 	path_in(stage, "hub.log", log);
 	path_in(stage, "hub.key", key);
-	path_in(stage, "job.ticket", ticket);
+	begin(stage, &words, host);
+	add_all(&words, (const char *const[]){"hub", "--listen", address, "--key-file", key, NULL});
+	if (lanes)
+		add_all(&words, (const char *const[]){"--lanes", lanes, NULL});
+	return bench_child_start(&words, log, out, err);
+}
+
+/* Of the hubs at these addresses; its ticket is NAME.ticket. */
+static enum esp_status create_job(const struct hub_stage *stage, const char *name, const char *addresses,
+                                  const char *optimizer, struct error *err)
+{
+	char key[HUB_STAGE_PATH], ticket[HUB_STAGE_PATH], file[32], log[HUB_STAGE_PATH], workers[16];
+	struct child_words words;
+
+	path_in(stage, "hub.log", log);
+	path_in(stage, "hub.key", key);
+	snprintf(file, sizeof(file), "%s.ticket", name);
+	path_in(stage, file, ticket);
 	snprintf(workers, sizeof(workers), "%u", stage->config.workers);
-	begin(stage, &words, true);
-	add_all(&words, (const char *const[]){"hub", "--listen", stage->address, "--key-file", key, NULL});
-	enum esp_status status = bench_child_start(&words, log, &stage->hub, err);
-	if (status != ESP_OK)
-		return status;
-	begin(stage, &words, true);
-	add_all(&words,
-	        (const char *const[]){"hub", "create", "bench", "--hub", stage->address, "--key-file", key, "--workers",
-	                              workers, "--optimizer", stage->config.optimizer, "--ticket-file", ticket, NULL});
-	status = do_command(&words, err);
+	begin(stage, &words, stage->hub_host);
+	add_all(&words, (const char *const[]){"hub", "create", name, "--hub", addresses, "--key-file", key, "--workers",
+	                                      workers, "--optimizer", optimizer, "--ticket-file", ticket, NULL});
+	enum esp_status status = do_command(&words, err);
 	if (status != ESP_OK)
 		show_log(log);
 	return status;
+}
+
+static enum esp_status start_shard(struct hub_stage *stage, const struct lab *lab, uint32_t number, char *addresses,
+                                   size_t room, struct error *err)
+{
+	char address[LAB_ADDRESS_TEXT + 8], host[LAB_ADDRESS_TEXT];
+	size_t length = strlen(addresses);
+
+	snprintf(address, sizeof(address), "%s:%u", lab_address(lab, number, 0, host), HUB_PORT);
+	snprintf(addresses + length, room - length, "%s%s", number > 0 ? "," : "", address);
+	/* A lane suffices for a part of the chunks, and more threads than needed would slow all down on this machine. */
+	enum esp_status status = start_hub(stage, lab_host(lab, number)->name, address, "1", &stage->shards[number], err);
+	stage->shard_count += status == ESP_OK;
+	return status;
+}
+
+/* A hub on each worker's host, which share out the chunks of one job. The key is there. */
+static enum esp_status start_shards(struct hub_stage *stage, struct error *err)
+{
+	char addresses[HUB_STAGE_SHARDS * (LAB_ADDRESS_TEXT + 8)] = "";
+	const struct lab *lab;
+
+	assert(stage->config.workers <= HUB_STAGE_SHARDS);
+	enum esp_status status = lab_client_map(stage->lab, &lab, err);
+	if (status != ESP_OK)
+		return status;
+	for (uint32_t i = 0; status == ESP_OK && i < stage->config.workers; i++)
+		status = start_shard(stage, lab, i, addresses, sizeof(addresses), err);
+	lab_client_unmap(lab);
+	return status == ESP_OK ? create_job(stage, "shards", addresses, stage->config.optimizer, err) : status;
+}
+
+static enum esp_status start_hubs(struct hub_stage *stage, struct error *err)
+{
+	enum esp_status status = start_hub(stage, stage->hub_host, stage->address, NULL, &stage->hub, err);
+
+	if (status == ESP_OK)
+		status = create_job(stage, "job", stage->address, stage->config.optimizer, err);
+	if (status == ESP_OK)
+		status = create_job(stage, "mean", stage->address, "avg", err);
+	return status == ESP_OK && stage->config.has_shards ? start_shards(stage, err) : status;
 }
 
 static enum esp_status find_free_port(struct hub_stage *stage, struct error *err)
@@ -179,7 +233,7 @@ enum esp_status bench_hub_stage_open(struct hub_stage *stage, const struct hub_s
 	}
 	status = config->rate > 0 ? make_lab(stage, err) : find_free_port(stage, err);
 	if (status == ESP_OK)
-		status = start_hub(stage, err);
+		status = start_hubs(stage, err);
 	if (status != ESP_OK)
 		bench_hub_stage_close(stage);
 	return status;
@@ -193,8 +247,10 @@ void bench_hub_stage_close(struct hub_stage *stage)
 
 	bench_child_stop(stage->hub);
 	stage->hub = 0;
+	for (; stage->shard_count > 0; stage->shard_count--)
+		bench_child_stop(stage->shards[stage->shard_count - 1]);
 	if (stage->lab[0]) {
-		begin(stage, &words, false);
+		begin(stage, &words, NULL);
 		add_all(&words, (const char *const[]){"lab", "down", "--name", stage->lab, NULL});
 		(void)do_command(&words, &err);
 		stage->lab[0] = '\0';
@@ -203,6 +259,8 @@ void bench_hub_stage_close(struct hub_stage *stage)
 		unlink(path_in(stage, "hub.key", path));
 		unlink(path_in(stage, "hub.log", path));
 		unlink(path_in(stage, "job.ticket", path));
+		unlink(path_in(stage, "mean.ticket", path));
+		unlink(path_in(stage, "shards.ticket", path));
 		rmdir(stage->folder);
 		stage->folder[0] = '\0';
 	}
@@ -210,11 +268,16 @@ void bench_hub_stage_close(struct hub_stage *stage)
 
 /* ---- runs ---- */
 
+static const char *ticket_of(enum hub_way way)
+{
+	return way == HUB_WAY_SHARDS ? "shards.ticket" : way == HUB_WAY_MEAN ? "mean.ticket" : "job.ticket";
+}
+
 /* espalier run -n N, or lab run. */
 static void add_launcher(const struct hub_stage *stage, struct child_words *words, const char *workers,
                          const char *variable)
 {
-	begin(stage, words, false);
+	begin(stage, words, NULL);
 	if (stage->lab[0])
 		add_all(words, (const char *const[]){"lab", "run", "--name", stage->lab, NULL});
 	else
@@ -263,9 +326,9 @@ enum esp_status bench_hub_stage_run(const struct hub_stage *stage, enum hub_way 
 	snprintf(workers, sizeof(workers), "%u", stage->config.workers);
 	snprintf(iterations, sizeof(iterations), "%u", stage->config.iterations);
 	snprintf(warmup, sizeof(warmup), "%u", stage->config.warmup);
-	snprintf(variable, sizeof(variable), "ESP_HUB_TICKET=%s", path_in(stage, "job.ticket", ticket));
+	snprintf(variable, sizeof(variable), "ESP_HUB_TICKET=%s", path_in(stage, ticket_of(way), ticket));
 	if (way == HUB_WAY_LOOP)
-		begin(stage, &words, false);
+		begin(stage, &words, NULL);
 	else
 		add_launcher(stage, &words, workers, variable);
 	if (way != HUB_WAY_LOOP)

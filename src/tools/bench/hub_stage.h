@@ -12,12 +12,14 @@
 #include "tools/bench/hub_contest.h"
 
 #define HUB_STAGE_PATH 512u
+#define HUB_STAGE_SHARDS 64u
 
 struct hub_stage_config {
 	uint64_t rate;    /* bits a second of a worker's link in a lab; 0: this machine, without a lab */
 	double hub_links; /* the hub's link has so many times that rate */
 	uint32_t workers;
 	const char *optimizer;
+	bool has_shards;  /* a job with a hub on each worker's host is wanted: of a lab */
 	const char *const *model; /* words of the command line that name the model; borrowed, ends with NULL */
 	uint32_t iterations, warmup;
 	double seconds; /* that one run may take */
@@ -32,9 +34,12 @@ struct hub_stage {
 	char hub_host[32];              /* in the lab */
 	char gloo[HUB_STAGE_PATH + 24]; /* Gloo's program; "": there is none */
 	pid_t hub;                      /* 0: none */
+	pid_t shards[HUB_STAGE_SHARDS]; /* hubs on the workers' hosts, in a lab; 0: none */
+	uint32_t shard_count;
 };
 
-/* Makes the lab, starts the hub, creates the job. On failure nothing is left. ESP_EIO and what commands say on stderr.
+/*
+ * Makes the lab, starts the hubs, creates the jobs. On failure nothing is left. ESP_EIO.
  */
 ESP_CHECKED enum esp_status bench_hub_stage_open(struct hub_stage *stage, const struct hub_stage_config *config,
                                                  struct error *err);
