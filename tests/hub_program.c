@@ -228,7 +228,10 @@ static int run_worker(struct esp_hub *hub, const char *what, const char *argumen
 {
 	struct model model;
 	int status;
+	char byte;
 
+	while (strcmp(what, "slow") == 0 && read(0, &byte, 1) > 0) {
+	}
 	if (strcmp(what, "elements") == 0)
 		return run_elements(hub, strtoull(argument, NULL, 10));
 	if (strcmp(what, "count") == 0)

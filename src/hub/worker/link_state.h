@@ -12,6 +12,7 @@
 #include "hub/client/client_lane.h"
 #include "hub/worker/host_meet.h"
 #include "hub/control/msg_socket.h"
+#include "hub/control/silence.h"
 #include "hub/worker/hub_link.h"
 #include "transport/poller.h"
 #include "transport/tcp/tcp.h"
@@ -68,8 +69,7 @@ struct link_hub {
 	uint32_t first_lane, lanes;    /* of the link's */
 	bool readable, writable;
 	uint8_t state;                 /* enum link_control_state */
-	uint64_t heard_ns;
-	bool is_pinged;
+	struct silence silence;
 	bool is_asked;                 /* which workers a call waits for; no answer has come */
 };
 
