@@ -286,6 +286,20 @@ def test_hub_is_stopped():
         it.until(lambda: it.job("job")["state"] == "idle")
 
 
+def test_values_of_rounds_ahead():
+    """Values that change with each of many rounds that are under way hold from the round that they were set for."""
+    with hub() as it:
+        found = []
+        for transport in WAYS:
+            ticket = it.create("job", "--replace", workers=2)
+            workers = [begin(ticket, rank, "ahead", ESP_TRANSPORT=transport) for rank in range(2)]
+            assert workers[0].stdout.readline() == "started\n"
+            ended = [worker.communicate(timeout=PATIENCE) for worker in reversed(workers)]
+            assert all(worker.returncode == OK for worker in workers), ended
+            found += [out.replace("started\n", "") for out, _ in ended]
+        assert len(set(found)) == 1 and found[0].endswith("good\n"), found
+
+
 # ---- a worker is stopped ----
 
 def begin_endless(it, name="job"):
