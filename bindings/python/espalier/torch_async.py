@@ -91,7 +91,7 @@ class AsyncOptimizer:
         """The connection: statistics, the number of this worker, delay_bound."""
         try:
             if notice is not None:
-                signal.signal(signal.SIGTERM, lambda *_: self._on_notice(notice))
+                signal.signal(signal.SIGTERM, lambda *_, seconds=notice: self._on_notice(seconds))
             if self.hub.delay_bound == 0:
                 raise errors.UnsupportedError(
                     "the job trains in rounds: use HubOptimizer, or create it with --mode async --delay-bound T"
