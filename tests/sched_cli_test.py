@@ -258,6 +258,19 @@ def test_two_in_flight():
         assert job["delays"]["sum"] / applied > 5, job  # of four workers with one in flight each: 4
 
 
+def test_slack():
+    """Workers wait for one that is five times slower: all in step, or some updates ahead; without slack they do not."""
+    for slack in (0, 3):
+        with site("--batch", "5ms", "--slack", slack) as it:
+            status, counts, text = run(it.create(60), PROGRAM, "uneven", 60)
+            assert status == OK and len(counts) == 4, text
+            applied = [counts[worker][0] for worker in range(4)]
+            assert max(applied) - min(applied) <= slack + 1, applied
+    with site("--batch", "5ms") as it:
+        status, counts, text = run(it.create(60), PROGRAM, "uneven", 60)
+        assert status == OK and counts[0][0] > counts[3][0] + 4, (counts, text)
+
+
 def test_trees():
     """Where the hub's link is the bottleneck workers pass the model on: the hub sends less, and all versions stay those of the model."""
     with site("--batch", "20ms", "--hub-rate", "16mbit", "--rate", "64mbit") as it:
@@ -279,7 +292,7 @@ def test_misuse():
 
 def test_usage():
     for words in (["sched", "--batch", "0"], ["sched", "--batch", "2h"], ["sched", "--listen", "nowhere"], ["sched", "--rate", "fast"],
-                  ["sched", "--hub-rate", "0"], ["sched", "nothing"], ["sched", "status", "extra"],
+                  ["sched", "--hub-rate", "0"], ["sched", "--slack", "-1"], ["sched", "--slack", "some"], ["sched", "--slack-wait", "never"], ["sched", "nothing"], ["sched", "status", "extra"],
                   ["hub", "create", "x", "--workers", 1, "--optimizer", "sgd lr=1", "--mode", "async"],
                   ["hub", "create", "x", "--workers", 1, "--optimizer", "sgd lr=1", "--delay-bound", 3],
                   ["hub", "create", "x", "--workers", 1, "--optimizer", "sgd lr=1", "--sched", "127.0.0.1:1"],

@@ -1,11 +1,12 @@
 /*
  * sched_program.c - workers of an asynchronous job for sched_cli_test.py.
  *
- * sched_program WHAT [ARGUMENT [ELEMENTS]]: a worker of the job whose ticket ESP_HUB_TICKET names. The optimizer is SGD
- * with lr 1 and every gradient is 1, so weights tell their version; every read and every result is checked. Prints a
- * line of counts.
+ * sched_program WHAT [ARGUMENT [ELEMENTS [MS]]]: a worker of the job whose ticket ESP_HUB_TICKET names; steps compute
+ * for MS. The optimizer is SGD with lr 1 and every gradient is 1, so weights tell their version; every read and every
+ * result is checked. Prints a line of counts.
  *
  *     until N      updates until the model has version N
+ *     uneven N     the same, and the last worker's steps take five times as long
  *     slow N       the same, but the last worker offers each of its updates when it is too late, and checks that no
  *                  byte of it is sent
  *     die N        the same, but worker 1 kills itself after some updates
@@ -36,6 +37,7 @@ struct worker {
 	uint64_t counts[TENSORS];
 	float *weights[TENSORS], *gradients[TENSORS];
 	uint64_t from; /* of the update that a thread gives */
+	uint64_t step_ms; /* that a step computes */
 	uint64_t version, most; /* of the model; the greatest that a weight has told */
 	uint64_t fates[ESP_HUB_LATE_AT_HUB + 1], scheduled, reads;
 };
@@ -181,6 +183,7 @@ static void run_until(struct worker *worker, uint64_t target, bool is_slow, uint
 			return;
 		if (i == dies_after)
 			raise(SIGKILL);
+		usleep((useconds_t)(1000 * worker->step_ms));
 		if (is_slow)
 			be_late(worker, target);
 		else
@@ -277,9 +280,13 @@ int main(int argc, char **argv)
 	struct worker worker;
 
 	begin(&worker, is_elements ? number : argc > 3 ? strtoull(argv[3], NULL, 10) : 20000);
+	worker.step_ms = argc > 4 ? strtoull(argv[4], NULL, 10) : 0;
 	if (strcmp(what, "until") == 0)
 		run_until(&worker, number, false, UINT32_MAX);
-	else if (strcmp(what, "ahead") == 0)
+	else if (strcmp(what, "uneven") == 0) {
+		worker.step_ms = is_last(&worker) ? 25 : 5;
+		run_until(&worker, number, false, UINT32_MAX);
+	} else if (strcmp(what, "ahead") == 0)
 		run_ahead(&worker, number);
 	else if (strcmp(what, "slow") == 0)
 		run_until(&worker, number, is_last(&worker), UINT32_MAX);

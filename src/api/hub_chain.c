@@ -167,6 +167,14 @@ static enum esp_status put_msg(const struct chain *chain, int fd, const struct f
 	return peer_put(fd, bytes, sizeof(bytes), &any, chain->until_ns, err);
 }
 
+/* The first of a chain sets the pace. */
+static uint64_t rate_of(const struct chain *chain)
+{
+	uint64_t rate = chain->decision->decide.rate;
+
+	return chain->count > 0 ? pace_behind(rate) : rate;
+}
+
 static enum esp_status put_sum(struct chain *chain, int fd, struct error *err)
 {
 	struct fabric_msg given = {.type = FABRIC_GIVEN,
@@ -174,7 +182,7 @@ static enum esp_status put_sum(struct chain *chain, int fd, struct error *err)
 	enum esp_status status = ESP_OK;
 	struct pace pace = {.budget = 0};
 
-	pace_set(&pace, chain->decision->decide.rate, clock_now_ns());
+	pace_set(&pace, rate_of(chain), clock_now_ns());
 	while (status == ESP_OK && chain->at < chain->bytes) {
 		const uint64_t from = chain->at;
 		const uint8_t *bytes = (const uint8_t *)chain->data + from;
@@ -277,6 +285,7 @@ static enum esp_status update_last(struct chain *chain, struct hub_update *full,
 		full->members = chain->decision->decide.members;
 		full->gradients = chain->gradients;
 		full->fill = fill;
+		full->rate = rate_of(chain);
 		full->context = chain;
 	} else {
 		full->bundle = 0;

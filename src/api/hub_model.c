@@ -187,18 +187,42 @@ static bool ask(const struct read *read, struct sched_link_model *out)
 	return is_decided;
 }
 
+/* The scheduler learns the rate of this worker's link from it. */
+static void tell(const struct read *read, const struct sched_link_model *decision, uint64_t began_ns)
+{
+	const struct fabric_msg_got got = {.tree = decision->model.tree, .took_ns = clock_now_ns() - began_ns + 1};
+	struct api_updates *updates = read->updates;
+
+	if (pthread_mutex_trylock(&updates->lock) != 0)
+		return;
+	sched_link_got(updates->scheduler, &got);
+	pthread_mutex_unlock(&updates->lock);
+}
+
+static enum esp_status read_as_decided(const struct read *read, const struct sched_link_model *decision,
+                                       uint64_t *out_version, struct error *err)
+{
+	enum esp_status status;
+
+	await_start(read, decision->model.start_ns);
+	uint64_t began = clock_now_ns();
+	if (decision->model.outputs > 0)
+		status = read_and_pass_on(read, decision, out_version, err);
+	else
+		status = read_directly(read, decision->model.rate, out_version, err);
+	if (status == ESP_OK)
+		tell(read, decision, began);
+	return status;
+}
+
 static enum esp_status run(const struct read *read, uint64_t *out_version, struct error *err)
 {
 	struct sched_link_model decision;
 
 	if (!ask(read, &decision))
 		return read_directly(read, 0, out_version, err);
-	if (decision.model.source == FABRIC_FROM_HUB) {
-		await_start(read, decision.model.start_ns);
-		if (decision.model.outputs > 0)
-			return read_and_pass_on(read, &decision, out_version, err);
-		return read_directly(read, decision.model.rate, out_version, err);
-	}
+	if (decision.model.source == FABRIC_FROM_HUB)
+		return read_as_decided(read, &decision, out_version, err);
 	if (fetch(read, &decision, out_version))
 		return ESP_OK;
 	return read_directly(read, 0, out_version, err);

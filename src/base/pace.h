@@ -21,6 +21,14 @@ struct pace {
 void pace_set(struct pace *pace, uint64_t rate, uint64_t now_ns);
 /* True: something may leave. */
 bool pace_fill(struct pace *pace, uint64_t now_ns);
+/*
+ * The rate of a transfer that passes on what comes at a rate: a little more, so that it catches up where it was late.
+ * Its source holds it to the rate in the mean.
+ */
+static inline uint64_t pace_behind(uint64_t rate)
+{
+	return rate < UINT64_MAX / 2 ? rate + rate / 4 : rate;
+}
 /* When something may leave, after pace_fill() has said that nothing may. */
 uint64_t pace_due(const struct pace *pace);
 

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/number.h"
 #include "base/units.h"
 #include "cli/family.h"
 #include "cli/hub.h"
@@ -17,6 +18,7 @@
 #include "report/options.h"
 
 #define COMMAND "sched"
+#define SLACK_MOST 1000000u
 #define PAYLOAD_PERCENT 94u /* of a link, with packets of 1500 bytes */
 #define LISTEN_DEFAULT "0.0.0.0:7900"
 
@@ -78,6 +80,17 @@ static bool parse_rate(const char *text, uint64_t *out)
 	return true;
 }
 
+static bool parse_slack(const char *text, struct sched_server_config *config)
+{
+	uint64_t slack = 0;
+
+	config->has_slack = text != NULL;
+	if (text && (!number_parse_u64(text, strlen(text), &slack) || slack > SLACK_MOST))
+		return false;
+	config->slack = (uint32_t)slack;
+	return true;
+}
+
 static bool open_decisions(const char *path, struct sched_server_config *config)
 {
 	if (!path)
@@ -95,6 +108,7 @@ static int run_server(int argc, char **argv)
 {
 	const char *listen = LISTEN_DEFAULT, *key_file = HUB_KEY_FILE, *batch = "100ms", *hub_rate = "10gbit";
 	const char *worker_rate = NULL, *aggregate = "paper", *decisions = NULL;
+	const char *slack = NULL, *slack_wait = "60s";
 	struct sched_server_config config = {.log = log_line};
 	struct key key;
 	struct error err;
@@ -108,6 +122,10 @@ static int run_server(int argc, char **argv)
 	     "of a worker's link until its transfers show it (default that of the hub)"},
 		{"aggregate", 0, OPTION_STRING, &aggregate, "no|paper|best",
 	     "whether workers add updates of others to theirs where it pays: by groups (paper, the default) or chains"},
+		{"slack", 0, OPTION_STRING, &slack, "N",
+	     "no worker is more than N updates ahead of the slowest; 0: all in step"},
+		{"slack-wait", 0, OPTION_STRING, &slack_wait, "TIME",
+	     "after which a worker is no longer held back (default 60s)"},
 		{"decisions", 0, OPTION_STRING, &decisions, "FILE", "a line for each decision and end, which is appended"},
 		{0},
 	};
@@ -134,6 +152,10 @@ static int run_server(int argc, char **argv)
 	config.aggregates = config.chains || strcmp(aggregate, "paper") == 0;
 	if (!config.aggregates && strcmp(aggregate, "no") != 0)
 		return complain_usage(COMMAND ": --aggregate is no, paper or best, not '%s'", aggregate);
+	if (!parse_slack(slack, &config))
+		return complain_usage(COMMAND ": --slack is a number of updates from 0 to %u, not '%s'", SLACK_MOST, slack);
+	if (!units_parse_time(slack_wait, &config.slack_wait_ns))
+		return complain_usage(COMMAND ": --slack-wait is a time such as 60s, not '%s'", slack_wait);
 	if (cli_hub_key(key_file, &key, &err) != ESP_OK)
 		return complain(COMMAND ": %s", err.text);
 	memcpy(config.key, key.bytes, sizeof(config.key));

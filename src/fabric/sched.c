@@ -12,12 +12,6 @@
 #define LEASE_TIMES 4u       /* as long as was booked */
 #define PATIENCE_LEAST (100 * NS_PER_MS)
 #define RATE_LEAST UINT64_C(1000)
-#define MEASURED_LEAST (20 * NS_PER_MS) /* a shorter transfer says more about latency than about its link */
-/* A transfer that keeps to its rate says that the link has at least this; the next one is given a little more. */
-#define KEPT_PERCENT 90u
-/* A transfer that was given less than its link says that this is slower only if it falls short by more. */
-#define SHORT_PERCENT 60u
-#define RISE_PERCENT 125u
 
 
 /* ---- opening ---- */
@@ -48,8 +42,12 @@ static enum esp_status set_rates(struct sched *sched, struct error *err)
 	              calendar_set_rate(sched->calendar, sched_hub_link_out(sched), 0, sched->config.hub_rate);
 
 	for (uint32_t i = 0; i < sched->config.workers; i++) {
-		sched->links[i] = (struct sched_link){
-			.rate = sched->config.worker_rate, .booking = CALENDAR_NONE, .aggregator = SCHED_ALONE};
+		sched->links[i] = (struct sched_link){.rate = sched->config.worker_rate,
+		                                      .rate_in = sched->config.worker_rate,
+		                                      .booking = CALENDAR_NONE,
+		                                      .aggregator = SCHED_ALONE};
+		outlook_init(&sched->ways[i].in, sched->config.worker_rate, sched->config.hub_rate);
+		outlook_init(&sched->ways[i].out, sched->config.worker_rate, sched->config.hub_rate);
 		is_set &= calendar_set_rate(sched->calendar, sched_link_out(sched, i), 0, sched->config.worker_rate) &&
 		          calendar_set_rate(sched->calendar, sched_link_in(sched, i), 0, sched->config.worker_rate);
 	}
@@ -130,6 +128,7 @@ static void end_update(struct sched *sched, uint32_t worker, uint8_t end, uint64
 	link->booking = CALENDAR_NONE;
 	link->aggregator = SCHED_ALONE;
 	link->members = 0;
+	link->steps += sched->ledger.updates[worker].state != LEDGER_NONE && end != LEDGER_BROKEN && end != LEDGER_GONE;
 	ledger_end(&sched->ledger, worker, end, delay);
 }
 
@@ -153,21 +152,20 @@ void sched_gone(struct sched *sched, uint32_t worker, uint64_t now)
 	sched->links[worker].wants = 0;
 }
 
-static void set_rates_of(struct sched *sched, uint32_t worker, uint64_t in, uint64_t out)
+/* The calendar has what is believed. Without room it stays as it was: a link that is booked so often has a rate. */
+static void book_rates(struct sched *sched, uint32_t worker)
 {
-	/* Without room the rate stays as it was: a link that is booked so often has one. */
-	if (!calendar_set_rate(sched->calendar, sched_link_out(sched, worker), sched->now, out) ||
-	    !calendar_set_rate(sched->calendar, sched_link_in(sched, worker), sched->now, in))
+	const struct sched_host *host = &sched->ways[sched->hosts[worker]];
+
+	if (!calendar_set_rate(sched->calendar, sched_link_out(sched, worker), sched->now, host->out.rate) ||
+	    !calendar_set_rate(sched->calendar, sched_link_in(sched, worker), sched->now, host->in.rate))
 		return;
 	for (uint32_t other = 0; other < sched->config.workers; other++) {
-		if (sched->hosts[other] == sched->hosts[worker])
-			sched->links[other].rate = out;
+		if (sched->hosts[other] != sched->hosts[worker])
+			continue;
+		sched->links[other].rate = host->out.rate;
+		sched->links[other].rate_in = host->in.rate;
 	}
-}
-
-static void set_rate(struct sched *sched, uint32_t worker, uint64_t rate)
-{
-	set_rates_of(sched, worker, rate, rate);
 }
 
 enum esp_status sched_report_ways(struct sched *sched, uint32_t worker, uint64_t in, uint64_t out, uint64_t now,
@@ -181,8 +179,11 @@ enum esp_status sched_report_ways(struct sched *sched, uint32_t worker, uint64_t
 	enum esp_status status = sched_see_time(sched, now, err);
 	if (status != ESP_OK)
 		return status;
+	struct sched_host *host = &sched->ways[sched->hosts[worker]];
+	bool is_other = outlook_report(&host->in, in);
+	if (outlook_report(&host->out, out) || is_other)
+		book_rates(sched, worker);
 	sched->links[worker].is_measured = true;
-	set_rates_of(sched, worker, in, out);
 	return ESP_OK;
 }
 
@@ -199,6 +200,7 @@ enum esp_status sched_join(struct sched *sched, uint32_t worker, uint64_t rate, 
 	if (status != ESP_OK)
 		return status;
 	sched_gone(sched, worker, now);
+	sched->links[worker].steps = sched_least_steps(sched);
 	sched->links[worker].is_here = true;
 	sched->links[worker].can_aggregate = sched->links[worker].can_forward = false;
 	sched->ledger.last[worker] = 0; /* its numbers begin anew */
@@ -241,33 +243,34 @@ enum esp_status sched_ready(struct sched *sched, uint32_t worker, const struct l
 	return ESP_OK;
 }
 
-/*
- * A transfer that kept to the rate of its link shows that the link has at least this, and perhaps more; one that fell
- * short shows the rate of the link, unless the hub was slower.
- */
-static void learn_rate(struct sched *sched, uint32_t worker, uint64_t bytes, uint64_t took_ns)
+static void learn_out(struct sched *sched, uint32_t worker, uint64_t bytes, uint64_t took_ns)
 {
+	struct outlook *out = &sched->ways[sched->hosts[worker]].out;
 	struct sched_link *link = &sched->links[worker];
-	unsigned __int128 rate = (unsigned __int128)bytes * NS_PER_S / (took_ns > 0 ? took_ns : 1);
-	uint64_t achieved = rate > CALENDAR_RATE_MOST ? CALENDAR_RATE_MOST : (uint64_t)rate;
 
-	link->achieved = achieved;
 	link->sent += bytes;
-	if (took_ns < MEASURED_LEAST)
-		return;
-	if (achieved < RATE_LEAST)
-		achieved = RATE_LEAST;
-	bool had_all = link->granted * 100 >= link->rate * KEPT_PERCENT;
-	uint64_t hub_rate = sched->config.hub_rate, worker_rate = sched->config.worker_rate;
-	uint64_t most = hub_rate > worker_rate ? hub_rate : worker_rate;
-	if (achieved * 100 < link->granted * (had_all ? KEPT_PERCENT : SHORT_PERCENT)) {
-		link->is_measured = true;
-		set_rate(sched, worker, (link->rate + achieved) / 2);
-	} else if (had_all && achieved * 100 >= link->granted * KEPT_PERCENT && link->rate < most) {
-		uint64_t more = link->rate / 100 * RISE_PERCENT;
+	if (outlook_transfer(out, link->granted, bytes, took_ns))
+		book_rates(sched, worker);
+	link->achieved = out->achieved;
+	link->is_measured |= out->is_measured;
+}
 
-		set_rate(sched, worker, more < most ? more : most);
-	}
+enum esp_status sched_got(struct sched *sched, uint32_t worker, const struct sched_got *got, uint64_t now,
+                          struct error *err)
+{
+	if (worker >= sched->config.workers || !sched->links[worker].is_here)
+		return error_set(err, ESP_EINVAL, "worker %u tells of a model before it had registered", worker);
+	enum esp_status status = sched_see_time(sched, now, err);
+	if (status != ESP_OK)
+		return status;
+	struct outlook *in = &sched->ways[sched->hosts[worker]].in;
+	struct sched_link *link = &sched->links[worker];
+	if (got->tree != link->tree || link->model_bytes == 0)
+		return ESP_OK; /* of another life of the scheduler */
+	if (outlook_transfer(in, link->model_rate, link->model_bytes, got->took_ns))
+		book_rates(sched, worker);
+	link->model_bytes = 0;
+	return ESP_OK;
 }
 
 enum esp_status sched_done(struct sched *sched, uint32_t worker, const struct sched_done *done, uint64_t now,
@@ -291,7 +294,7 @@ enum esp_status sched_done(struct sched *sched, uint32_t worker, const struct sc
 	if (update->state != LEDGER_DECIDED || update->number != done->number)
 		return ESP_OK; /* its lease was over, or the worker had not asked */
 	if (done->took_ns > 0)
-		learn_rate(sched, worker, update->bytes, done->took_ns);
+		learn_out(sched, worker, update->bytes, done->took_ns);
 	end_update(sched, worker, done->end, done->delay);
 	return ESP_OK;
 }

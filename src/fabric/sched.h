@@ -34,6 +34,13 @@ struct sched_config {
 	                          Not kept */
 	uint32_t order_flags;  /* enum order_flag: rules that are left out */
 	bool has_no_trees;     /* each host gets its models from the hub   */
+	/*
+	 * If has_slack: no worker gets the model while it is more than slack updates ahead of the slowest one that is here;
+	 * 0: all go in step. After slack_wait_ns it gets it nonetheless, as the slowest one may be stuck.
+	 */
+	bool has_slack;
+	uint32_t slack;
+	uint64_t slack_wait_ns;
 };
 
 struct sched_decision {
@@ -76,7 +83,7 @@ struct sched_done {
 struct sched_link {
 	bool is_here;         /* the worker is registered */
 	bool is_measured;
-	uint64_t rate;        /* of its host's link out, as it is booked */
+	uint64_t rate, rate_in; /* of its host's link out and in, as they are booked */
 	uint64_t achieved;    /* by the latest transfer; 0: none */
 	uint64_t granted;     /* of the update that is decided */
 	uint32_t booking;     /* CALENDAR_NONE: none */
@@ -88,8 +95,17 @@ struct sched_link {
 	uint64_t members;     /* whose updates it is to add to its own, as a bit set with its own; 0: none */
 	uint64_t sums;        /* that it was to send */
 	uint64_t wants;       /* bytes of the model that it has asked for; 0: none */
+	uint64_t wants_ns;    /* since when */
+	uint64_t steps;       /* updates that have ended; as many as the slowest one had when it came */
 	uint32_t source;      /* of its latest model: a worker, or SCHED_HUB */
 	uint64_t models;      /* that it was told to get */
+	uint64_t tree, model_bytes, model_rate; /* of the latest; model_bytes 0: it was told how that went */
+};
+
+/* A model has come from the hub, as its worker tells it. */
+struct sched_got {
+	uint64_t tree;
+	uint64_t took_ns;
 };
 
 struct sched;
@@ -126,6 +142,10 @@ ESP_CHECKED enum esp_status sched_report_ways(struct sched *sched, uint32_t work
  */
 ESP_CHECKED enum esp_status sched_wants(struct sched *sched, uint32_t worker, uint64_t bytes, uint64_t now,
                                         struct error *err);
+
+/* ESP_EINVAL: no such worker is here. */
+ESP_CHECKED enum esp_status sched_got(struct sched *sched, uint32_t worker, const struct sched_got *got, uint64_t now,
+                                      struct error *err);
 
 /* The end of a batch, if it is due. */
 void sched_tick(struct sched *sched, uint64_t now);

@@ -15,10 +15,11 @@ static uint32_t next_of(const struct sched_decision *decision)
 	return decision->is_chain ? decision->next_hop : decision->aggregator;
 }
 
-void sched_log_begin(FILE *log, uint64_t now, uint64_t epoch, uint32_t workers, uint32_t bound)
+void sched_log_begin(FILE *log, uint64_t now, const struct sched_log_begin *begin)
 {
 	if (log)
-		fprintf(log, "%" PRIu64 " scheduler %" PRIu64 " workers %u bound %u\n", now, epoch, workers, bound);
+		fprintf(log, "%" PRIu64 " scheduler %" PRIu64 " session %" PRIu64 " workers %u bound %u\n", now, begin->epoch,
+		        begin->session, begin->workers, begin->bound);
 }
 
 void sched_log_decision(FILE *log, uint64_t now, const struct sched_decision *decision)

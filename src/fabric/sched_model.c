@@ -29,6 +29,7 @@ enum esp_status sched_wants(struct sched *sched, uint32_t worker, uint64_t bytes
 	if (sched->links[worker].wants > 0)
 		return error_set(err, ESP_EINVAL, "worker %u asked twice for the model", worker);
 	sched->links[worker].wants = bytes;
+	sched->links[worker].wants_ns = now;
 	sched->has_short_want |= is_short(sched, bytes);
 	sched_want_batch(sched, now);
 	return ESP_OK;
@@ -48,6 +49,9 @@ static void decide_one(struct sched *sched, const struct distribution_request *r
 		.start_ns = request->span.begin > sched->now ? request->span.begin - sched->now : 0,
 		.rate = sched_rate_of(link->wants, &request->span),
 	};
+	link->tree = sched->trees;
+	link->model_bytes = request->source == DISTRIBUTION_HUB ? link->wants : 0; /* another worker may be the slow one */
+	link->model_rate = sched->models[sched->model_count - 1].rate;
 	link->wants = 0;
 	link->source = request->source == DISTRIBUTION_HUB ? SCHED_HUB : workers[request->source];
 	link->models++;
@@ -66,6 +70,27 @@ void sched_model_end(struct sched *sched)
 	}
 }
 
+uint64_t sched_least_steps(const struct sched *sched)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (uint32_t worker = 0; worker < sched->config.workers; worker++) {
+		const struct sched_link *link = &sched->links[worker];
+
+		least = link->is_here && link->steps < least ? link->steps : least;
+	}
+	return least == UINT64_MAX ? 0 : least;
+}
+
+/* Is the worker too far ahead of the slowest one? */
+static bool is_ahead(const struct sched *sched, uint32_t worker)
+{
+	const struct sched_link *link = &sched->links[worker];
+
+	return sched->config.has_slack && link->steps - sched_least_steps(sched) > sched->config.slack &&
+	       sched->now - link->wants_ns < sched->config.slack_wait_ns;
+}
+
 void sched_model_decide(struct sched *sched)
 {
 	struct distribution_request requests[LEDGER_WORKERS_MOST];
@@ -79,7 +104,7 @@ void sched_model_decide(struct sched *sched)
 	sched->has_short_want = false;
 	sched->model_at = sched->model_count = 0;
 	for (uint32_t worker = 0; worker < sched->config.workers; worker++) {
-		if (sched->links[worker].wants == 0)
+		if (sched->links[worker].wants == 0 || is_ahead(sched, worker))
 			continue;
 		config.is_tree &= sched->links[worker].can_forward;
 		workers[count] = worker;

@@ -8,6 +8,7 @@
 #include "fabric/batch.h"
 #include "fabric/bundle.h"
 #include "fabric/order.h"
+#include "fabric/outlook.h"
 #include "fabric/sched.h"
 
 #define SCHED_MODELS_MOST (4 * LEDGER_WORKERS_MOST) /* bookings of models at a time */
@@ -18,8 +19,14 @@ struct sched_chain {
 	uint64_t end_ns;
 };
 
+/* The link of a host, as far as it is known. */
+struct sched_host {
+	struct outlook in, out;
+};
+
 struct sched {
 	struct sched_config config;
+	struct sched_host ways[LEDGER_WORKERS_MOST]; /* by host */
 	uint32_t hosts[LEDGER_WORKERS_MOST];
 	struct calendar *calendar;
 	struct ledger ledger;
@@ -78,6 +85,8 @@ void sched_chain_decide(struct sched *sched, uint32_t count);
 /* ---- sched_model.c ---- */
 /* Decides how models come to the workers that wait for them. */
 void sched_model_decide(struct sched *sched);
+/* Of the slowest worker that is here. */
+uint64_t sched_least_steps(const struct sched *sched);
 /* Bookings of models whose time is over are free again. */
 void sched_model_end(struct sched *sched);
 

@@ -329,62 +329,6 @@ static void test_hosts(void)
 	sched_close(sched);
 }
 
-/* A short model is read at once while the hub's link is free; one that would be behind another waits for a tree. */
-static void test_short_model(struct sched *sched)
-{
-	struct sched_model model;
-	uint64_t now = 10 * BATCH + NS_PER_MS;
-
-	CHECK(sched_wants(sched, 0, MB, now, NULL) == ESP_OK);
-	CHECK_U64(sched_due(sched), now);
-	sched_tick(sched, now);
-	CHECK(sched_next_model(sched, &model) && model.worker == 0 && model.source == SCHED_HUB && model.start_ns == 0);
-	CHECK(sched_wants(sched, 1, MB, now, NULL) == ESP_OK && sched_wants(sched, 2, MB, now, NULL) == ESP_OK);
-	CHECK_U64(sched_due(sched), 11 * BATCH);
-	sched_set_forwarder(sched, 2, false); /* then there is no tree */
-	sched_tick(sched, 11 * BATCH);
-	CHECK(sched_next_model(sched, &model) && model.source == SCHED_HUB);
-	CHECK(sched_next_model(sched, &model) && model.source == SCHED_HUB && !sched_next_model(sched, &model));
-	sched_tick(sched, 20 * BATCH);
-	CHECK_U64(sched_due(sched), UINT64_MAX);
-}
-
-/* All that wait get the model by one tree, when the hub's link is free. */
-static void test_models(void)
-{
-	const struct sched_config config = {
-		.workers = 3, .bound = 9, .batch_ns = BATCH, .hub_rate = 100 * MB, .worker_rate = 100 * MB};
-	struct sched *sched;
-	struct sched_model model;
-	uint32_t from_hub = 0, outputs = 0, count = 0;
-
-	CHECK(sched_open(&config, &sched, NULL) == ESP_OK);
-	CHECK(sched_wants(sched, 0, MB, 0, NULL) == ESP_EINVAL); /* it is not here */
-	for (uint32_t worker = 0; worker < 3; worker++) {
-		CHECK(sched_join(sched, worker, 0, 0, NULL) == ESP_OK);
-		sched_set_forwarder(sched, worker, true);
-	}
-	CHECK(sched_wants(sched, 0, 0, 0, NULL) == ESP_EINVAL && sched_wants(sched, 9, MB, 0, NULL) == ESP_EINVAL);
-	for (uint32_t worker = 0; worker < 3; worker++)
-		CHECK(sched_wants(sched, worker, 10 * MB, 0, NULL) == ESP_OK);
-	CHECK(sched_wants(sched, 0, 10 * MB, 0, NULL) == ESP_EINVAL); /* it has asked */
-	CHECK_U64(sched_due(sched), BATCH);
-	sched_tick(sched, BATCH);
-	for (; sched_next_model(sched, &model); count++) {
-		CHECK(model.tree == 1 && model.rate == 100 * MB && model.start_ns == 0);
-		from_hub += model.source == SCHED_HUB;
-		outputs += model.outputs;
-	}
-	CHECK(count == 3 && from_hub == 1 && outputs == 2);
-	CHECK_U64(sched_due(sched), UINT64_MAX);
-	test_short_model(sched);
-	CHECK(sched_wants(sched, 1, 10 * MB, 20 * BATCH, NULL) == ESP_OK);
-	sched_gone(sched, 1, 20 * BATCH);
-	sched_tick(sched, 23 * BATCH);
-	CHECK(!sched_next_model(sched, &model));
-	sched_close(sched);
-}
-
 /* ---- by seeds ---- */
 
 #define WORKERS 8u
@@ -655,7 +599,6 @@ int main(int argc, char **argv)
 	test_time_backwards();
 	test_chain();
 	test_hosts();
-	test_models();
 	for (uint64_t seed = first; seed < first + count; seed++)
 		play(seed, ends, &direct, &restarts, &longest);
 	for (uint8_t end = 0; end < LEDGER_ENDS; end++)

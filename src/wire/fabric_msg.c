@@ -34,6 +34,7 @@ static const uint8_t body_bytes[FABRIC_MSG_TYPES] = {
 	[FABRIC_FETCH] = 32,
 	[FABRIC_FETCHED] = 32,
 	[FABRIC_GIVEN] = 24,
+	[FABRIC_GOT] = 16,
 };
 
 static void put_text(uint8_t *out, const char *text, size_t room)
@@ -158,6 +159,9 @@ static void put_body(const struct fabric_msg *msg, uint8_t *body)
 	case FABRIC_GIVEN:
 		put_numbers(body, (const uint64_t[]){msg->given.epoch, msg->given.bundle, msg->given.crc}, 3);
 		return;
+	case FABRIC_GOT:
+		put_numbers(body, (const uint64_t[]){msg->got.tree, msg->got.took_ns}, 2);
+		return;
 	case FABRIC_WANT:
 		put_numbers(body, &msg->want.bytes, 1);
 		return;
@@ -257,6 +261,9 @@ static bool get_body(uint8_t type, const uint8_t *body, struct fabric_msg *out)
 	case FABRIC_GIVEN:
 		out->given = (struct fabric_msg_given){bytes_get64(body), bytes_get64(body + 8), bytes_get32(body + 16)};
 		return are_zeros(body + 20, 4);
+	case FABRIC_GOT:
+		out->got = (struct fabric_msg_got){bytes_get64(body), bytes_get64(body + 8)};
+		return true;
 	case FABRIC_WANT:
 		out->want.bytes = bytes_get64(body);
 		return true;

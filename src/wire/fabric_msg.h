@@ -15,6 +15,7 @@
  *        | -- DONE --------------------------------> |   applied, or dropped by the hub
  *        | -- WANT --------------------------------> |   the model is wanted
  *        | <-- MODEL ------------------------------- |   from where it comes, and when
+ *        | -- GOT ---------------------------------> |   it has come from the hub: how long that took
  *        | <-- WAIT -------------------------------- |   each half second, while DECIDE or MODEL is awaited
  *        | <-- REFUSE ------------------------------ |   at any time: why the connection closes
  *
@@ -57,8 +58,9 @@ enum fabric_msg_type {
 	FABRIC_FETCH = 12,
 	FABRIC_FETCHED = 13,
 	FABRIC_GIVEN = 14,
+	FABRIC_GOT = 15,
 };
-#define FABRIC_MSG_TYPES 15
+#define FABRIC_MSG_TYPES 16
 #define FABRIC_FROM_HUB UINT32_MAX /* as the source of a model */
 #define FABRIC_TO_HUB UINT32_MAX   /* as the next hop of a sum */
 #define FABRIC_HOST 16u /* bytes of an IPv6 address; an IPv4 address stands in it as ::ffff:a.b.c.d */
@@ -140,6 +142,10 @@ struct fabric_msg_model {
 	uint16_t port;
 };
 
+struct fabric_msg_got {
+	uint64_t tree, took_ns;
+};
+
 struct fabric_msg_fetch {
 	uint64_t epoch, tree;
 	uint64_t bytes, rate; /* rate 0: any */
@@ -165,6 +171,7 @@ struct fabric_msg {
 		struct fabric_msg_given given;
 		struct fabric_msg_want want;
 		struct fabric_msg_model model;
+		struct fabric_msg_got got;
 		struct fabric_msg_fetch fetch;
 		struct fabric_msg_fetched fetched;
 	};

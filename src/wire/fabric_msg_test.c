@@ -78,6 +78,9 @@ static void draw(struct rng *rng, uint8_t type, struct fabric_msg *out)
 	case FABRIC_GIVEN:
 		out->given = (struct fabric_msg_given){rng_next(rng), rng_next(rng), (uint32_t)rng_next(rng)};
 		break;
+	case FABRIC_GOT:
+		out->got = (struct fabric_msg_got){rng_next(rng), rng_next(rng)};
+		break;
 	case FABRIC_WANT:
 		out->want.bytes = rng_next(rng);
 		break;
@@ -172,6 +175,7 @@ static void bad_contents(void)
 	refuse(FABRIC_REGISTER, 8 + FABRIC_JOB_NAME + 34, 2);
 	refuse(FABRIC_REGISTER, 8 + FABRIC_JOB_NAME + 35, 1);
 	refuse(FABRIC_WANT, 8 + 8, 1);
+	refuse(FABRIC_GOT, 8 + 16, 1);
 	refuse(FABRIC_MODEL, 8 + 34, 1);
 	refuse(FABRIC_WAIT, 8, 1);
 	refuse(FABRIC_FETCHED, 8 + 28, 1);

@@ -23,6 +23,9 @@ struct sched_server_config {
 	uint64_t batch_ns;
 	bool aggregates;   /* workers may send sums of updates, where it pays */
 	bool chains;       /* by streaming chains */
+	bool has_slack;    /* as of struct sched_config (fabric/sched.h) */
+	uint32_t slack;
+	uint64_t slack_wait_ns;
 	uint64_t hub_rate, worker_rate; /* bytes per second: of the hub's link, of a worker's until it is measured */
 	FILE *decisions;   /* a line for each (fabric/sched_log.h); NULL: none */
 	void (*log)(void *context, const char *line); /* NULL: silent */

@@ -102,6 +102,8 @@ static void take_msg(struct sched_server_conn *conn, const struct fabric_msg *ms
 		status = sched_server_job_done(conn, &msg->done, &err);
 	else if (msg->type == FABRIC_WANT && conn->state == SCHED_SERVER_CONN_REGISTERED)
 		status = sched_server_job_want(conn, &msg->want, &err);
+	else if (msg->type == FABRIC_GOT && conn->state == SCHED_SERVER_CONN_REGISTERED)
+		status = sched_server_job_got(conn, &msg->got, &err);
 	else
 		status = error_set(&err, ESP_ECORRUPT, "a message came that a worker does not send at this time");
 	if (status != ESP_OK)

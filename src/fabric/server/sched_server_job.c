@@ -125,7 +125,10 @@ static enum esp_status make_job(struct sched_server *server, uint64_t number, co
 	                                    .hub_rate = server->config.hub_rate,
 	                                    .worker_rate = server->config.worker_rate,
 	                                    .aggregates = server->config.aggregates,
-	                                    .chains = server->config.chains};
+	                                    .chains = server->config.chains,
+	                                    .has_slack = server->config.has_slack,
+	                                    .slack = server->config.slack,
+	                                    .slack_wait_ns = server->config.slack_wait_ns};
 
 	if (server->job_count >= SCHED_SERVER_JOBS)
 		return error_set(err, ESP_ELIMIT, "the scheduler has %u jobs, and takes no more", server->job_count);
@@ -149,7 +152,8 @@ static enum esp_status make_job(struct sched_server *server, uint64_t number, co
 	server->jobs = job;
 	server->job_count++;
 	sched_server_log(server, "job %s: %u workers, delay bound %u", job->name, job->workers, job->bound);
-	sched_log_begin(server->config.decisions, loop_now(&server->loop), job->epoch, job->workers, job->bound);
+	const struct sched_log_begin begin = {job->epoch, job->session, job->workers, job->bound};
+	sched_log_begin(server->config.decisions, loop_now(&server->loop), &begin);
 	*out = job;
 	return ESP_OK;
 }
@@ -397,4 +401,12 @@ enum esp_status sched_server_job_want(struct sched_server_conn *conn, const stru
 	if (status == ESP_OK)
 		run(job);
 	return status;
+}
+
+enum esp_status sched_server_job_got(struct sched_server_conn *conn, const struct fabric_msg_got *got,
+                                     struct error *err)
+{
+	const struct sched_got told = {.tree = got->tree, .took_ns = got->took_ns};
+
+	return sched_got(conn->job->sched, conn->worker, &told, loop_now(&conn->server->loop), err);
 }

@@ -78,6 +78,8 @@ ESP_CHECKED enum esp_status sched_server_job_done(struct sched_server_conn *conn
                                                   struct error *err);
 ESP_CHECKED enum esp_status sched_server_job_want(struct sched_server_conn *conn, const struct fabric_msg_want *want,
                                                   struct error *err);
+ESP_CHECKED enum esp_status sched_server_job_got(struct sched_server_conn *conn, const struct fabric_msg_got *got,
+                                                 struct error *err);
 /* Forgets jobs that have had no worker for long; workers that wait for a decision hear that the scheduler lives. */
 void sched_server_job_look_after_all(struct sched_server *server, uint64_t now_ns);
 void sched_server_job_close_all(struct sched_server *server);

@@ -29,6 +29,7 @@ static const struct column columns[] = {
 	{"DEADLINE", "deadline"},
 	{"NORM", "norm", "%.3g"},
 	{"LINK MB/S", "rate_bytes_per_second", "%.3f", 1e-6},
+	{"IN MB/S", "rate_in_bytes_per_second", "%.3f", 1e-6},
 	{"KNOWN", "rate_is_measured"},
 	{"LAST MB/S", "achieved_bytes_per_second", "%.3f", 1e-6},
 	{"SENT MB", "sent_bytes", "%.3f", 1e-6},
@@ -102,6 +103,7 @@ static void put_worker(struct rows *rows, const struct sched_server_job *job, ui
 	else
 		rows_none(rows);
 	rows_double(rows, (double)link->rate);
+	rows_double(rows, (double)link->rate_in);
 	rows_shown(rows, "%s", link->is_measured ? "yes" : "assumed");
 	rows_bool(rows, link->is_measured);
 	rows_double(rows, (double)link->achieved);

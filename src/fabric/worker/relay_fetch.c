@@ -21,7 +21,8 @@ static enum esp_status ask(const struct relay_fetching *fetching, int fd, struct
 {
 	const struct fabric_msg_model *from = &fetching->decision->model;
 	const struct fabric_msg msg = {
-		.type = FABRIC_FETCH, .fetch = {fetching->decision->epoch, from->tree, fetching->bytes, from->rate}};
+		.type = FABRIC_FETCH, .fetch = {fetching->decision->epoch, from->tree, fetching->bytes,
+		                                  pace_behind(from->rate)}};
 	uint8_t bytes[FABRIC_MSG_BYTES];
 	struct pace any = {.budget = 1};
 

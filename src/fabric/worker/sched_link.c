@@ -221,6 +221,14 @@ bool sched_link_want(struct sched_link *link, uint64_t bytes, uint64_t until_ns,
 	return true;
 }
 
+void sched_link_got(struct sched_link *link, const struct fabric_msg_got *got)
+{
+	const struct fabric_msg msg = {.type = FABRIC_GOT, .got = *got};
+
+	if (link->fd >= 0)
+		(void)put(link, &msg, clock_now_ns() + ANSWER_PATIENCE);
+}
+
 void sched_link_done(struct sched_link *link, const struct fabric_msg_done *done)
 {
 	const struct fabric_msg msg = {.type = FABRIC_DONE, .done = *done};

@@ -49,6 +49,8 @@ struct sched_link_model {
 /* Asks from where the model of so many bytes comes, and waits for the answer, at most until then. False as above. */
 bool sched_link_want(struct sched_link *link, uint64_t bytes, uint64_t until_ns, struct sched_link_model *out);
 
+/* Tells how long a model took that came from the hub, as the scheduler had said. */
+void sched_link_got(struct sched_link *link, const struct fabric_msg_got *got);
 /* Tells how an update has ended that the scheduler wanted to be sent. */
 void sched_link_done(struct sched_link *link, const struct fabric_msg_done *done);
 

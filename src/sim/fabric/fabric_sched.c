@@ -26,7 +26,8 @@ void fabric_start_scheduler(struct fabric_world *world)
 		return;
 	}
 	world->epoch++;
-	sched_log_begin(world->config->log, world->now, world->epoch, config->workers, config->bound);
+	const struct sched_log_begin begin = {world->epoch, 1, config->workers, config->bound};
+	sched_log_begin(config->log, world->now, &begin);
 	for (uint32_t worker = 0; worker < config->workers; worker++) {
 		if (!world->workers[worker].is_dead)
 			fabric_register(world, worker);

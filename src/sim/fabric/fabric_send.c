@@ -121,6 +121,15 @@ static struct gate_offer offer_of(const struct fabric_world *world, uint32_t wor
 	                           .at_ns = world->now};
 }
 
+/* Where the monitor may be wrong the scheduler is told how long a transfer took; not of chains, whose links are many. */
+static void time_flow(struct fabric_world *world, uint32_t worker)
+{
+	struct fabric_worker *of = &world->workers[worker];
+
+	if (!of->decision.is_chain && world->config->wrong_percent > 0)
+		of->took_ns = world->now - of->flow_ns;
+}
+
 /* A member offers its own update before it sends it to its aggregator. */
 void fabric_send_offer(struct fabric_world *world, uint32_t worker)
 {
@@ -128,6 +137,8 @@ void fabric_send_offer(struct fabric_world *world, uint32_t worker)
 	const uint32_t links[] = {fabric_out(world, worker), fabric_hub_in(world)};
 
 	leave_chain(world, of);
+	of->flow_ns = world->now;
+	of->took_ns = 0;
 	const struct gate_offer offer = offer_of(world, worker);
 	struct gate_result result;
 	enum esp_status status = gate_offer(&world->gate, &offer, &result);
@@ -281,10 +292,12 @@ void fabric_send_ended(struct fabric_world *world, uint64_t cookie)
 
 	switch ((enum fabric_kind)(cookie >> 32)) {
 	case FABRIC_TO_HUB:
+		time_flow(world, number);
 		if (!gate_whole(&world->gate, number, world->now))
 			fabric_fail(world, "the gate does not know of the update that worker %u has sent", number);
 		break;
 	case FABRIC_TO_AGGREGATOR:
+		time_flow(world, number);
 		arrive(world, number);
 		break;
 	case FABRIC_TREE:

@@ -152,7 +152,8 @@ void fabric_deliver_model(struct fabric_world *world, uint32_t worker)
 static void tell(struct fabric_world *world, uint32_t worker, uint8_t how, uint64_t delay)
 {
 	const struct fabric_worker *of = &world->workers[worker];
-	const struct sched_done done = {.number = of->number, .end = how, .version = world->gate.version, .delay = delay};
+	const struct sched_done done = {.number = of->number, .end = how, .version = world->gate.version, .delay = delay,
+	                                .took_ns = of->took_ns};
 	struct error err;
 
 	if (world->sched && of->is_registered && of->decision.position > 0 && of->epoch == world->epoch &&

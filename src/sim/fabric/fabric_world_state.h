@@ -23,6 +23,7 @@ struct fabric_worker {
 	uint64_t step_from, model_from, incoming_from; /* versions: of the step, of the model that waits, of that under way */
 	uint64_t made;                 /* updates; the latest one's number changes when it is announced again */
 	uint64_t number, computed_from, ready_ns, start_ns, epoch;
+	uint64_t flow_ns, took_ns;     /* its transfer, but for chains: since when, and how long it took; took_ns 0: not */
 	uint32_t attempts;             /* to send it within a sum that have failed */
 	struct sched_decision decision;
 	struct sched_model model;      /* that comes */
