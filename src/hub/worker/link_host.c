@@ -520,6 +520,11 @@ static struct link_host *new_host(struct hub_link *link, uint64_t set)
 	return host;
 }
 
+static struct host_owner owner_of(const struct hub_link *link)
+{
+	return (struct host_owner){link->ticket.job, link->hubs[0].session};
+}
+
 /* A hub on this machine may read the gradients by itself. */
 static enum esp_status share(struct hub_link *link, uint64_t until_ns, struct error *err)
 {
@@ -544,7 +549,8 @@ static enum esp_status gather(struct hub_link *link, const struct host_meeting *
 		return status;
 	for (uint32_t i = 1; i < host->members; i++)
 		host->peer[i].fd = sockets[i];
-	status = host_memory_make(&link->layout, host->member, host->members, &host->memory, err);
+	const struct host_owner owner = owner_of(link);
+	status = host_memory_make(&owner, &link->layout, host->member, host->members, &host->memory, err);
 	if (status == ESP_OK && is_read)
 		status = share(link, meeting->until_ns, err);
 	return status == ESP_OK ? host_meet_hand_over(meeting, sockets, host->members, host->memory.fd, err) : status;
@@ -559,7 +565,8 @@ static enum esp_status call(struct hub_link *link, const struct host_meeting *me
 
 	if (status != ESP_OK)
 		return status;
-	return host_memory_map(&link->layout, host->member, host->members, memory, &host->memory, err);
+	const struct host_owner owner = owner_of(link);
+	return host_memory_map(&owner, &link->layout, host->member, host->members, memory, &host->memory, err);
 }
 
 static enum esp_status watch_peers(struct hub_link *link, struct error *err)
