@@ -110,6 +110,13 @@ def start(ticket, *words, workers=4, **settings):
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
+def begin(ticket, rank, *words, size=2, **more):
+    """One worker, whose process is the caller's."""
+    env = {**CLEAN, "ESP_HUB_TICKET": str(ticket), "ESP_RANK": str(rank), "ESP_SIZE": str(size), **more}
+    return subprocess.Popen([PROGRAM, *map(str, words)], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True)
+
+
 def run(ticket, *words, **options):
     process = start(ticket, *words, **options)
     out, err = process.communicate(timeout=PATIENCE)
@@ -287,6 +294,65 @@ def test_hub_is_stopped():
         it.process.send_signal(signal.SIGCONT)
         assert process.returncode != OK and len(re.findall(rf"round: .*hub at {it.address}", err)) == 4, err
         it.until(lambda: it.job("job")["state"] == "idle")
+
+
+def test_values_of_rounds_ahead():
+    """Values that change with each of many rounds that are under way hold from the round that they were set for."""
+    with hub() as it:
+        found = []
+        for transport in WAYS:
+            ticket = it.create("job", "--replace", workers=2)
+            workers = [begin(ticket, rank, "ahead", ESP_TRANSPORT=transport) for rank in range(2)]
+            assert workers[0].stdout.readline() == "started\n"
+            ended = [worker.communicate(timeout=PATIENCE) for worker in reversed(workers)]
+            assert all(worker.returncode == OK for worker in workers), ended
+            found += [out.replace("started\n", "") for out, _ in ended]
+        assert len(set(found)) == 1 and found[0].endswith("good\n"), found
+
+
+# ---- a worker is stopped ----
+
+def begin_endless(it, name="job"):
+    ticket = it.create(name, workers=2)
+    workers = [begin(ticket, rank, "endless") for rank in range(2)]
+    for worker in workers:
+        assert "ready" in worker.stdout.readline()
+    return workers
+
+
+def kill_all(workers):
+    for worker in workers:
+        worker.kill()
+        worker.communicate(timeout=PATIENCE)
+
+
+def test_worker_is_stopped():
+    """In rounds: one that stands still for less than the hub's patience goes on, and one that does for longer is named."""
+    with hub("--silence", 60) as it:
+        workers = begin_endless(it)
+        workers[1].send_signal(signal.SIGSTOP)
+        began = it.status()["uptime_seconds"]
+        it.until(lambda: it.status()["uptime_seconds"] > began + 12)
+        workers[1].send_signal(signal.SIGCONT)
+        rounds = it.job("job")["rounds"]
+        it.until(lambda: it.job("job")["rounds"] > rounds + 100 and it.job("job")["joined"] == 2)
+        kill_all(workers)
+    with hub("--silence", 3) as it:
+        workers = begin_endless(it)
+        workers[1].send_signal(signal.SIGSTOP)
+        _, err = workers[0].communicate(timeout=PATIENCE)
+        assert workers[0].returncode != OK and re.search(r"worker 1 on .*has not been heard for 3 s", err), err
+        kill_all(workers[1:])
+
+
+def test_gathering_is_bounded():
+    """A worker that joins, and is not heard before it has declared its tensors, does not keep its job for ever."""
+    with hub("--silence", 1, "--idle", 2) as it:
+        ticket = it.create("job", workers=1)
+        worker = begin(ticket, 0, "slow", size=1)
+        it.until(lambda: "job job" in it.read_log() and it.status()["jobs"] == [])
+        assert "has not been heard for 2 s" in it.read_log(), it.read_log()
+        kill_all([worker])
 
 
 # ---- many jobs, strangers ----

@@ -163,6 +163,40 @@ static int run_set(struct esp_hub *hub, struct model *model, const char *values)
 	return round_once(hub, model) == ESP_OK ? 0 : fail("round");
 }
 
+/* Rounds started one behind the other, each with values of its own. Worker 1 waits for the end of its input first. */
+static int run_ahead(struct esp_hub *hub)
+{
+	enum { AHEAD = 8 };
+	static float gradients[AHEAD][5], weights[AHEAD][5];
+	struct esp_work *works[AHEAD];
+	char byte, value[32];
+
+	while (esp_hub_worker(hub) == 1 && read(0, &byte, 1) > 0) {
+	}
+	for (uint32_t r = 0; r < AHEAD; r++) {
+		struct esp_hub_call call = ESP_HUB_CALL_INIT;
+
+		call.kind = ESP_HUB_PUSHPULL;
+		call.gradient = gradients[r];
+		call.weights = weights[r];
+		for (uint32_t i = 0; i < 5; i++)
+			gradients[r][i] = (float)(r + i);
+		snprintf(value, sizeof(value), "lr=%u", r + 1);
+		if (esp_hub_set(hub, 0, value, NULL) != ESP_OK || esp_hub_start(hub, &call, &works[r]) != ESP_OK)
+			return fail("start");
+	}
+	puts("started");
+	fflush(stdout);
+	for (uint32_t r = 0; r < AHEAD; r++) {
+		if (esp_wait(works[r], -1) != ESP_OK)
+			return fail("round");
+		esp_work_free(works[r]);
+		printf("%g ", (double)weights[r][4]);
+	}
+	puts("good");
+	return 0;
+}
+
 static int run_nan(struct esp_hub *hub, struct model *model)
 {
 	float gradients[5] = {NAN, INFINITY, 0, 1, -0.0f};
@@ -228,7 +262,10 @@ static int run_worker(struct esp_hub *hub, const char *what, const char *argumen
 {
 	struct model model;
 	int status;
+	char byte;
 
+	while (strcmp(what, "slow") == 0 && read(0, &byte, 1) > 0) {
+	}
 	if (strcmp(what, "elements") == 0)
 		return run_elements(hub, strtoull(argument, NULL, 10));
 	if (strcmp(what, "count") == 0)
@@ -242,6 +279,8 @@ static int run_worker(struct esp_hub *hub, const char *what, const char *argumen
 		status = run_set(hub, &model, argument);
 	else if (strcmp(what, "bits") == 0)
 		status = run_bits(hub, &model, (uint32_t)atoi(argument));
+	else if (strcmp(what, "ahead") == 0)
+		status = run_ahead(hub);
 	else if (strcmp(what, "nan") == 0)
 		status = run_nan(hub, &model);
 	else

@@ -85,7 +85,7 @@ static int serve(const struct hub_config *config)
 int cli_hub_serve(int argc, char **argv)
 {
 	const char *listen = "0.0.0.0:7700", *key_file = HUB_KEY_FILE, *metrics = NULL;
-	uint64_t memory = default_memory(), jobs = JOBS_DEFAULT, idle_seconds = 0;
+	uint64_t memory = default_memory(), jobs = JOBS_DEFAULT, idle_seconds = 0, silence_seconds = 10;
 	uint64_t lanes = cores_allowed() > LANES_DEFAULT_MOST ? LANES_DEFAULT_MOST : cores_allowed();
 	struct hub_config config = {.log = log_line, .version = esp_version()};
 	struct key key;
@@ -105,6 +105,8 @@ int cli_hub_serve(int argc, char **argv)
 		{"jobs", 0, OPTION_U64, &jobs, "N", "at most so many at a time (default 64)", .min = 1, .max = 100000},
 		{"idle", 0, OPTION_U64, &idle_seconds, "SECONDS",
 	     "removes a job that has had no workers for so long (default never)", .max = 365 * 86400},
+		{"silence", 0, OPTION_U64, &silence_seconds, "SECONDS",
+	     "without a word of a worker, until it is considered dead (default 10)", .min = 1, .max = 86400},
 		{"metrics", 0, OPTION_STRING, &metrics, "PATH", "of a socket for Prometheus"},
 		{0},
 	};
@@ -127,6 +129,7 @@ int cli_hub_serve(int argc, char **argv)
 	config.memory_bytes = memory;
 	config.jobs = (uint32_t)jobs;
 	config.idle_ns = idle_seconds * NS_PER_S;
+	config.silence_ns = silence_seconds * NS_PER_S;
 	config.metrics = metrics;
 	int status = serve(&config);
 	explicit_bzero(&config, sizeof(config));

@@ -9,6 +9,7 @@
 #include "plan/partition.h"
 #include "wire/bytes.h"
 
+#define SHARE_BYTES (sizeof(uint64_t) + 3 * sizeof(uint32_t)) /* of a chunk, while chunks are shared out */
 #define CHUNK_STEP 64u /* bytes: chunks of a tensor begin at cache lines, as the tensor does */
 
 static uint64_t aligned(uint64_t elements)
@@ -140,6 +141,20 @@ static void cut(struct hub_layout *layout)
 		chunk += chunks;
 	}
 	assert(at == layout->elements && chunk == layout->chunks);
+}
+
+enum esp_status hub_layout_measure(const struct layout_tensor *tensors, uint32_t count, uint32_t chunk_bytes,
+                                   uint64_t *out_elements, uint64_t *out_bytes, struct error *err)
+{
+	struct hub_layout layout = {.tensors = count, .chunk_elements = chunk_bytes / (uint32_t)sizeof(float)};
+	uint64_t each = sizeof(*layout.chunk) + sizeof(*layout.lane_chunks) + sizeof(*layout.lane_at) + SHARE_BYTES;
+	enum esp_status status = check_cut(count, chunk_bytes, err);
+
+	if (status == ESP_OK)
+		status = measure(tensors, &layout, err);
+	*out_elements = layout.elements;
+	*out_bytes = layout.chunks * each + count * (sizeof(*layout.tensor) + sizeof(*layout.place));
+	return status;
 }
 
 /* ---- hubs and lanes ---- */

@@ -77,6 +77,10 @@ ESP_CHECKED enum esp_status hub_layout_split(const struct layout_tensor *tensors
 /* Of a job that has one hub. */
 ESP_CHECKED enum esp_status hub_layout_make(const struct layout_tensor *tensors, uint32_t count, uint32_t chunk_bytes,
                                             uint32_t lanes, struct hub_layout *out, struct error *err);
+/* Of the model's arrays, and bytes of memory while a layout of it is made: before it is. The same errors. */
+ESP_CHECKED enum esp_status hub_layout_measure(const struct layout_tensor *tensors, uint32_t count,
+                                               uint32_t chunk_bytes, uint64_t *out_elements, uint64_t *out_bytes,
+                                               struct error *err);
 void hub_layout_fini(struct hub_layout *layout); /* accepts a zeroed struct */
 static inline enum esp_type hub_layout_chunk_type(const struct hub_layout *layout, uint32_t chunk)
 {

@@ -176,6 +176,22 @@ static void test_digest(void)
 	}
 }
 
+/* What is said before a layout is made holds of it. */
+static void test_measure(void)
+{
+	const struct layout_tensor tensors[2] = {{1, 100001, ESP_F32, 0}, {2, 77, ESP_F16, 1}};
+	struct hub_layout layout;
+	uint64_t elements, bytes;
+	struct error err;
+
+	CHECK(hub_layout_measure(tensors, 2, 1024, &elements, &bytes, &err) == ESP_OK);
+	CHECK(hub_layout_make(tensors, 2, 1024, 3, &layout, &err) == ESP_OK);
+	CHECK(elements == layout.elements);
+	CHECK(bytes >= layout.chunks * (sizeof(*layout.chunk) + 2 * sizeof(*layout.lane_at)));
+	hub_layout_fini(&layout);
+	CHECK(hub_layout_measure(tensors, 2, 1000, &elements, &bytes, &err) == ESP_EINVAL);
+}
+
 static void check_refused(const struct layout_tensor *tensors, uint32_t count, uint32_t chunk_bytes, uint32_t lanes,
                           enum esp_status expected, const char *word)
 {
@@ -233,6 +249,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < 2000; i++)
 		test_hubs(&rng);
 	test_digest();
+	test_measure();
 	test_refused();
 	test_empty();
 	return 0;

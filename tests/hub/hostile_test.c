@@ -11,6 +11,7 @@
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -355,6 +356,48 @@ static void crowd(const struct ticket *ticket)
 		msg_socket_close(&controls[i]);
 }
 
+/* A model whose layout alone is more than the hub's memory: refused before any of it is taken. */
+static void big_model(const struct ticket *ticket)
+{
+	const struct hub_msg_tensor tensor = {.name = 7, .elements = (UINT64_C(1) << 32) - 8192, .type = ESP_F32};
+	uint8_t row[HUB_MSG_TENSOR_BYTES];
+	struct hub_msg msg = {.type = HUB_MSG_TENSORS, .tensors = {.total = 1, .count = 1, .rows = row}};
+	struct rusage before, after;
+	uint64_t session;
+	struct msg_socket control = join(ticket, &session);
+	struct error err;
+
+	hub_msg_tensor_put(row, &tensor);
+	getrusage(RUSAGE_SELF, &before);
+	CHECK(msg_socket_put(&control, &msg, in_time(), &err) == ESP_OK);
+	CHECK(msg_socket_take(&control, HUB_MSG_READY, in_time(), &msg, &err) == ESP_ELIMIT);
+	getrusage(RUSAGE_SELF, &after);
+	CHECK_MSG(after.ru_maxrss - before.ru_maxrss < 64 << 10, "%ld KiB more", after.ru_maxrss - before.ru_maxrss);
+	msg_socket_close(&control);
+}
+
+/* A connection that answers, and joins nothing. */
+static struct msg_socket idler(const struct ticket *ticket)
+{
+	const struct hub_dial dial = {.hub = &address, .key = ticket->key, .job = ticket->job, .workers = 1,
+	                              .purpose = HELLO_CONTROL, .until_ns = in_time()};
+	struct msg_socket control;
+	struct error err;
+
+	CHECK_MSG(msg_socket_open(&control, &dial, &err) == ESP_OK, "%s", err.text);
+	return control;
+}
+
+static void end_idler(struct msg_socket *control)
+{
+	struct hub_msg msg;
+	struct error err;
+
+	CHECK(msg_socket_take(control, HUB_MSG_WELCOME, in_time(), &msg, &err) == ESP_ETIMEOUT);
+	CHECK_MSG(strstr(err.text, "joins its job within"), "%s", err.text);
+	msg_socket_close(control);
+}
+
 /* More connections than the hub keeps without a proof: it ends the oldest. */
 static void flood(void)
 {
@@ -407,6 +450,9 @@ static void attack(const struct ticket *bad, const struct ticket *good, uint64_t
 {
 	struct rng rng;
 
+	struct msg_socket idle = idler(bad);
+
+	big_model(bad);
 	rng_init(&rng, seed);
 	for (uint8_t type = 1; type < HUB_MSG_TYPES; type++) {
 		bad_control(bad, &rng, type, true);
@@ -418,6 +464,7 @@ static void attack(const struct ticket *bad, const struct ticket *good, uint64_t
 		bad_bytes(bad, &rng);
 	bad_lane(bad, good);
 	slow_frame(bad);
+	end_idler(&idle);
 	crowd(bad);
 	flood();
 }

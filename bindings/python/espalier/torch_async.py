@@ -11,7 +11,7 @@ from typing import Any, Callable, Mapping, Optional
 import torch
 
 from . import _memory, errors, hub
-from .torch_hub import _bump, _check_parameter, _groups
+from .torch_hub import _bump, _check_frozen, _check_parameter, _frozen, _groups
 
 
 class AsyncOptimizer:
@@ -64,9 +64,10 @@ class AsyncOptimizer:
             raise errors.InvalidError(f"in_flight is {in_flight}: 1 or 2 updates of a worker are under way")
         if dropped not in ("discard", "carry"):
             raise errors.InvalidError(f'dropped is {dropped!r}: "discard" or "carry" is expected')
-        self._params = [
-            param for group in _groups(params) for param in group["params"] if getattr(param, "requires_grad", False)
-        ]
+        groups = _groups(params)
+        _check_groups(groups)
+        self._frozen = _frozen(groups)
+        self._params = [param for group in groups for param in group["params"] if getattr(param, "requires_grad", False)]
         if not self._params:
             raise errors.InvalidError("no parameter requires a gradient: there is nothing to train")
         for number, param in enumerate(self._params):
@@ -90,7 +91,7 @@ class AsyncOptimizer:
         """The connection: statistics, the number of this worker, delay_bound."""
         try:
             if notice is not None:
-                signal.signal(signal.SIGTERM, lambda *_: self._on_notice(notice))
+                signal.signal(signal.SIGTERM, lambda *_, seconds=notice: self._on_notice(seconds))
             if self.hub.delay_bound == 0:
                 raise errors.UnsupportedError(
                     "the job trains in rounds: use HubOptimizer, or create it with --mode async --delay-bound T"
@@ -114,6 +115,8 @@ class AsyncOptimizer:
 
     def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:
         """Gives an update to the hub and reads the model; with an inner optimizer, each `every` steps."""
+        _check_frozen(self._frozen)
+        self._check_places()
         if self._inner is not None:
             loss = self._inner.step(closure) if closure is not None else self._inner.step()
             self._steps += 1
@@ -126,6 +129,15 @@ class AsyncOptimizer:
                 loss = closure()
         self._push([self._gradient(param) for param in self._params])
         return loss
+
+    def _check_places(self) -> None:
+        """The hub's weights are written where the parameters were when this was made."""
+        for number, (param, view) in enumerate(zip(self._params, self._views)):
+            if param.numel() > 0 and param.data_ptr() != view.address:
+                raise errors.StateError(
+                    f"parameter {number} (shape {tuple(param.shape)}) has other memory than when AsyncOptimizer was made:"
+                    " load weights into the model before"
+                )
 
     def leave(self, within: float) -> None:
         """The next update is the last one of this worker: after it the worker has left the job. within: seconds, at most."""
@@ -202,6 +214,7 @@ class AsyncOptimizer:
             self._read()
 
     def _read(self) -> None:
+        self._check_places()
         self._take_model(self.hub.model(self._views))
 
     def _take_model(self, version: int) -> None:
@@ -223,3 +236,13 @@ class AsyncOptimizer:
 
     def _close(self) -> None:
         self.hub.close()
+
+
+def _check_groups(groups: list[dict[str, Any]]) -> None:
+    for group in groups:
+        unknown = set(group) - {"params"}
+        if unknown:
+            raise errors.UnsupportedError(
+                f"a parameter group has {', '.join(sorted(unknown))}: values of the optimizer are those that the job was"
+                " created with, for all parameters"
+            )

@@ -22,6 +22,9 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
 }
 # What PyTorch calls the arrays that the hub's optimizers keep, from state 1 on.
 _STATES = {"sgd": ("momentum_buffer",), "adam": ("exp_avg", "exp_avg_sq"), "adamw": ("exp_avg", "exp_avg_sq")}
+# In parameter groups of torch.optim: how it computes, and what its schedulers keep. They change no step by themselves.
+_WAYS = frozenset({"foreach", "fused", "capturable", "differentiable"})
+_KEPT = frozenset({"initial_lr", "max_lr", "min_lr", "max_momentum", "base_momentum", "swa_lr"})
 # Of parameters of 16 bits: the weights in float32 (state 0).
 _MASTER = "master"
 
@@ -68,6 +71,26 @@ def _words(kind: str, group: Mapping[str, Any]) -> dict[str, str]:
         else:
             found[name] = repr(float(value))
     return found
+
+
+def _unsupported(kind: str, group: Mapping[str, Any]) -> list[str]:
+    """Values of a saved group that the hub's optimizer has not, and that change steps."""
+    plain = {"decoupled_weight_decay": kind == "adamw"}  # in torch 2.6 and later
+    unknown = set(group) - set(_DEFAULTS[kind]) - _WAYS - _KEPT - {"params", "param_names"}
+    return sorted(name for name in unknown if bool(group[name]) != plain.get(name, False))
+
+
+def _frozen(groups: list[dict[str, Any]]) -> list[torch.Tensor]:
+    return [param for group in groups for param in group["params"] if not getattr(param, "requires_grad", True)]
+
+
+def _check_frozen(frozen: list[torch.Tensor]) -> None:
+    for param in frozen:
+        if param.requires_grad:
+            raise errors.StateError(
+                f"a parameter of shape {tuple(param.shape)} requires a gradient now, and did not when the optimizer was"
+                " made: the hub does not have it; make another optimizer"
+            )
 
 
 class _Slot:
@@ -175,6 +198,7 @@ class HubOptimizer(torch.optim.Optimizer):
         given = _parse(optimizer) if optimizer is not None else None
         groups = _groups(params)
         self._slots = _make_slots(groups)
+        self._frozen = _frozen(groups)
         self._overlap, self._accumulate = overlap, accumulate
         self._is_local = False
         self._is_declared = False
@@ -330,6 +354,7 @@ class HubOptimizer(torch.optim.Optimizer):
                 "HubOptimizer takes no GradScaler: workers could disagree on a step to skip. Train in float32 or"
                 " bfloat16, without one"
             )
+        _check_frozen(self._frozen)
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -423,6 +448,12 @@ class HubOptimizer(torch.optim.Optimizer):
                     f"parameter group {number} of the state has no {', '.join(sorted(missing))}: it is not of"
                     f" {self._kind}"
                 )
+            unsupported = _unsupported(self._kind, group)
+            if unsupported:
+                raise errors.UnsupportedError(
+                    f"parameter group {number} of the state has {', '.join(f'{name}={group[name]}' for name in unsupported)}:"
+                    f" the hub's {self._kind} has {', '.join(_DEFAULTS[self._kind])}"
+                )
         numbers = {
             id(param): number
             for group, saved in zip(self.param_groups, groups)
@@ -439,7 +470,8 @@ class HubOptimizer(torch.optim.Optimizer):
                 work.wait()
         self._before = [steps for steps, _ in loads]
         for group, saved in zip(self.param_groups, groups):
-            group.update({name: value for name, value in saved.items() if name != "params"})
+            known = _KEPT.union(_DEFAULTS[self._kind])
+            group.update({name: value for name, value in saved.items() if name in known})
 
     def _check_state(self, slot: _Slot, state: Mapping[str, Any]) -> tuple[int, dict[int, torch.Tensor]]:
         """Steps that lie before, and what is to be written by number of the hub."""

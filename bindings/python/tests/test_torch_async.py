@@ -246,8 +246,19 @@ def test_refused(hub_server):
             AsyncOptimizer([torch.zeros(3)], **arguments)
         with pytest.raises(espalier.UnsupportedError, match="float64"):
             AsyncOptimizer([torch.nn.Parameter(torch.zeros(3, dtype=torch.float64))], **arguments)
-        param = torch.nn.Parameter(torch.zeros(3))
-        with training(arguments, [param]) as optimizer:
+        for key in ("lr", "nonsense"):
+            with pytest.raises(espalier.UnsupportedError, match=key):
+                AsyncOptimizer([{"params": [torch.nn.Parameter(torch.zeros(3))], key: 123.0}], **arguments)
+        param, frozen = torch.nn.Parameter(torch.zeros(3)), torch.nn.Parameter(torch.zeros(2), requires_grad=False)
+        with training(arguments, [param, frozen]) as optimizer:
+            frozen.requires_grad_(True)
+            with pytest.raises(espalier.StateError, match="requires a gradient now"):
+                optimizer.step()
+            frozen.requires_grad_(False)
+            before, param.data = param.data, param.data.clone()
+            with pytest.raises(espalier.StateError, match="other memory"):
+                optimizer.step()
+            param.data = before
             param.grad = torch.full((3,), float("nan"))
             with pytest.raises(espalier.InvalidError, match="not sent"):
                 optimizer.step()

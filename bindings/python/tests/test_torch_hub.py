@@ -205,7 +205,7 @@ def scale_by_attributes(model, optimizer, noise):
 
 def write_weights(model, optimizer, noise):
     optimizer.step()
-    model.load_state_dict(make_model(3).state_dict())
+    model.load_state_dict(make_model(3).state_dict(), strict=False)
     optimizer.step()
 
 
@@ -221,6 +221,12 @@ def freeze(model, optimizer, noise):
     optimizer.step()
 
 
+def unfreeze(model, optimizer, noise):
+    optimizer.step()
+    model.frozen.requires_grad_(True)
+    optimizer.step()
+
+
 def add_group(model, optimizer, noise):
     optimizer.add_param_group({"params": [torch.nn.Parameter(torch.ones(1))]})
 
@@ -233,7 +239,7 @@ REFUSED = {
     clip: "overlap=False", change_values: "lr of parameter group 0", accumulate_silently: "before step.*accumulate=",
     zero_early: "zero_grad", forget_gradients: "overlap=False", scale: "GradScaler",
     scale_by_attributes: "GradScaler", write_weights: "weights are the hub's", move_weights: "weights are the hub's",
-    freeze: "does not require a gradient", add_group: "declared once", average_without_group: "stay local",
+    unfreeze: "requires a gradient now", freeze: "does not require a gradient", add_group: "declared once", average_without_group: "stay local",
 }  # fmt: skip
 
 
@@ -241,6 +247,7 @@ REFUSED = {
 def test_refused_by_name(hub_server, misuse):
     def work(arguments):
         model, noise = make_model(0), noise_of(0)
+        model.frozen = torch.nn.Parameter(torch.ones(2), requires_grad=False)
         with training(arguments, model) as optimizer:
             loss_of(model, noise).backward()
             misuse(model, optimizer, noise)
@@ -406,6 +413,12 @@ def test_state_refused(hub_server):
             adam = torch.optim.Adam(model.parameters())
             with pytest.raises(espalier.MismatchError, match="not of sgd"):
                 optimizer.load_state_dict(adam.state_dict())
+            other = torch.optim.SGD(model.parameters(), lr=1, maximize=True).state_dict()
+            with pytest.raises(espalier.UnsupportedError, match="maximize=True"):
+                optimizer.load_state_dict(other)
+            other["param_groups"][0].update(maximize=False, foreach=True, initial_lr=2.0)
+            optimizer.load_state_dict(other)
+            assert optimizer.param_groups[0]["initial_lr"] == 2 and "maximize" not in optimizer.param_groups[0]
             with pytest.raises(espalier.InvalidError, match="other parameter groups"):
                 optimizer.load_state_dict(torch.optim.SGD(make_model(0)[0].parameters(), lr=1).state_dict())
             loss_of(model, noise).backward()

@@ -11,13 +11,14 @@
 
 #include "base/units.h"
 
-#define MAGIC UINT64_C(0x3174736f68627568) /* "hubhost1" */
+#define MAGIC UINT64_C(0x3274736f68627568) /* "hubhost2" */
 #define PAGE UINT64_C(4096)
 #define RESERVE_STEP (UINT64_C(8) << 20) /* a signal makes the kernel forget a whole step */
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
 
 struct host_head {
 	uint64_t magic, layout, bytes;
+	struct host_owner owner;
 	uint32_t members, zeros;
 	struct host_member member[HOST_MEMBERS_MOST];
 };
@@ -44,11 +45,13 @@ static struct parts parts_of(const struct hub_layout *layout, uint32_t members)
 	return parts;
 }
 
-static struct host_head head_of(const struct hub_layout *layout, const struct host_member *member, uint32_t members)
+static struct host_head head_of(const struct host_owner *owner, const struct hub_layout *layout,
+                                const struct host_member *member, uint32_t members)
 {
 	struct host_head head = {.magic = MAGIC,
 	                         .layout = hub_layout_digest(layout, 0),
 	                         .bytes = parts_of(layout, members).end,
+	                         .owner = *owner,
 	                         .members = members};
 
 	memcpy(head.member, member, members * sizeof(*member));
@@ -123,10 +126,11 @@ static int map(struct host_memory *memory)
 	return 0;
 }
 
-enum esp_status host_memory_make(const struct hub_layout *layout, const struct host_member *member, uint32_t members,
-                                 struct host_memory *out, struct error *err)
+enum esp_status host_memory_make(const struct host_owner *owner, const struct hub_layout *layout,
+                                 const struct host_member *member, uint32_t members, struct host_memory *out,
+                                 struct error *err)
 {
-	const struct host_head head = head_of(layout, member, members);
+	const struct host_head head = head_of(owner, layout, member, members);
 
 	assert(members >= 2 && members <= HOST_MEMBERS_MOST);
 	*out = (struct host_memory){.layout = layout, .members = members, .fd = -1};
@@ -150,10 +154,11 @@ static bool is_safe(int fd, uint64_t bytes)
 	return seals >= 0 && (seals & SEALS) == SEALS && fstat(fd, &info) == 0 && (uint64_t)info.st_size == bytes;
 }
 
-enum esp_status host_memory_map(const struct hub_layout *layout, const struct host_member *member, uint32_t members,
-                                int fd, struct host_memory *out, struct error *err)
+enum esp_status host_memory_map(const struct host_owner *owner, const struct hub_layout *layout,
+                                const struct host_member *member, uint32_t members, int fd, struct host_memory *out,
+                                struct error *err)
 {
-	struct host_head head = head_of(layout, member, members);
+	struct host_head head = head_of(owner, layout, member, members);
 
 	assert(members >= 2 && members <= HOST_MEMBERS_MOST);
 	*out = (struct host_memory){.layout = layout, .members = members, .fd = fd};

@@ -1,7 +1,7 @@
 /*
  * host_memory.h - memory that the workers of a host share, one of which pushes to the hub for all (the *pusher*).
  *
- *     head        names of the members: the pusher writes it before the others map the memory
+ *     head        its job, its session, names of the members: the pusher writes it before the others map the memory
  *     posts       by member and tensor: how many gradients the member has put into its area, and its optimizer's values
  *     answers     by tensor: 0, or one more than the rounds of the weights that lie here; the pusher's
  *     weights     of the model, as the hub has answered them; the pusher's
@@ -28,6 +28,11 @@ struct host_member {
 	uint32_t worker, pid;
 };
 
+/* Whose the memory is: that of another job, or of an earlier session, is refused. */
+struct host_owner {
+	uint64_t job, session;
+};
+
 struct host_post {
 	_Atomic uint64_t rounds;         /* gradients so far; the other fields are those of the latest */
 	uint8_t values[OPTIMIZER_BYTES]; /* of the tensor's parameter group */
@@ -48,11 +53,13 @@ struct host_memory {
 };
 
 /* The pusher's: makes the file. ESP_ENOMEM, ESP_ELIMIT, ESP_EUNSUPPORTED. */
-ESP_CHECKED enum esp_status host_memory_make(const struct hub_layout *layout, const struct host_member *member,
-                                             uint32_t members, struct host_memory *out, struct error *err);
+ESP_CHECKED enum esp_status host_memory_make(const struct host_owner *owner, const struct hub_layout *layout,
+                                             const struct host_member *member, uint32_t members,
+                                             struct host_memory *out, struct error *err);
 /* Another member's: takes the descriptor, also if this fails. ESP_ECORRUPT: it is no such memory of these workers. */
-ESP_CHECKED enum esp_status host_memory_map(const struct hub_layout *layout, const struct host_member *member,
-                                            uint32_t members, int fd, struct host_memory *out, struct error *err);
+ESP_CHECKED enum esp_status host_memory_map(const struct host_owner *owner, const struct hub_layout *layout,
+                                            const struct host_member *member, uint32_t members, int fd,
+                                            struct host_memory *out, struct error *err);
 void host_memory_fini(struct host_memory *memory); /* accepts a zeroed struct */
 
 static inline struct host_post *host_memory_post(const struct host_memory *memory, uint32_t member, uint32_t tensor)

@@ -27,14 +27,16 @@ static void make_layout(uint64_t elements, struct hub_layout *out)
 	CHECK(hub_layout_make(tensors, 3, LAYOUT_CHUNK_LEAST, 2, out, NULL) == ESP_OK);
 }
 
+static const struct host_owner owner = {7, 3};
+
 /* The places of members, and of tensors, are apart from each other. */
 static void test_both_ends(void)
 {
 	struct host_memory one, other;
 	struct host_member known[3] = {{2, 0}, {5, 0}, {6, 102}}; /* a member knows its own process only */
 
-	CHECK(host_memory_make(&layout, members, 3, &one, NULL) == ESP_OK);
-	CHECK(host_memory_map(&layout, known, 3, copy_fd(one.fd), &other, NULL) == ESP_OK);
+	CHECK(host_memory_make(&owner, &layout, members, 3, &one, NULL) == ESP_OK);
+	CHECK(host_memory_map(&owner, &layout, known, 3, copy_fd(one.fd), &other, NULL) == ESP_OK);
 	CHECK(other.member[1].pid == 101 && other.member[0].worker == 2);
 	for (uint32_t tensor = 0; tensor < 3; tensor += 2) {
 		for (uint64_t i = 0; i < layout.tensor[tensor].elements; i++) {
@@ -61,12 +63,13 @@ static void test_both_ends(void)
 	host_memory_fini(&other);
 }
 
-static void check_refused(const struct hub_layout *of, const struct host_member *member, uint32_t count, int fd)
+static void check_refused(const struct host_owner *by, const struct hub_layout *of, const struct host_member *member,
+                          uint32_t count, int fd)
 {
 	struct host_memory memory;
 	struct error err;
 
-	CHECK(host_memory_map(of, member, count, fd, &memory, &err) == ESP_ECORRUPT);
+	CHECK(host_memory_map(by, of, member, count, fd, &memory, &err) == ESP_ECORRUPT);
 	CHECK_MSG(strstr(err.text, "worker 2 handed over memory"), "%s", err.text);
 }
 
@@ -74,23 +77,26 @@ static void test_refused(void)
 {
 	static const struct host_member others[3] = {{2, 0}, {5, 0}, {7, 0}};
 	struct host_memory memory;
+	static const struct host_owner other_job = {8, 3}, other_session = {7, 4};
 	struct hub_layout larger;
 
 	make_layout(1001, &larger);
-	CHECK(host_memory_make(&layout, members, 3, &memory, NULL) == ESP_OK);
-	check_refused(&larger, members, 3, copy_fd(memory.fd));
-	check_refused(&layout, members, 2, copy_fd(memory.fd));
-	check_refused(&layout, others, 3, copy_fd(memory.fd));
+	CHECK(host_memory_make(&owner, &layout, members, 3, &memory, NULL) == ESP_OK);
+	check_refused(&owner, &larger, members, 3, copy_fd(memory.fd));
+	check_refused(&owner, &layout, members, 2, copy_fd(memory.fd));
+	check_refused(&owner, &layout, others, 3, copy_fd(memory.fd));
+	check_refused(&other_job, &layout, members, 3, copy_fd(memory.fd));
+	check_refused(&other_session, &layout, members, 3, copy_fd(memory.fd));
 	int fd = memfd_create("not sealed", MFD_ALLOW_SEALING | MFD_CLOEXEC);
 	CHECK(ftruncate(fd, (off_t)memory.bytes) == 0);
-	check_refused(&layout, members, 3, fd);
+	check_refused(&owner, &layout, members, 3, fd);
 	fd = memfd_create("zeros", MFD_ALLOW_SEALING | MFD_CLOEXEC);
 	CHECK(ftruncate(fd, (off_t)memory.bytes) == 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0);
-	check_refused(&layout, members, 3, fd);
+	check_refused(&owner, &layout, members, 3, fd);
 	fd = memfd_create("short", MFD_ALLOW_SEALING | MFD_CLOEXEC);
 	CHECK(ftruncate(fd, 4096) == 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0);
-	check_refused(&layout, members, 3, fd);
-	check_refused(&layout, members, 3, open("/dev/null", O_RDWR | O_CLOEXEC));
+	check_refused(&owner, &layout, members, 3, fd);
+	check_refused(&owner, &layout, members, 3, open("/dev/null", O_RDWR | O_CLOEXEC));
 	host_memory_fini(&memory);
 	hub_layout_fini(&larger);
 }
@@ -102,7 +108,7 @@ static void test_empty(void)
 	struct host_memory memory;
 
 	CHECK(hub_layout_make(NULL, 0, LAYOUT_CHUNK_LEAST, 1, &empty, NULL) == ESP_OK);
-	CHECK(host_memory_make(&empty, members, 2, &memory, NULL) == ESP_OK);
+	CHECK(host_memory_make(&owner, &empty, members, 2, &memory, NULL) == ESP_OK);
 	host_memory_fini(&memory);
 	host_memory_fini(&memory);
 	hub_layout_fini(&empty);

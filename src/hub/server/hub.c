@@ -27,6 +27,7 @@ static uint64_t on_turn(void *context, uint64_t now_ns)
 
 	hub_conn_free_dead(hub);
 	hub_session_free_dead(hub);
+	hub_session_fill_all(hub);
 	return hub_port_turn(hub, now_ns);
 }
 
@@ -109,6 +110,8 @@ enum esp_status hub_open(const struct hub_config *config, struct hub **out, stru
 	hub->config = *config;
 	hub->own_job = hub_dial_own_job(config->key);
 	hub->place = config->is_apart ? 0 : host_place();
+	if (hub->config.silence_ns < SILENCE_LEAST)
+		hub->config.silence_ns = SILENCE_MOST;
 	hub->events = &hub_dispatch;
 	hub->signals.fd = -1;
 	enum esp_status status = loop_init(&hub->loop, NULL, err);

@@ -20,6 +20,7 @@ struct hub_config {
 	uint64_t memory_bytes; /* of all models together */
 	uint32_t jobs;         /* at most */
 	uint64_t idle_ns;      /* a job without workers for so long is removed; 0: never */
+	uint64_t silence_ns;   /* a worker that has not been heard for so long is considered dead; 0: SILENCE_MOST */
 	const char *version;   /* of the program, for metrics. Borrowed */
 	const char *metrics;   /* path of a socket for Prometheus; NULL: none. Borrowed */
 	void (*log)(void *context, const char *line); /* NULL: silent */

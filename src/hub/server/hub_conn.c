@@ -2,6 +2,9 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,8 +20,10 @@
 #define SPARE_CONNS 16u /* control connections of a job beyond two for each worker: a new run may meet the former one */
 #define PROOF_PATIENCE (5 * NS_PER_S)
 #define ENDING_PATIENCE (5 * NS_PER_S)
-#define SILENCE_PING (3 * NS_PER_S)  /* without a byte of a worker: it is asked */
-#define SILENCE_MOST (10 * NS_PER_S) /* and then considered dead */
+#define JOIN_PATIENCE (10 * NS_PER_S)
+#define ALIVE_IDLE 15  /* seconds without a byte, until the kernel asks the other host */
+#define ALIVE_PAUSE 5  /* between two questions */
+#define ALIVE_MOST 30  /* without an answer: the connection has ended */
 
 /* By state: the states that may follow. */
 static const uint8_t moves[HUB_CONN_STATES] = {
@@ -34,7 +39,13 @@ static void enter(struct hub_conn *conn, enum hub_conn_state state)
 	if (conn->state == HUB_CONN_PROVING)
 		conn->hub->unproved--;
 	conn->state = (uint8_t)state;
-	conn->heard_ns = loop_now(&conn->hub->loop);
+	conn->since_ns = loop_now(&conn->hub->loop);
+	hub_conn_heard(conn);
+}
+
+void hub_conn_heard(struct hub_conn *conn)
+{
+	silence_heard(&conn->silence, loop_now(&conn->hub->loop));
 }
 
 /* ---- the end ---- */
@@ -193,8 +204,7 @@ static void receive(struct hub_conn *conn)
 	ssize_t got = recv(conn->watched.fd, at, room, MSG_DONTWAIT);
 
 	if (got > 0) {
-		conn->heard_ns = loop_now(&conn->hub->loop);
-		conn->is_pinged = false;
+		hub_conn_heard(conn);
 		msg_stream_arrived(conn->stream, (size_t)got);
 		take_messages(conn);
 	} else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
@@ -229,6 +239,17 @@ static void give_to_lane(struct hub_conn *conn, uint64_t session, uint32_t lane)
 	die(conn);
 }
 
+/* A host that has lost power or its network is found by the kernel, also while its worker may be silent. */
+static void keep_alive(int fd)
+{
+	int on = 1, idle = ALIVE_IDLE, pause = ALIVE_PAUSE, most = ALIVE_MOST * 1000;
+
+	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &pause, sizeof(pause));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &most, sizeof(most));
+}
+
 static void begin_messages(struct hub_conn *conn, bool is_operator)
 {
 	struct msg_stream *stream = malloc(sizeof(*stream));
@@ -239,6 +260,7 @@ static void begin_messages(struct hub_conn *conn, bool is_operator)
 	}
 	msg_stream_init(stream, conn->hs->session, true);
 	conn->stream = stream;
+	keep_alive(conn->watched.fd);
 	free_handshake(conn);
 	enter(conn, is_operator ? HUB_CONN_OPERATOR : HUB_CONN_WORKER);
 	loop_change(&conn->hub->loop, &conn->watched, EPOLLIN);
@@ -375,7 +397,7 @@ static struct hub_conn *oldest_unproved(const struct hub *hub)
 	struct hub_conn *oldest = NULL;
 
 	for (struct hub_conn *conn = hub->conns; conn; conn = conn->next) {
-		if (conn->state == HUB_CONN_PROVING && (!oldest || conn->heard_ns < oldest->heard_ns))
+		if (conn->state == HUB_CONN_PROVING && (!oldest || conn->since_ns < oldest->since_ns))
 			oldest = conn;
 	}
 	return oldest;
@@ -412,7 +434,7 @@ void hub_conn_accept(struct hub *hub, int fd, bool is_local, const char *peer)
 	}
 	conn->hub = hub;
 	conn->is_local = is_local;
-	conn->heard_ns = loop_now(&hub->loop);
+	conn->since_ns = loop_now(&hub->loop);
 	conn->watched.fd = -1;
 	snprintf(conn->peer, sizeof(conn->peer), "%s", peer);
 	if (begin_proof(conn, fd) != ESP_OK) {
@@ -426,22 +448,41 @@ void hub_conn_accept(struct hub *hub, int fd, bool is_local, const char *peer)
 	prove(conn);
 }
 
-static void look_after(struct hub_conn *conn, uint64_t now)
+/* What has come while this thread did other work counts. */
+static void believe_silence(struct hub_conn *conn, uint64_t most_ns)
+{
+	char why[96];
+
+	receive(conn);
+	if (conn->state != HUB_CONN_WORKER || conn->silence.asked_ns == 0)
+		return;
+	snprintf(why, sizeof(why), "has not been heard for %" PRIu64 " s: it is stopped, or cut off", most_ns / NS_PER_S);
+	hub_conn_lose(conn, why);
+}
+
+static void look_after_worker(struct hub_conn *conn, uint64_t now)
 {
 	const struct hub_msg ping = {.type = HUB_MSG_PING};
-	uint64_t silent = now - conn->heard_ns;
+	uint64_t most = conn->hub->events->patience(conn);
+	enum silence_verdict verdict = silence_look(&conn->silence, now, most);
 
-	if ((conn->state == HUB_CONN_PROVING && silent > PROOF_PATIENCE) ||
-	    (conn->state == HUB_CONN_ENDING && silent > ENDING_PATIENCE)) {
-		hub_conn_lose(conn, "");
-	} else if (conn->state == HUB_CONN_WORKER && conn->hub->events->may_be_silent(conn)) {
-		conn->heard_ns = now;
-	} else if (conn->state == HUB_CONN_WORKER && silent > SILENCE_MOST) {
-		hub_conn_lose(conn, "has not been heard for 10 s: it is stopped, or cut off");
-	} else if (conn->state == HUB_CONN_WORKER && silent > SILENCE_PING && !conn->is_pinged) {
-		conn->is_pinged = true;
+	if (verdict == SILENCE_ASKS)
 		hub_conn_send(conn, &ping);
-	}
+	else if (verdict == SILENCE_DEAD)
+		believe_silence(conn, most);
+}
+
+static void look_after(struct hub_conn *conn, uint64_t now)
+{
+	uint64_t since = now - conn->since_ns;
+
+	if ((conn->state == HUB_CONN_PROVING && since > PROOF_PATIENCE) ||
+	    (conn->state == HUB_CONN_ENDING && since > ENDING_PATIENCE))
+		hub_conn_lose(conn, "");
+	else if (conn->state == HUB_CONN_WORKER && !conn->session && since > JOIN_PATIENCE)
+		hub_conn_refuse(conn, ESP_ETIMEOUT, UINT32_MAX, "a worker that connects joins its job within 10 s");
+	else if (conn->state == HUB_CONN_WORKER)
+		look_after_worker(conn, now);
 }
 
 void hub_conn_look_after_all(struct hub *hub)

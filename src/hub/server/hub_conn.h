@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "hub/control/msg_stream.h"
+#include "hub/control/silence.h"
 #include "hub/server/hub_state.h"
 
 enum hub_conn_state {
@@ -32,7 +33,8 @@ struct hub_conn {
 	struct hub_conn *next;
 	uint8_t state;          /* enum hub_conn_state */
 	bool is_local;          /* from this machine's loopback: data carries no checksums */
-	uint64_t heard_ns;      /* when bytes came last; while PROVING or ENDING: since when it is in this state */
+	uint64_t since_ns;      /* when it came to this state */
+	struct silence silence; /* of a worker */
 	char peer[64];          /* address, for the log */
 	struct handshake *hs;   /* owned; while PROVING */
 	struct msg_stream *stream; /* owned; from then on */
@@ -41,7 +43,6 @@ struct hub_conn {
 	uint64_t job;           /* its number */
 	uint32_t worker;
 	struct hub_session *session; /* that it has joined; NULL: none */
-	bool is_pinged;         /* nothing has come since the last PING */
 };
 
 /* How the hub's jobs hear of a connection (hub_dispatch.c). */
@@ -54,8 +55,8 @@ struct hub_conn_events {
 	bool (*lane)(struct hub_conn *conn, uint64_t session, uint32_t lane, int fd);
 	/* The connection of a worker with a session is no more; why: "has closed its connection". */
 	void (*lost)(struct hub_conn *conn, const char *why);
-	/* Of a WORKER: is its program doing work in which no thread of it answers? */
-	bool (*may_be_silent)(const struct hub_conn *conn);
+	/* Of a WORKER: nanoseconds that it may be silent; more while its program does work in which no thread answers. */
+	uint64_t (*patience)(const struct hub_conn *conn);
 };
 
 /* Takes a descriptor that was accepted. */
@@ -69,6 +70,8 @@ void hub_conn_refuse(struct hub_conn *conn, enum esp_status status, uint32_t wor
 void hub_conn_lose(struct hub_conn *conn, const char *why);
 /* Unsent messages leave first. */
 void hub_conn_end(struct hub_conn *conn);
+/* Its silence begins anew, as if a byte had come. */
+void hub_conn_heard(struct hub_conn *conn);
 /* Once a second: late handshakes, silent workers. */
 void hub_conn_look_after_all(struct hub *hub);
 /* After a turn of the loop. */

@@ -89,12 +89,11 @@ static bool take_lane(struct hub_conn *conn, uint64_t session, uint32_t lane, in
 	return false;
 }
 
-/* Between joining and declaring the worker's program builds its model, and no thread of it answers. */
-static bool may_be_silent(const struct hub_conn *conn)
+static uint64_t patience(const struct hub_conn *conn)
 {
-	const struct hub_session *session = conn->session;
+	const struct hub *hub = conn->hub;
 
-	return session && session->state == HUB_SESSION_GATHERING && !session->workers[conn->worker].has_declared;
+	return conn->session ? hub_session_patience(conn->session, conn->worker) : hub->config.silence_ns;
 }
 
 const struct hub_conn_events hub_dispatch = {
@@ -102,5 +101,5 @@ const struct hub_conn_events hub_dispatch = {
 	.message = take_msg,
 	.lane = take_lane,
 	.lost = hub_session_on_lost,
-	.may_be_silent = may_be_silent,
+	.patience = patience,
 };

@@ -15,6 +15,7 @@
 #include "hub/server/hub_sets.h"
 #include "hub/server/model_memory.h"
 
+#define BUILD_MOST (600 * NS_PER_S) /* of a worker's silence while it starts */
 #define WORKER_TEXT (HUB_HOST_NAME + 48u)
 
 static const char *worker_text(const struct hub_session *session, uint32_t worker, char text[WORKER_TEXT])
@@ -218,22 +219,45 @@ void hub_session_on_join(struct hub_conn *conn, const struct hub_msg_join *join)
 
 /* ---- the model ---- */
 
+static enum esp_status check_free(const struct hub_session *session, uint64_t bytes, struct error *err)
+{
+	const struct hub *hub = session->hub;
+	char need[UNITS_TEXT], left[UNITS_TEXT], all[UNITS_TEXT];
+	uint64_t free_bytes = hub->config.memory_bytes - hub->memory_taken;
+
+	if (bytes <= free_bytes)
+		return ESP_OK;
+	return error_set(err, ESP_ELIMIT, "job %s needs %s of the hub's memory, and %s of %s are left (--memory)",
+	                 session->job->name, units_format_bytes(bytes, need), units_format_bytes(free_bytes, left),
+	                 units_format_bytes(hub->config.memory_bytes, all));
+}
+
+/* Before the layout is made: what it takes, and the arrays of the model unless hubs share it. */
+static enum esp_status check_declared(struct hub_session *session, struct error *err)
+{
+	const struct hub_job *job = session->job;
+	uint64_t elements;
+	enum esp_status status = hub_layout_measure(session->tensors, session->tensor_count, job->chunk_bytes, &elements,
+	                                            &session->layout_bytes, err);
+
+	if (status != ESP_OK || job->hubs > 1)
+		return status == ESP_OK ? check_free(session, session->layout_bytes, err) : status;
+	uint64_t arrays = elements * sizeof(float) * (2 + optimizer_states(&job->optimizer));
+	return check_free(session, session->layout_bytes + arrays, err);
+}
+
 static enum esp_status take_memory(struct hub_session *session, uint32_t pushers, struct error *err)
 {
 	struct hub *hub = session->hub;
-	char need[UNITS_TEXT], left[UNITS_TEXT], all[UNITS_TEXT];
-	uint64_t bytes = store_model_bytes(&session->layout, &session->job->optimizer);
+	uint64_t bytes = session->layout_bytes + store_model_bytes(&session->layout, &session->job->optimizer);
 
 	for (uint32_t i = 0; i < hub->config.lanes; i++)
 		bytes += store_lane_bytes(&session->layout, i, session->worker_count, pushers) +
 		         (session->job->delay_bound > 0 ? store_lane_async_bytes(&session->layout, i) : 0);
-	uint64_t free_bytes = hub->config.memory_bytes - hub->memory_taken;
-	if (bytes > free_bytes)
-		return error_set(err, ESP_ELIMIT, "job %s needs %s of the hub's memory, and %s of %s are left (--memory)",
-		                 session->job->name, units_format_bytes(bytes, need), units_format_bytes(free_bytes, left),
-		                 units_format_bytes(hub->config.memory_bytes, all));
-	enum esp_status status = model_memory_take(&session->layout, &session->job->optimizer, &session->model,
-	                                           &session->memory, &session->memory_bytes, err);
+	enum esp_status status = check_free(session, bytes, err);
+	if (status == ESP_OK)
+		status = model_memory_take(&session->layout, &session->job->optimizer, &session->model, &session->memory,
+		                           &session->memory_bytes, err);
 	if (status != ESP_OK)
 		return status;
 	session->taken_bytes = bytes;
@@ -299,14 +323,11 @@ static enum esp_status begin(struct hub_session *session, struct error *err)
 	const struct layout_split split = {.hubs = session->job->hubs, .own = session->job->own, .lanes = lanes};
 
 	lanes[split.own] = session->hub->config.lanes;
-	enum esp_status status = hub_layout_split(session->tensors, session->tensor_count, session->job->chunk_bytes,
-	                                          &split, &session->layout, err);
-
+	enum esp_status status = check_declared(session, err);
 	if (status == ESP_OK)
-		status = take_memory(session, hub_sets_make(session), err);
-	if (status == ESP_OK && session->job->delay_bound > 0)
-		status = hub_async_open(session, err);
-	return status == ESP_OK ? open_parts(session, err) : status;
+		status = hub_layout_split(session->tensors, session->tensor_count, session->job->chunk_bytes, &split,
+		                          &session->layout, err);
+	return status == ESP_OK ? take_memory(session, hub_sets_make(session), err) : status;
 }
 
 static void tell_ready(struct hub_session *session)
@@ -330,6 +351,21 @@ static void tell_ready(struct hub_session *session)
 	}
 }
 
+static void run(struct hub_session *session)
+{
+	enum esp_status status = ESP_OK;
+	struct error err = {0};
+
+	if (session->job->delay_bound > 0)
+		status = hub_async_open(session, &err);
+	if (status == ESP_OK)
+		status = open_parts(session, &err);
+	if (status == ESP_OK)
+		tell_ready(session);
+	else
+		fail(session, status, UINT32_MAX, "%s", err.text);
+}
+
 static void begin_if_complete(struct hub_session *session)
 {
 	struct error err = {0};
@@ -337,10 +373,28 @@ static void begin_if_complete(struct hub_session *session)
 	if (session->complete < session->worker_count)
 		return;
 	enum esp_status status = begin(session, &err);
-	if (status == ESP_OK)
-		tell_ready(session);
-	else
+	if (status != ESP_OK)
 		fail(session, status, UINT32_MAX, "%s", err.text);
+	else
+		session->state = HUB_SESSION_FILLING;
+}
+
+static void fill(struct hub_session *session)
+{
+	if (session->filled < session->memory_bytes)
+		session->filled = model_memory_fill(session->memory, session->memory_bytes, session->filled);
+	if (session->filled == session->memory_bytes)
+		run(session);
+}
+
+void hub_session_fill_all(struct hub *hub)
+{
+	for (struct hub_job *job = hub->jobs; job; job = job->next) {
+		if (!job->session || job->session->state != HUB_SESSION_FILLING)
+			continue;
+		fill(job->session);
+		loop_again(&hub->loop);
+	}
 }
 
 /* ---- tensors ---- */
@@ -431,6 +485,30 @@ void hub_session_on_tensors(struct hub_conn *conn, const struct hub_msg_tensors 
 	begin_if_complete(session);
 }
 
+/* ---- silence ---- */
+
+static bool has_all_lanes(const struct hub_session *session, uint32_t worker)
+{
+	return session->workers[worker].lanes == UINT64_MAX >> (LAYOUT_LANES_MOST - session->hub->config.lanes);
+}
+
+/*
+ * Until it has declared its tensors the worker's program builds its model, and until its data connections stand it
+ * takes the memory that the workers of its host share: no thread of it answers meanwhile.
+ */
+uint64_t hub_session_patience(const struct hub_session *session, uint32_t worker)
+{
+	const struct hub_config *config = &session->hub->config;
+	const struct hub_worker *of = &session->workers[worker];
+	bool builds = session->state == HUB_SESSION_GATHERING && !of->has_declared;
+	bool opens = session->state == HUB_SESSION_RUNNING && !of->has_left && !has_all_lanes(session, worker);
+
+	if (!builds && !opens)
+		return config->silence_ns;
+	uint64_t most = config->idle_ns > 0 && config->idle_ns < BUILD_MOST ? config->idle_ns : BUILD_MOST;
+	return most > config->silence_ns ? most : config->silence_ns;
+}
+
 /* ---- running ---- */
 
 bool hub_session_on_lane(struct hub_job *job, uint64_t number, uint32_t worker, uint32_t lane, int fd, bool checked)
@@ -450,6 +528,7 @@ bool hub_session_on_lane(struct hub_job *job, uint64_t number, uint32_t worker, 
 		return false;
 	}
 	session->workers[worker].lanes |= UINT64_C(1) << lane;
+	hub_conn_heard(session->workers[worker].conn); /* from its last lane on it has less patience */
 	return true;
 }
 

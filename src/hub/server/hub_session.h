@@ -1,10 +1,9 @@
 /*
  * hub_session.h - the workers of a job that train together now, their model, and its parts on the lanes.
  *
- *     GATHERING ── all workers have declared the same tensors, and there is memory ──> RUNNING
- *         │                                                                              │
- *         └──── a worker is lost, differs or breaks the protocol; all have left ────> ENDING ── parts are back ──>
- * freed
+ *     GATHERING ── all workers have declared the same tensors, and there is memory ──> FILLING ── it is present ──┐
+ *         │                                                                              │                    RUNNING
+ *         └─── a worker is lost, differs or breaks the protocol; all have left ──> ENDING ── parts are back ──> freed
  *
  * A session of an asynchronous job outlives its workers: it goes on while one is there. A session's number is used
  * once, so connections of an earlier session never reach a later one. The control thread's; parts are the lane threads'
@@ -21,6 +20,7 @@
 
 enum hub_session_state {
 	HUB_SESSION_GATHERING,
+	HUB_SESSION_FILLING,
 	HUB_SESSION_RUNNING,
 	HUB_SESSION_ENDING,
 };
@@ -61,9 +61,10 @@ struct hub_session {
 	struct layout_tensor *tensors;
 	uint16_t *declared_by;
 	struct hub_layout layout;
+	uint64_t layout_bytes; /* of memory, while it was made */
 	struct store_model model;
 	void *memory; /* of the model */
-	size_t memory_bytes;
+	size_t memory_bytes, filled; /* filled: of memory, while FILLING */
 	uint64_t taken_bytes; /* of the hub's quota */
 	struct hub_part *parts[LAYOUT_LANES_MOST]; /* NULL: none, or it is back */
 	uint32_t part_count;
@@ -94,7 +95,11 @@ void hub_session_on_lane_msg(const struct hub_lane_msg *msg);
 bool hub_session_tell_lanes(struct hub_session *session, const struct hub_lane_msg *msg);
 /* Tells all workers why, and closes its parts. Nothing if it is ENDING. */
 void hub_session_end(struct hub_session *session, enum esp_status status, uint32_t worker, const char *text);
-/* After a turn of the loop. */
+/* Nanoseconds that a worker may be silent. */
+uint64_t hub_session_patience(const struct hub_session *session, uint32_t worker);
+/* After a turn of the loop: a step of each session that is FILLING. */
+void hub_session_fill_all(struct hub *hub);
+/* The same. */
 void hub_session_free_dead(struct hub *hub);
 
 #endif

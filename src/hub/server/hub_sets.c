@@ -82,7 +82,9 @@ static enum esp_status map_shared(struct hub_session *session, uint32_t pusher, 
 	if (file < 0)
 		return error_set(err, ESP_EUNSUPPORTED,
 		                 "the memory of worker %u cannot be opened: %s", pusher, strerror(errno));
-	return host_memory_map(&session->layout, member, members, file, &session->shared[pusher], err);
+	const struct host_owner owner = {session->job->number, session->number};
+
+	return host_memory_map(&owner, &session->layout, member, members, file, &session->shared[pusher], err);
 }
 
 void hub_sets_on_share(struct hub_conn *conn, uint32_t fd)

@@ -134,7 +134,8 @@ static const struct column columns[] = {
 static const char *state_of(const struct hub_job *job)
 {
 	static const char *const names[] = {
-		[HUB_SESSION_GATHERING] = "gathering", [HUB_SESSION_RUNNING] = "running", [HUB_SESSION_ENDING] = "ending"};
+		[HUB_SESSION_GATHERING] = "gathering", [HUB_SESSION_FILLING] = "starting",
+		[HUB_SESSION_RUNNING] = "running", [HUB_SESSION_ENDING] = "ending"};
 
 	return job->session ? names[job->session->state] : "idle";
 }

@@ -7,6 +7,8 @@
 #include "base/units.h"
 
 #define ARRAY_ALIGN 4096u
+#define PAGE 4096u                      /* the least that there is */
+#define FILL_STEP ((size_t)4 << 20)     /* milliseconds of the kernel's time */
 
 enum esp_status model_memory_take(const struct hub_layout *layout, const struct optimizer *optimizer,
                                   struct store_model *out, void **out_memory, size_t *out_bytes, struct error *err)
@@ -22,7 +24,7 @@ enum esp_status model_memory_take(const struct hub_layout *layout, const struct 
 	*out_bytes = 0;
 	if (bytes == 0)
 		return ESP_OK;
-	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (memory == MAP_FAILED)
 		return error_set(err, ESP_ENOMEM, "the hub's host has no %s of memory: %s", units_format_bytes(bytes, text),
 		                 strerror(errno));
@@ -36,6 +38,16 @@ enum esp_status model_memory_take(const struct hub_layout *layout, const struct 
 	*out_memory = memory;
 	*out_bytes = bytes;
 	return ESP_OK;
+}
+
+size_t model_memory_fill(void *memory, size_t bytes, size_t from)
+{
+	volatile uint8_t *at = memory;
+	size_t until = bytes - from < FILL_STEP ? bytes : from + FILL_STEP;
+
+	for (; from < until; from += PAGE)
+		at[from] = 0;
+	return until;
 }
 
 void model_memory_free(void *memory, size_t bytes)

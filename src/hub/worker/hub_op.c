@@ -105,7 +105,20 @@ static enum esp_status refuse_failed(const struct hub_link *link, struct error *
 	return link->failure.status;
 }
 
-/* Puts it into the queue; the thread takes it from there. */
+/* The next version of the group's tensors that this worker pushes for. */
+static uint64_t version_of_group(const struct hub_link *link, uint16_t group)
+{
+	uint64_t version = 0;
+
+	for (uint32_t i = 0; i < link->layout.tensors; i++) {
+		if (link->layout.tensor[i].group == group && link->next_version[i] > version)
+			version = link->next_version[i];
+	}
+	return version;
+}
+
+/* Puts it into the queue; the thread takes it from there. A change holds from the version of the next push, with no
+ * push of another thread in between. */
 static enum esp_status submit(struct hub_link *link, struct hub_op *op, struct error *err)
 {
 	pthread_mutex_lock(&link->lock);
@@ -113,6 +126,8 @@ static enum esp_status submit(struct hub_link *link, struct hub_op *op, struct e
 	if (status == ESP_OK) {
 		bool is_empty = link->queue.first == NULL;
 
+		if (op->call.kind == HUB_HYPER)
+			op->version = *op->told = version_of_group(link, (uint16_t)op->call.tensor);
 		op_list_append(&link->queue, op);
 		link->unfinished += op->call.kind != HUB_HYPER;
 		if (op->call.kind == HUB_PUSH || op->call.kind == HUB_PUSHPULL)
@@ -153,48 +168,36 @@ bool hub_link_has_pushed(struct hub_link *link, uint32_t tensor)
 	return has;
 }
 
-/* The next version of the group's tensors that this worker pushes for; false: the group has none. */
-static bool version_of_group(const struct hub_link *link, uint16_t group, uint64_t *out)
+static bool has_group(const struct hub_link *link, uint16_t group)
 {
-	bool found = false;
+	uint32_t tensor = 0;
 
-	*out = 0;
-	for (uint32_t i = 0; i < link->layout.tensors; i++) {
-		if (link->layout.tensor[i].group != group)
-			continue;
-		found = true;
-		*out = link->next_version[i] > *out ? link->next_version[i] : *out;
-	}
-	return found;
+	while (tensor < link->layout.tensors && link->layout.tensor[tensor].group != group)
+		tensor++;
+	return tensor < link->layout.tensors;
 }
 
 enum esp_status hub_link_set_optimizer(struct hub_link *link, uint16_t group, const struct optimizer *optimizer,
                                        uint64_t *out_version, struct error *err)
 {
 	const struct hub_op_call call = {.kind = HUB_HYPER, .tensor = group, .deadline_ns = UINT64_MAX};
-	uint64_t version;
 
 	if (!link->is_declared)
 		return error_set(err, ESP_ESTATE, "no tensors are declared: call esp_hub_init() first");
 	if (optimizer->kind != link->optimizer.kind)
 		return error_set(err, ESP_EINVAL,
 		                 "the job was created with another optimizer: its values may change, the kind may not");
-	pthread_mutex_lock(&link->lock);
-	bool found = version_of_group(link, group, &version);
-	pthread_mutex_unlock(&link->lock);
-	if (!found)
+	if (!has_group(link, group))
 		return error_set(err, ESP_EINVAL, "no tensor belongs to parameter group %u", group);
 	struct hub_op *op = new_op(link, &call);
 	if (!op)
 		return error_set(err, ESP_ENOMEM, "no memory for a change of the optimizer");
 	op->optimizer = *optimizer;
-	op->version = version;
+	op->told = out_version;
 	atomic_init(&op->references, 1); /* the thread's alone */
 	enum esp_status status = submit(link, op, err);
 	if (status != ESP_OK)
 		free(op);
-	else
-		*out_version = version;
 	return status;
 }
 

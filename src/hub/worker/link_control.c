@@ -13,8 +13,6 @@
 #include "base/status.h"
 #include "hub/worker/link_state.h"
 
-#define SILENCE_PING (3 * NS_PER_S)
-#define SILENCE_MOST (10 * NS_PER_S) /* a hub that says nothing for so long is considered dead */
 #define ANSWER_PATIENCE (2 * NS_PER_S)
 #define REASON_PATIENCE (1 * NS_PER_S)
 
@@ -170,8 +168,7 @@ static void receive(struct hub_link *link, struct link_hub *hub, uint64_t now_ns
 		ssize_t got = recv(hub->socket->fd, at, room, MSG_DONTWAIT);
 
 		if (got > 0) {
-			hub->heard_ns = now_ns;
-			hub->is_pinged = false;
+			silence_heard(&hub->silence, now_ns);
 			msg_stream_arrived(&hub->socket->stream, (size_t)got);
 			take_all(link, hub);
 		} else if (got < 0 && errno == EAGAIN) {
@@ -185,19 +182,27 @@ static void receive(struct hub_link *link, struct link_hub *hub, uint64_t now_ns
 
 /* ---- time ---- */
 
+/* What has come since this thread looked counts. */
+static void believe_silence(struct hub_link *link, struct link_hub *hub, uint64_t now_ns)
+{
+	hub->readable = true;
+	receive(link, hub, now_ns);
+	if (hub->state == LINK_CONTROL_ENDED || hub->silence.asked_ns == 0)
+		return;
+	end(hub);
+	fail(link, ESP_EPEER, "the hub at %.100s has not been heard for 10 s: it is stopped, or cut off",
+	     hub->socket->hub);
+}
+
 static void look_for_silence(struct hub_link *link, struct link_hub *hub, uint64_t now_ns)
 {
 	const struct hub_msg ping = {.type = HUB_MSG_PING};
-	uint64_t silent = now_ns - hub->heard_ns;
+	enum silence_verdict verdict = silence_look(&hub->silence, now_ns, SILENCE_MOST);
 
-	if (silent > SILENCE_MOST) {
-		end(hub);
-		fail(link, ESP_EPEER, "the hub at %.100s has not been heard for 10 s: it is stopped, or cut off",
-		     hub->socket->hub);
-	} else if (silent > SILENCE_PING && !hub->is_pinged) {
-		hub->is_pinged = true;
+	if (verdict == SILENCE_ASKS)
 		put(link, hub, &ping);
-	}
+	else if (verdict == SILENCE_DEAD)
+		believe_silence(link, hub, now_ns);
 }
 
 /* Has a lane of the hub a part of the call that has not ended? */
@@ -321,7 +326,7 @@ static uint64_t next_time(const struct hub_link *link)
 		const struct link_hub *hub = &link->hubs[i];
 
 		if (hub->state != LINK_CONTROL_ENDED)
-			when = earlier(when, hub->heard_ns + (hub->is_pinged ? SILENCE_MOST : SILENCE_PING) + 1);
+			when = earlier(when, silence_next(&hub->silence, SILENCE_MOST));
 	}
 	if (link->failure.status != ESP_OK)
 		return when;
@@ -382,7 +387,7 @@ enum esp_status link_control_begin(struct hub_link *link, struct error *err)
 
 		hub->subject.ready = on_edge;
 		hub->readable = hub->writable = true;
-		hub->heard_ns = clock_now_ns();
+		silence_heard(&hub->silence, clock_now_ns());
 		if (poller_watch(&link->poller, hub->socket->fd, &hub->subject) != ESP_OK)
 			return error_set(err, ESP_ELIMIT, "no memory to watch the connection to the hub");
 	}

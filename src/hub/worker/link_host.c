@@ -35,6 +35,13 @@ struct hub_op_line {
 	struct hub_op *first, *last;
 };
 
+/* The pusher's: pushes of the group hold these values from this version on, and the hub has not been told. */
+struct host_change {
+	uint16_t group;
+	uint64_t from;
+	struct optimizer optimizer;
+};
+
 struct link_host {
 	struct host_memory memory;
 	struct host_member member[HOST_MEMBERS_MOST];
@@ -45,6 +52,8 @@ struct link_host {
 	uint64_t *pushed;           /* by tensor: gradients of this worker */
 	struct hub_op_line *lines;  /* by tensor */
 	uint8_t (*values)[OPTIMIZER_BYTES]; /* by parameter group: of gradients that are pushed from now on */
+	struct host_change *changes; /* the pusher's, those of a group in the order of their versions */
+	uint32_t change_count, change_room;
 	float *sums;                /* the pusher's: of the model */
 	struct host_peer peer[HOST_MEMBERS_MOST]; /* the pusher has all others, the others the pusher */
 };
@@ -245,12 +254,33 @@ static void add_gradients(struct hub_link *link, const struct hub_op *op, float 
 	math_fold_many(ESP_F32, ESP_SUM, sum, sources, host->members, elements_of(link, op));
 }
 
+/* The changes that hold for a push of this version. They follow the pushes before them, so that the hub need not
+ * remember more values than pushes that it has not answered. False: the link has failed. */
+static bool tell_changes(struct hub_link *link, uint16_t group, uint64_t version)
+{
+	struct link_host *host = link->host;
+	enum esp_status status = ESP_OK;
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < host->change_count; i++) {
+		const struct host_change change = host->changes[i];
+
+		if (change.group != group || change.from > version)
+			host->changes[kept++] = change;
+		else if (status == ESP_OK)
+			status = link_thread_change(link, group, change.from, &change.optimizer);
+	}
+	host->change_count = kept;
+	return status == ESP_OK;
+}
+
 /* All have posted. */
 static void push_sum(struct hub_link *link, struct hub_op *op)
 {
 	float *sum = link->host->sums + link->layout.place[op->call.tensor].at;
 
-	if (!check_values(link, op))
+	if (!check_values(link, op) ||
+	    !tell_changes(link, link->layout.tensor[op->call.tensor].group, link->host->pushed[op->call.tensor] - 1))
 		return;
 	if (link->host->hub_reads) {
 		link_thread_hand(link, op, HUB_SHARED, NULL, NULL);
@@ -360,12 +390,42 @@ void link_host_ended(struct hub_link *link, const struct hub_op *op)
 	host->is_due = true;
 }
 
-bool link_host_change(struct hub_link *link, uint16_t group, const struct optimizer *optimizer)
+static bool has_room_for_change(struct link_host *host)
 {
-	if (!link->host)
+	uint32_t room = host->change_room > 0 ? 2 * host->change_room : 16;
+
+	if (host->change_count < host->change_room)
 		return true;
+	struct host_change *changes = realloc(host->changes, room * sizeof(*changes));
+	if (!changes)
+		return false;
+	host->changes = changes;
+	host->change_room = room;
+	return true;
+}
+
+/* A change of the same version replaces the former one: no push is between them. */
+static enum esp_status put_change(struct link_host *host, const struct host_change *change)
+{
+	for (uint32_t i = 0; i < host->change_count; i++) {
+		if (host->changes[i].group == change->group && host->changes[i].from == change->from) {
+			host->changes[i] = *change;
+			return ESP_OK;
+		}
+	}
+	if (!has_room_for_change(host))
+		return ESP_ENOMEM;
+	host->changes[host->change_count++] = *change;
+	return ESP_OK;
+}
+
+enum esp_status link_host_change(struct hub_link *link, uint16_t group, uint64_t from,
+                                 const struct optimizer *optimizer)
+{
+	const struct host_change change = {.group = group, .from = from, .optimizer = *optimizer};
+
 	optimizer_encode(optimizer, link->host->values[group]);
-	return link->host->own == PUSHER;
+	return link->host->own == PUSHER ? put_change(link->host, &change) : ESP_OK;
 }
 
 void link_host_fail(struct hub_link *link)
@@ -460,6 +520,11 @@ static struct link_host *new_host(struct hub_link *link, uint64_t set)
 	return host;
 }
 
+static struct host_owner owner_of(const struct hub_link *link)
+{
+	return (struct host_owner){link->ticket.job, link->hubs[0].session};
+}
+
 /* A hub on this machine may read the gradients by itself. */
 static enum esp_status share(struct hub_link *link, uint64_t until_ns, struct error *err)
 {
@@ -484,7 +549,8 @@ static enum esp_status gather(struct hub_link *link, const struct host_meeting *
 		return status;
 	for (uint32_t i = 1; i < host->members; i++)
 		host->peer[i].fd = sockets[i];
-	status = host_memory_make(&link->layout, host->member, host->members, &host->memory, err);
+	const struct host_owner owner = owner_of(link);
+	status = host_memory_make(&owner, &link->layout, host->member, host->members, &host->memory, err);
 	if (status == ESP_OK && is_read)
 		status = share(link, meeting->until_ns, err);
 	return status == ESP_OK ? host_meet_hand_over(meeting, sockets, host->members, host->memory.fd, err) : status;
@@ -499,7 +565,8 @@ static enum esp_status call(struct hub_link *link, const struct host_meeting *me
 
 	if (status != ESP_OK)
 		return status;
-	return host_memory_map(&link->layout, host->member, host->members, memory, &host->memory, err);
+	const struct host_owner owner = owner_of(link);
+	return host_memory_map(&owner, &link->layout, host->member, host->members, memory, &host->memory, err);
 }
 
 static enum esp_status watch_peers(struct hub_link *link, struct error *err)
@@ -555,6 +622,7 @@ void link_host_close(struct hub_link *link)
 	free(host->pushed);
 	free(host->lines);
 	free(host->values);
+	free(host->changes);
 	free(host->sums);
 	free(host);
 	link->host = NULL;

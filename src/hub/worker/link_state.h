@@ -12,6 +12,7 @@
 #include "hub/client/client_lane.h"
 #include "hub/worker/host_meet.h"
 #include "hub/control/msg_socket.h"
+#include "hub/control/silence.h"
 #include "hub/worker/hub_link.h"
 #include "transport/poller.h"
 #include "transport/tcp/tcp.h"
@@ -33,6 +34,7 @@ struct hub_op {
 	struct hub_op_call call;
 	struct optimizer optimizer; /* HUB_HYPER */
 	uint64_t version;           /* HUB_HYPER: from which it holds; HUB_PULL: what it has read */
+	uint64_t *told;             /* HUB_HYPER: where that version is written when it is put into the queue */
 	uint64_t until_ns;
 	_Atomic int status;      /* ESP_PENDING until it has ended */
 	struct error failure;    /* once it has failed */
@@ -68,8 +70,7 @@ struct link_hub {
 	uint32_t first_lane, lanes;    /* of the link's */
 	bool readable, writable;
 	uint8_t state;                 /* enum link_control_state */
-	uint64_t heard_ns;
-	bool is_pinged;
+	struct silence silence;
 	bool is_asked;                 /* which workers a call waits for; no answer has come */
 };
 
@@ -157,6 +158,9 @@ void link_fail(struct hub_link *link, const struct error *why);
 
 /* Gives a call to the lanes, as a request of this kind with this memory: of the tensor's first element. */
 void link_thread_hand(struct hub_link *link, struct hub_op *op, uint8_t kind, const void *gradient, void *weights);
+/* The same with values of a group's optimizer. Fails the link if it fails. */
+ESP_CHECKED enum esp_status link_thread_change(struct hub_link *link, uint16_t group, uint64_t from,
+                                               const struct optimizer *optimizer);
 /* Of a call that has ended well: its bytes. */
 void link_thread_count(struct hub_link *link, const struct hub_op *op);
 /* The op stands in no list any more. */
@@ -172,8 +176,9 @@ void link_host_begin(struct hub_link *link, struct hub_op *op);
 /* The lanes have ended a call well; then: any call has ended. */
 void link_host_answered(struct hub_link *link, struct hub_op *op);
 void link_host_ended(struct hub_link *link, const struct hub_op *op);
-/* True: the hub is to be told of the change. */
-bool link_host_change(struct hub_link *link, uint16_t group, const struct optimizer *optimizer);
+/* Values of a group's pushes from this version on, if link->host: the hub is told with the first of them. */
+ESP_CHECKED enum esp_status link_host_change(struct hub_link *link, uint16_t group, uint64_t from,
+                                             const struct optimizer *optimizer);
 /* The link has failed: calls that no lane has end. */
 void link_host_fail(struct hub_link *link);
 /* Lets calls go on that can. True: one has ended. */

@@ -143,19 +143,41 @@ void link_fail(struct hub_link *link, const struct error *why)
 
 /* ---- the beginning of calls ---- */
 
-static void change_optimizer(struct hub_link *link, struct hub_op *op)
+static void fail_change(struct hub_link *link, enum esp_status status)
 {
 	struct error why;
+
+	if (link->failure.status != ESP_OK)
+		return;
+	error_set(&why, status, "too many changes of optimizers are on their way to the hub");
+	link_fail(link, &why);
+}
+
+enum esp_status link_thread_change(struct hub_link *link, uint16_t group, uint64_t from,
+                                   const struct optimizer *optimizer)
+{
 	enum esp_status status = ESP_OK;
 
-	bool is_told = link_host_change(link, (uint16_t)op->call.tensor, &op->optimizer);
-	for (uint32_t i = 0; is_told && status == ESP_OK && i < link->lane_count; i++) {
-		status = client_lane_hyper(link->lanes[i].client, (uint16_t)op->call.tensor, op->version, &op->optimizer);
+	for (uint32_t i = 0; status == ESP_OK && i < link->lane_count; i++) {
+		status = client_lane_hyper(link->lanes[i].client, group, from, optimizer);
 		link->lanes[i].is_active = true;
 	}
-	if (status != ESP_OK && link->failure.status == ESP_OK) {
-		error_set(&why, status, "too many changes of optimizers are on their way to the hub");
-		link_fail(link, &why);
+	if (status != ESP_OK)
+		fail_change(link, status);
+	return status;
+}
+
+static void change_optimizer(struct hub_link *link, struct hub_op *op)
+{
+	uint16_t group = (uint16_t)op->call.tensor;
+	enum esp_status status;
+
+	if (link->host) {
+		status = link_host_change(link, group, op->version, &op->optimizer);
+		if (status != ESP_OK)
+			fail_change(link, status);
+	} else {
+		status = link_thread_change(link, group, op->version, &op->optimizer);
 	}
 	link_thread_end_op(link, op, status);
 }
