@@ -31,6 +31,7 @@
 #endif
 
 #include "base/clock.h"
+#include "base/fence.h"
 #include "math/math.h"
 
 #define BUFFERS 8u
@@ -215,7 +216,7 @@ static void move_both(float *in_to, const float *in_from, uint64_t in_count, flo
 		memcpy(in_to + both, in_from + both, (in_count - both) * sizeof(float));
 	if (out_count > both)
 		memcpy(out_to + both, out_from + both, (out_count - both) * sizeof(float));
-	atomic_thread_fence(memory_order_seq_cst); /* those stores are ordered by nothing less */
+	full_fence(); /* those stores are ordered by nothing less */
 }
 
 static void pipe_through(struct race *race, unsigned thread)

@@ -214,6 +214,16 @@ def test_revoked_ticket():
         assert run(old, PROGRAM, "rounds", 2)[0] != OK
 
 
+def test_ticket_cannot_be_written():
+    """A job without a ticket would be of no use: none is made."""
+    with hub() as it:
+        it.create("first")
+        status, _, err = espalier("hub", "create", "second", "--hub", it.address, "--key-file", it.key, "--workers", 1, "--optimizer", SGD,
+                                  "--ticket-file", it.folder / "nowhere" / "second.ticket")
+        assert status == NO and "no job was made: No such file" in err, (status, err)
+        assert [job["name"] for job in it.status()["jobs"]] == ["first"], it.status()
+
+
 # ---- workers that end, are late, or differ ----
 
 def test_worker_dies():

@@ -422,6 +422,8 @@ def test_cost():
     assert not slow["pays"] and fast["pays"] and math.isclose(slow["needs_links"], 64 / 14) and slow["ring_us"] == fast["ring_us"]
     text = good("cost", "--nodes", 8, "--switch-link", "4x")
     assert "does not pay" in text and "carries it 8 times" in text and "from 4.6 times" in text, text
+    assert "router or DPU" in text and "espalier hub" in text and "ESP_SWITCH" not in text, text
+    assert "ESP_SWITCH=HOST:PORT" in good("cost", "--nodes", 8, "--switch-link", "8x")
     for words in [("fast",), ("0x",), ("4x", "--collective", "barrier"), ("4y",)]:
         refused("cost", "--nodes", 8, "--switch-link", *words, says="--switch-link is how many times")
     text = good("cost", "--nodes", 4)

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import xml.etree.ElementTree
 
 import ports
 from sanitizers import has_sanitizer
@@ -245,6 +246,27 @@ def test_chains():
         assert job["updates"]["applied"] == applied >= 120 and job["delays"]["most"] <= 30, job
         assert max(one[5] for one in counts.values()) <= max(one[7] for one in counts.values()) <= applied, (counts, applied)
         assert sum(one[6] for one in counts.values()) < 0.7 * applied * MODEL_BYTES, (counts, applied)
+
+
+def test_picture():
+    """The latest batch as a picture: every worker has a row."""
+    with site(*CHAINS) as it:
+        picture = it.folder / "batch.svg"
+        asked = ("sched", "status", "--port", it.sched_port, "--svg", picture)
+        status, _, err = espalier(*asked) # no job yet
+        assert status == NO and err and not picture.exists(), (status, err)
+        status, _, text = run(it.create(30), PROGRAM, "until", 60)
+        assert status == OK, text
+        good(*asked)
+        root = xml.etree.ElementTree.parse(picture).getroot()
+        said = [one.text for one in root.iter("{http://www.w3.org/2000/svg}text")]
+        assert root.tag == "{http://www.w3.org/2000/svg}svg" and {f"worker {worker}" for worker in range(4)} | {"hub", "job job"} <= set(said), said
+        assert any(re.match(r"\d+\. to (the hub|worker \d) at ", one) or one.startswith("dropped: ") for one in said), said
+        alone = espalier("sched", "status", "--port", it.sched_port)[1]
+        assert alone.startswith(f"scheduler at {it.sched_address} ") and alone.count("scheduler at") == 1, alone
+    for words in (["--svg", "x.svg", "--json"], ["--port", 0], ["--port", 65536]):
+        status, _, err = espalier("sched", "status", *words)
+        assert status == USAGE and err, (words, status, err)
 
 
 def test_two_in_flight():

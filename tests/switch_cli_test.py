@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """In-network aggregation as an operator and users see it: espalier switch, and ranks as processes.
 
-switch_cli_test.py ESPALIER PROGRAM [KILLS SEED]
+switch_cli_test.py ESPALIER PROGRAM [KILLS SEED | CHECK]
 
-With KILLS, only the test that kills the switch so often, at moments drawn from SEED.
+With KILLS, only the test that kills the switch so often, at moments drawn from SEED; with CHECK, as in check_drain, only that one.
 The program checks every sum by itself; here it is checked that sums went through the switch, or did not have to, that
 their bits are those of a run without a switch, and that jobs survive faults. Nothing here sleeps to wait: a state is
 asked for until it is as expected, and a minute without that ends the test.
@@ -14,6 +14,7 @@ import os
 import pathlib
 import random
 import re
+import shutil
 import socket
 import struct
 import subprocess
@@ -231,34 +232,35 @@ def check_vanished():
     print("vanished: ok")
 
 
-def helps_fully():
+def helps_fully(slots=4096):
     """One job without faults: the contributions that owners added by element, and bytes at the switch by what they must be."""
     ranks = 4
-    with switch() as one:
+    with switch("--aggregators", slots) as one:
         status, out, err = espalier("run", "-n", ranks, "--", PROGRAM, 24, 1000000, 5, ESP_SWITCH=one.address, ESP_LOG="info")
         assert status == OK and outcome(out)[1] > 6, (status, out, err)
         found = [list(map(int, line)) for line in STATS.findall(err)]
         assert len(found) == ranks, err
         elements, added, summed = sum(line[7] for line in found), sum(line[8] for line in found), found[0][1]
         again = sum(line[3] + line[4] + line[5] for line in found)
-        assert added <= again, found  # an original is never left to an owner
+        assert added <= again or slots < 512, found  # an original that finds a slot is never left to an owner
         bound = ranks * (summed + 48 * elements)
         now = one.status()
-        assert now["slots"] >= 512 and now["slots_in_use_peak"] <= 512, now
+        assert now["slots_in_use_peak"] <= min(slots, 512), now
         return added / elements, now["received_bytes"] / bound, now["sent_bytes"] / bound
 
 
 def check_help():
     """
     Without faults, with a slot for each number of the window: the switch adds all originals, and the bytes at its port are
-    those of one packet for each member and element. A rank that is late makes others send again: then it is tried once more.
-    That nothing is sent again where nothing is late, tests/switch/seeds_test.c shows, in virtual time.
+    those of one packet for each member and element. A rank that is very late makes others send again: then it is tried once
+    more. That nothing is sent again where nothing is late, tests/switch/seeds_test.c shows, in virtual time.
     """
     tries = []
-    while not tries or max(tries[-1][1:]) > 1.02:
+    while not tries or max(tries[-1][1:]) > 1.02 or tries[-1][0] >= 0.001:
         assert len(tries) < 30, tries
         tries.append(helps_fully())
     print("help: ok, owners added %.4f, bytes in %.4f and out %.4f of the bound" % tries[-1])
+    print("with aggregators for a quarter of the window: %.4f, %.4f, %.4f" % helps_fully(128))
 
 
 def check_drain():
@@ -281,7 +283,7 @@ def check_drain():
 def check_nobody():
     """No switch there: the ordinary plan, and a warning. A bad address is a warning, too."""
     status, out, err = espalier("run", "-n", 2, "--", PROGRAM, 8, 150000, 1, ESP_SWITCH=f"127.0.0.1:{ports.free_port()}")
-    assert status == OK and outcome(out)[1] == 0 and "no switch answers" in err, (status, out, err)
+    assert status == OK and outcome(out)[1] == 0 and "ordinary plans are used until that changes: it does not answer" in err, (status, out, err)
     status, out, err = espalier("run", "-n", 2, "--", PROGRAM, 8, 150000, 1, ESP_SWITCH="nonsense")
     assert status == OK and outcome(out)[1] == 0 and "no switch is used" in err, (status, out, err)
     print("nobody: ok")
@@ -339,6 +341,126 @@ def check_strangers():
         print(f"strangers: ok, {rate:.0f} packets a second")
 
 
+class Replays:
+    """Sees all packets of a job, as root on the loopback, and sends them again: as they are, changed, cut off and under another
+    flow; in the name of the member that sent them, and as a member of another job; to the switch and straight to ranks."""
+
+    def __init__(self, port):
+        self.seen = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(0x0800))
+        self.seen.bind(("lo", 0x0800))
+        self.seen.settimeout(0.05)
+        self.forged = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_UDP)
+        self.foreign = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.port, self.ends, self.sent, self.flow = port, threading.Event(), 0, 0x0123456789ABCDEF
+        register(self.foreign, ("127.0.0.1", port), self.flow, 0)
+        self.own = {self.foreign.getsockname()[1]}
+        self.thread = threading.Thread(target=self.work)
+        self.thread.start()
+
+    def variants(self, body):
+        at = random.randrange(len(body))
+        yield body
+        yield body[:at] + bytes([body[at] ^ 1 << random.randrange(8)]) + body[at + 1:]
+        yield body[:random.randrange(len(body))]
+        yield body[:8] + struct.pack("<Q", self.flow) + body[16:]
+
+    def work(self):
+        done = set()
+        while not self.ends.is_set():
+            try:
+                packet, where = self.seen.recvfrom(65536)
+            except socket.timeout:
+                continue
+            if where[2] == socket.PACKET_OUTGOING or len(packet) < 28 + 48 or packet[9] != socket.IPPROTO_UDP:
+                continue
+            head = 4 * (packet[0] & 15)
+            source, to = struct.unpack("!HH", packet[head:head + 4])
+            # of a train, the first packet
+            first = packet[head + 8:]
+            first = first[:48 + 4 * struct.unpack("<H", first[36:38])[0]]
+            if self.port not in (source, to) or source in self.own or first in done or first[1] > 2:
+                continue
+            for body in self.variants(first):
+                done.add(body)
+                self.forged.sendto(struct.pack("!HHHH", source, to, 8 + len(body), 0) + body, ("127.0.0.1", 0))
+                self.foreign.sendto(body, ("127.0.0.1", to))
+                self.sent += 2
+            if len(done) > 10000:
+                done.clear()
+
+    def end(self):
+        self.ends.set()
+        self.thread.join()
+        for each in (self.seen, self.forged, self.foreign):
+            each.close()
+
+
+def check_replays():
+    """Packets that are sent again, changed, cut off and under another flow change no sum."""
+    expected = run(4, None, calls=48, seed=9)[2]
+    with switch() as one:
+        try:
+            replays = Replays(one.port)
+        except PermissionError:
+            print("replays: only as root")
+            return
+        calls, through, digest = run(4, one.address, calls=48, seed=9)
+        replays.end()
+        assert digest == expected and through > 0, (calls, through, digest, expected)
+        assert replays.sent > 100, replays.sent
+        print(f"replays: ok, {replays.sent} packets")
+
+
+def register(member, address, flow, number):
+    """As the member of a flow: brings its cookie back."""
+    member.settimeout(PATIENCE)
+    cookie = registered = 0
+    while not registered:
+        member.sendto(packet(3, flow, owner=number, words=8)[:48] + struct.pack("<QQIHBBQ", cookie, 0, 0, 8, 0, 0, 5), address)
+        answer = struct.unpack("<QQIHBBQ", member.recv(2000)[48:])
+        cookie, registered = answer[0], answer[4]
+
+
+class Crowd:
+    """Members of a flow of their own that claim aggregators as fast as one thread can, and more than their address may."""
+
+    def __init__(self, address):
+        self.members = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(3)]
+        self.flow, self.address, self.ends, self.sent = 0xFEDCBA9876543210, address, threading.Event(), 0
+        for number, member in enumerate(self.members):
+            register(member, address, self.flow, number)
+        self.thread = threading.Thread(target=self.work)
+        self.thread.start()
+
+    def work(self):
+        while not self.ends.is_set():
+            self.sent += 1
+            body = packet(1, self.flow, 8, owner=2, bitmap=1, sequence=self.sent % 100000)
+            self.members[0].sendto(body, self.address)
+            if self.sent % 10000 == 0:
+                register(self.members[2], self.address, self.flow, 2)
+
+    def end(self):
+        self.ends.set()
+        self.thread.join()
+        for member in self.members:
+            member.close()
+
+
+def check_crowd():
+    """Registered members of another job, at a high rate, with most aggregators in their hands: slower, and no sum changes."""
+    expected = run(4, None, seed=9)[2]
+    with switch("--aggregators", 256, "--quota", 200, "--age", "1s") as one:
+        crowd = Crowd(("127.0.0.1", one.port))
+        until(lambda: one.status()["slots_in_use"] >= 100)
+        began, before = time.monotonic(), crowd.sent
+        calls, through, digest = run(4, one.address, seed=9)
+        rate = (crowd.sent - before) / (time.monotonic() - began)
+        crowd.end()
+        assert digest == expected and calls > 0, (calls, through, digest, expected)
+        print(f"crowd: ok, {rate:.0f} packets a second")
+
+
 def check_cookie():
     """An address is registered only once it has brought back its cookie, and then is the only one that is forwarded for."""
     with switch() as one:
@@ -377,14 +499,13 @@ def check_cookie():
 
 
 def check_choice():
-    """A switch whose link is known to be too slow for its job is passed by: its operator and a topology say so."""
+    """Ranks of one host share memory: by a topology and the rate of the switch it is known that no switch pays there."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "site.topology"
         path.write_text(f"topology 1\nswitch rack0\nhost {socket.gethostname()} under rack0 rate 10gbit\n", encoding="utf-8")
-        for rate, helps in (("20gbit", False), ("40gbit", True)):  # four ranks: more than 16 / 6 times
+        for rate in ("20gbit", "400gbit"):  # the rule between hosts: src/tune/through_test.c
             with switch("--rate", rate) as one:
-                through = run(4, one.address, ESP_TOPOLOGY=str(path))[1]
-                assert (through > 0) == helps, (rate, through)
+                assert run(4, one.address, ESP_TOPOLOGY=str(path))[1] == 0
                 assert run(4, one.address)[1] > 0  # nothing is known of the ranks' links
     print("choice: ok")
 
@@ -397,6 +518,123 @@ def check_bench():
     assert all(way["wrong"] == 0 and way["seconds"] > 0 for way in ways.values()), ways
     assert all(ways[name]["through_switch"] == name.startswith("switch") for name in ways), ways
     print("bench: ok")
+
+
+def main_checks():
+    return (check_usage, check_cookie, check_sums, check_help, check_floats, check_faults, check_deaths, check_vanished,
+            lambda: check_restarts(KILLS, os.getpid()), check_drain, check_nobody, check_causes, check_shut, check_strangers,
+            check_crowd, check_replays, check_choice, check_bench)
+
+
+def check_causes():
+    """A switch that does not help is a warning that says why."""
+    with switch("--words", 300) as one:
+        status, out, err = espalier("run", "-n", 2, "--", PROGRAM, 8, 150000, 1, ESP_SWITCH=one.address)
+        assert status == OK and outcome(out)[1] == 0 and "its aggregators have room for 300 words" in err, (status, out, err)
+    with switch() as one:
+        assert espalier("switch", "drain", "--port", one.port)[0] == OK
+        status, out, err = espalier("run", "-n", 2, "--", PROGRAM, 8, 150000, 1, ESP_SWITCH=one.address)
+        assert status == OK and outcome(out)[1] == 0 and "it is drained" in err, (status, out, err)
+    # a switch of the next version of the protocol
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+        other.bind(("127.0.0.1", 0))
+        other.settimeout(0.1)
+        ends = threading.Event()
+
+        def answer():
+            while not ends.is_set():
+                with contextlib.suppress(socket.timeout):
+                    hello, where = other.recvfrom(2000)
+                    other.sendto(bytes([2, 4]) + hello[2:48], where)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        status, out, err = espalier("run", "-n", 2, "--", PROGRAM, 8, 150000, 1, ESP_SWITCH="127.0.0.1:%d" % other.getsockname()[1])
+        ends.set()
+        thread.join()
+    assert status == OK and outcome(out)[1] == 0 and "version 2 of the protocol, and this rank version 1" in err, (status, out, err)
+    # and a member of another version is told, and counted
+    with switch() as one, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as member:
+        member.settimeout(PATIENCE)
+        member.sendto(bytes([2]) + packet(3, 77, 8)[1:], ("127.0.0.1", one.port))
+        told = member.recv(2000)
+        assert len(told) == 48 and told[:2] == bytes([1, 4]) and struct.unpack("<Q", told[8:16])[0] == 77, told
+        assert one.status()["foreign"] == 1 and one.status()["malformed"] == 0, one.status()
+    print("causes: ok")
+
+
+def ip(*words):
+    return subprocess.run(["ip", *map(str, words)], capture_output=True, text=True, timeout=PATIENCE).returncode == OK
+
+
+@contextlib.contextmanager
+def shut():
+    """A network namespace whose loopback carries UDP only from and to the port of a switch, once it is shut; None: not as root."""
+    name = f"esp-shut-{os.getpid()}"
+    if os.geteuid() != 0 or not shutil.which("nft") or not ip("netns", "add", name):
+        yield None
+        return
+    try:
+        assert ip("-n", name, "link", "set", "lo", "up")
+        yield name
+    finally:
+        ip("netns", "del", name)
+
+
+def close_paths(name, port, table="shut"):
+    rules = (f"add table ip {table}; add chain ip {table} in {{ type filter hook input priority 0; }}; "
+             f"add rule ip {table} in udp sport {port} accept; add rule ip {table} in udp dport {port} accept; "
+             f"add rule ip {table} in meta l4proto udp drop")
+    done = subprocess.run(["ip", "netns", "exec", name, "nft", rules], capture_output=True, text=True, timeout=PATIENCE)
+    return done.returncode == OK
+
+
+def check_shut():
+    """
+    Ranks that reach the switch by UDP, and not each other: the members' probes show it, and the ordinary plans are used. If the
+    path is closed only later, while the switch loses packets, sums go on through the switch alone, and no rank waits at its end.
+    """
+    expected = run(4, None, seed=3)[2]
+    with shut() as name, tempfile.TemporaryDirectory() as folder:
+        if not name:
+            print("shut: only as root, with nft")
+            return
+        port, inside = ports.free_port(), ["ip", "netns", "exec", name, ESPALIER]
+        with open(pathlib.Path(folder) / "log", "w", encoding="utf-8") as log:
+            serves = subprocess.Popen([*inside, "switch", "--listen", f"127.0.0.1:{port}", "--loss", "0.01"], stderr=log)
+        more = {**CLEAN, "ESP_SWITCH": f"127.0.0.1:{port}", "ESP_LOG": "info"}
+        stop = pathlib.Path(folder) / "stop"
+
+        def job(calls, *words):
+            return subprocess.Popen([*inside, "run", "-n", "4", "--", PROGRAM, str(calls), "150000", "3", *words], env=more,
+                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+        try:
+            # the path is open while the job begins
+            late = job(24, str(stop))
+            lines = []
+            while not any("first calls are over" in line for line in lines):
+                lines.append(late.stdout.readline())
+                assert lines[-1], lines
+            if not close_paths(name, port):
+                stop.touch()
+                late.communicate(timeout=PATIENCE)
+                print("shut: no nft here")
+                return
+            stop.touch()
+            began = time.monotonic()
+            text = "".join(lines) + late.communicate(timeout=PATIENCE)[0]
+            assert late.returncode == OK and outcome(text)[1] > 0, text
+            took = time.monotonic() - began
+            # and from the beginning closed
+            never = job(24)
+            text = never.communicate(timeout=PATIENCE)[0]
+            assert never.returncode == OK and outcome(text)[1:] == (0, expected), text
+            assert "past the switch, are not answered" in text and "has not said that it has all sums" not in text, text
+        finally:
+            serves.terminate()
+            serves.wait(PATIENCE)
+    print(f"shut: ok, ended {took:.1f} s after the path was closed")
 
 
 def check_usage():
@@ -412,12 +650,12 @@ def check_usage():
 
 
 def main():
-    if len(sys.argv) > 3:
+    if len(sys.argv) > 4:
         check_restarts(int(sys.argv[3]), int(sys.argv[4]))
         return
-    for check in (check_usage, check_cookie, check_sums, check_help, check_floats, check_faults, check_deaths, check_vanished,
-                  lambda: check_restarts(KILLS, os.getpid()), check_drain, check_nobody, check_strangers, check_choice, check_bench):
-        check()
+    for check in main_checks():
+        if sys.argv[3:4] in ([], [check.__name__]):
+            check()
 
 
 main()

@@ -1,4 +1,4 @@
--- Wireshark dissector of Espalier's sums in the network: docs/switch.md, "Packets".
+-- Wireshark dissector of Espalier's sums in the network: docs/protocol/atp.md, "Packets".
 --
 --   wireshark -X lua_script:espalier_atp.lua                  packets from and to UDP port 7800
 --   tshark -X lua_script:espalier_atp.lua -d udp.port==9000,espalier_atp -r FILE
@@ -7,7 +7,8 @@
 
 local atp = Proto("espalier_atp", "Espalier sums in the network")
 
-local types = {[1] = "gradient", [2] = "result", [3] = "hello", [4] = "welcome", [5] = "bye", [6] = "ask"}
+local types = {[1] = "gradient", [2] = "result", [3] = "hello", [4] = "welcome", [5] = "bye", [6] = "ask",
+	[7] = "probe"}
 local kinds = {[0] = "none", [1] = "fixed 32", [2] = "fixed 16", [3] = "i32", [4] = "u32"}
 local flags = {{1, "RESEND"}, {2, "BYPASS"}, {4, "COLLISION"}, {8, "MARK"}, {16, "DONE"}}
 

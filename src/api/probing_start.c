@@ -122,10 +122,26 @@ static void tell(struct rank *context, const struct found *found, const struct r
 		tell_group(context, found, g);
 }
 
+/* Groups that are unsure are timed before they are used. */
+static void try_out(struct rank *context, bool tells, bool is_doubted)
+{
+	struct failure failure = FAILURE_NONE;
+	struct placement_trial trial;
+
+	enum esp_status status = rank_try_topology(context, is_doubted, &trial, &failure);
+	if (status != ESP_OK && tells)
+		log_write(&context->log, LOG_LEVEL_INFO, LOG_NET, "probing: the world has failed meanwhile: %s", failure.text);
+	else if (status == ESP_OK && tells && trial.was_made)
+		log_write(&context->log, LOG_LEVEL_INFO, LOG_NET,
+		          "probing: the groups are unsure: a sum of 256 KiB takes %.3f ms by them and %.3f ms without, so they "
+		          "are %s", (double)trial.with_ns * 1e-6, (double)trial.without_ns * 1e-6,
+		          trial.is_kept ? "used" : "not used");
+}
+
 /*
  * It is used if all ranks have the same, which they have unless one had no memory, or died; NULL: this one has nothing.
  */
-static void use(struct rank *context, bool tells, const struct placement_text *text)
+static void use(struct rank *context, bool tells, bool is_doubted, const struct placement_text *text)
 {
 	struct failure failure = FAILURE_NONE;
 	bool is_used = false;
@@ -135,6 +151,8 @@ static void use(struct rank *context, bool tells, const struct placement_text *t
 		log_write(&context->log, LOG_LEVEL_INFO, LOG_NET, "probing: the world has failed meanwhile: %s", failure.text);
 	else if (status == ESP_OK && text && !is_used)
 		warn(context, tells, "not all ranks have found the same");
+	else if (status == ESP_OK && is_used)
+		try_out(context, tells, is_doubted);
 }
 
 static void use_found(struct esp_context *given, bool tells, const struct found *found, const struct reason *reason)
@@ -153,7 +171,7 @@ static void use_found(struct esp_context *given, bool tells, const struct found 
 	/* A rate is unknown: all say so. If only this rank has no memory, the one that tells sees that not all have it. */
 	if (status != ESP_OK)
 		warn(context, tells, err.text);
-	use(context, tells,
+	use(context, tells, reason->is_known ? reason->word == VERDICT_UNSURE : tells,
 	    status == ESP_OK ? &(struct placement_text){text, length, "that was probed", names.list} : NULL);
 	probing_names_fini(&names);
 	free(text);
@@ -188,7 +206,7 @@ static void probe(struct esp_context *given)
 		use_found(given, tells, &found, &reason);
 	} else {
 		warn(context, context->rank == 0, err.text);
-		use(context, tells, NULL);
+		use(context, tells, false, NULL);
 	}
 	probe_found_fini(&found);
 }

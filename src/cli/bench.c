@@ -15,6 +15,7 @@
 #include "base/conf.h"
 #include "base/cores.h"
 #include "base/number.h"
+#include "cli/bench_fabric.h"
 #include "cli/bench_hub.h"
 #include "cli/bench_switch.h"
 #include "cli/cli.h"
@@ -278,6 +279,8 @@ static int take_part(const struct bench_options *options, const struct typed *ty
 
 static int run(int argc, char **argv)
 {
+	if (argc > 1 && strcmp(argv[1], "fabric") == 0)
+		return cli_bench_fabric(argc - 1, argv + 1);
 	if (argc > 1 && strcmp(argv[1], "hub") == 0)
 		return cli_bench_hub(argc - 1, argv + 1);
 	if (argc > 1 && strcmp(argv[1], "switch") == 0)

@@ -1,8 +1,11 @@
 /*
  * hub_create.c - espalier hub create: makes a job on a hub, and a ticket for its workers.
  */
+#include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/hub.h"
 #include "hub/control/ticket.h"
@@ -74,6 +77,19 @@ static enum esp_status create(const char *key_file, uint64_t timeout, const stru
 			*err = why;
 	}
 	return status;
+}
+
+/* Before the job is made: without its ticket it would be of no use. */
+static enum esp_status check_folder(const char *path, struct error *err)
+{
+	const char *slash = strrchr(path, '/');
+	char folder[PATH_MAX] = ".";
+
+	if (slash)
+		snprintf(folder, sizeof(folder), "%.*s", (int)(slash - path + 1), path);
+	if (access(folder, W_OK | X_OK) == 0)
+		return ESP_OK;
+	return error_set(err, ESP_EIO, "the ticket %s cannot be written, so no job was made: %s", path, strerror(errno));
 }
 
 static int run(int argc, char **argv)
@@ -158,7 +174,9 @@ static int run(int argc, char **argv)
 		return complain_usage(COMMAND ": %s", err.text);
 	ticket.has_scheduler = scheduler != NULL;
 	msg.hubs = (uint16_t)ticket.hub_count;
-	enum esp_status status = create(key_file, timeout, &msg, &ticket, &err);
+	enum esp_status status = check_folder(ticket_file, &err);
+	if (status == ESP_OK)
+		status = create(key_file, timeout, &msg, &ticket, &err);
 	if (status == ESP_OK)
 		status = ticket_write(&ticket, ticket_file, &err);
 	explicit_bzero(&ticket, sizeof(ticket));

@@ -19,6 +19,8 @@ static const struct cli_family family = {
 	.more = "examples:\n"
 	        "  espalier plan make ring --nodes 4 | espalier plan check -\n"
 	        "  espalier plan cost --nodes 64 --racks 8 --bytes 64M\n"
+	        "  espalier plan cost --nodes 8 --bytes 16M --switch-link 4x        # does a switch pay, and why\n"
+	        "  espalier plan show --planner ring --nodes 4 --explain            # a plan in words\n"
 	        "  espalier plan draw --planner two-level --nodes 8 --racks 2 -o two-level.svg\n\n"
 	        "exit status: 0 done; 1 the plan is wrong, or the work failed; 2 wrong usage or an unreadable file\n",
 	.commands = commands,

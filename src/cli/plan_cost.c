@@ -166,6 +166,20 @@ static struct through compare_switch(const struct cost_request *request)
 	};
 }
 
+/* In words: where a switch pays, and what is better where it does not. */
+static void print_advice(bool pays)
+{
+	if (pays)
+		printf("Start it there with 'espalier switch', and give jobs ESP_SWITCH=HOST:PORT. It sums integers,\n"
+		       "and floats in fixed point (ESP_NUMERICS=fixed). Below 16 KiB, and where ranks share a host,\n"
+		       "ordinary plans are faster.\n");
+	else
+		printf("A switch pays on a box with a much faster link, and on a router or DPU that all packets pass\n"
+		       "anyway: there it carries no byte more. On a host as this one a ring, or the plan that the library\n"
+		       "chooses, is the better choice; and the parameter hub ('espalier hub'), where one process is to\n"
+		       "sum floats unrounded and take the optimizer's step.\n");
+}
+
 static void print_switch(const struct cost_request *request)
 {
 	struct through through = compare_switch(request);
@@ -179,6 +193,7 @@ static void print_switch(const struct cost_request *request)
 	printf(". A node's link carries the buffer once each way, not %.2f times, but the switch's\n"
 	       "link carries it %u times, which pays from %.1f times a node's rate on: N^2 / (2 (N - 1)) for N nodes.\n",
 	       2.0 * (through.nodes - 1) / through.nodes, through.nodes, through.needs);
+	print_advice(pays);
 }
 
 /* ---- for programs ---- */

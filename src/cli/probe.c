@@ -7,6 +7,7 @@
 #include "tools/probe/probe_outcome.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -287,7 +288,8 @@ struct grouper {
 static enum esp_status group(void *context, const struct survey *survey, struct grouping *out, struct error *err)
 {
 	struct grouper *grouper = context;
-	const struct verdict_wish wish = {(uint32_t)grouper->options->groups, grouper->options->seed};
+	const struct verdict_wish wish = {(uint32_t)grouper->options->groups, grouper->options->seed,
+	                                  grouper->options->elasticity};
 
 	discover_verdict_fini(&grouper->verdict);
 	enum esp_status status = discover_verdict_make(survey, &wish, &grouper->verdict, err);
@@ -401,7 +403,7 @@ static int take_part(const struct probe_options *options)
 static int group_stored(const struct probe_options *options)
 {
 	struct probe_outcome outcome = {.options = options, .stored = true};
-	const struct verdict_wish wish = {(uint32_t)options->groups, options->seed};
+	const struct verdict_wish wish = {(uint32_t)options->groups, options->seed, options->elasticity};
 	struct infile file;
 	struct error err = {0};
 
@@ -416,6 +418,10 @@ static int group_stored(const struct probe_options *options)
 	for (uint32_t k = 0; k < SURVEY_KINDS && status == ESP_OK; k++)
 		if (!(k == SURVEY_LATENCY ? options->latency : options->bandwidth))
 			matrix_fini(&outcome.found.survey.matrices[k]);
+	if (status == ESP_OK && outcome.found.survey.uneven > 0)
+		complain_note(
+			"probe: %s: the two directions of %" PRIu64 " pairs differ by more than a tenth; their mean is taken",
+			options->matrix, outcome.found.survey.uneven);
 	if (status == ESP_OK)
 		status = discover_verdict_make(&outcome.found.survey, &wish, &outcome.verdict, &err);
 	if (status == ESP_OK)

@@ -82,7 +82,7 @@ static enum esp_status print(const struct sim_fabric *fabric, const struct advic
 		enum esp_status status = sim_tool_fabric_print(fabric, rows, WAYS, NULL);
 		printf("\nUpdates per second: in virtual time, with rates that the scheduler knows %s. Updates needed: SGD on\n"
 		       "the task '%s' in the same runs, each way with its best learning rate; a real model may need more.\n"
-		       "Chains, trees for models and two updates in flight run in virtual time only.\n",
+		       "Live, chains run with espalier sched --aggregate best, and two updates in flight with in_flight=2.\n",
 		       fabric->lag_s > 0 ? "late" : "at once", fabric_task_names[fabric->task]);
 		return status;
 	}

@@ -65,7 +65,7 @@ static int serve(const struct switch_config *config)
 /* Options as text and numbers. */
 struct given {
 	const char *listen, *rate, *age, *delay;
-	uint64_t slots, quota, words;
+	uint64_t slots, quota, flows, words;
 };
 
 static int read_times(const struct given *given, struct switch_config *config)
@@ -92,7 +92,7 @@ static int read_faults(const struct impair_config *impair)
 
 static int run_server(int argc, char **argv)
 {
-	struct given given = {LISTEN_DEFAULT, NULL, "2s", "0s", 4096, 0, ATP_WORDS_MAX};
+	struct given given = {LISTEN_DEFAULT, NULL, "2s", "0s", 4096, 0, 1024, ATP_WORDS_MAX};
 	struct switch_config config = {.log = log_line, .version = esp_version(), .impair.seed = 1};
 	struct error err;
 	const struct option_spec options[] = {
@@ -103,6 +103,8 @@ static int run_server(int argc, char **argv)
 	     .min = 1, .max = ATP_WORDS_MAX},
 		{"quota", 0, OPTION_U64, &given.quota, "N",
 	     "aggregators that one address may hold at once (default three quarters)", .min = 1, .max = 1u << 24},
+		{"flows", 0, OPTION_U64, &given.flows, "N",
+	     "flows, one for each communicator, that one address may open (default 1024)", .min = 1, .max = 1u << 16},
 		{"age", 0, OPTION_STRING, &given.age, "TIME",
 	     "an aggregator that nothing came for is taken by another packet after it (default 2s)"},
 		{"rate", 'r', OPTION_STRING, &given.rate, "RATE",
@@ -134,6 +136,7 @@ static int run_server(int argc, char **argv)
 		return wrong;
 	config.slots = (uint32_t)given.slots;
 	config.words_max = (uint16_t)given.words;
+	config.flow_quota = (uint32_t)given.flows;
 	config.quota = (uint32_t)(given.quota ? given.quota : (given.slots * 3 + 3) / 4);
 	return serve(&config);
 }

@@ -52,6 +52,18 @@ bool rank_wants_probe(const struct rank *context);
  */
 ESP_CHECKED enum esp_status rank_agree_on_topology(struct rank *context, const struct placement_text *text,
                                                    bool *out_used, struct failure *failure);
+/* How long a sum of 256 KiB took by the topology and without, on the slowest rank, the shorter of a few. */
+struct placement_trial {
+	bool was_made, is_kept; /* is_kept: plans are chosen by it further on */
+	uint64_t with_ns, without_ns;
+};
+/*
+ * After rank_agree_on_topology() has said that it is used, by all ranks: if any of them doubts it a few calls are timed
+ * with it and without, and the faster stays, the same on all ranks. The calls are not counted. If it is not ESP_OK the
+ * world has failed.
+ */
+ESP_CHECKED enum esp_status rank_try_topology(struct rank *context, bool is_doubted, struct placement_trial *out,
+                                              struct failure *failure);
 /*
  * A communicator of all ranks, for measuring: when a rank dies meanwhile this group is shrunk, and the world is left to
  * the caller, which may want to do that itself. A call of all ranks that is not counted, before the caller's first one.

@@ -28,6 +28,7 @@ struct fellow {
 	uint32_t number;
 	enum kind kind;
 	bool agrees; /* all tell each other, instead of being told */
+	bool doubts; /* the last rank is not sure of it, so all try it */
 	struct rank *context;
 	pthread_t thread;
 };
@@ -88,6 +89,20 @@ static void check_sum(struct comm *group)
 	free(data);
 }
 
+/* One doubts it, and all have tried it; what is kept is kept by all (run()). */
+static void try_topology(const struct fellow *member)
+{
+	struct placement_trial trial;
+	struct failure failure = FAILURE_NONE;
+
+	check_ok(rank_try_topology(member->context, member->doubts && member->number == RANKS - 1, &trial, &failure),
+	         &failure);
+	CHECK(trial.was_made == member->doubts);
+	CHECK(trial.is_kept == (member->context->world->net.layout.topology != NULL));
+	CHECK(member->doubts ? trial.is_kept == (trial.with_ns < trial.without_ns) : trial.is_kept);
+	CHECK_U64(comm_calls(member->context->world), 0);
+}
+
 static void take_topology(struct fellow *member)
 {
 	char buffer[512];
@@ -99,6 +114,8 @@ static void take_topology(struct fellow *member)
 		check_ok(rank_agree_on_topology(member->context, text.text ? &text : NULL, &is_used, &failure), &failure);
 		CHECK(is_used == (member->context->world->net.layout.topology != NULL));
 		CHECK_U64(comm_calls(member->context->world), 0);
+		if (is_used)
+			try_topology(member);
 		check_sum(member->context->world);
 	} else if (text.text) {
 		check_ok(rank_use_topology(member->context, &text, &failure), &failure);
@@ -138,7 +155,7 @@ static void *be_rank(void *argument)
 	return NULL;
 }
 
-static void run(const enum kind *kinds, bool agrees)
+static void run(const enum kind *kinds, bool agrees, bool doubts)
 {
 	struct fellow ranks[RANKS];
 	bool is_same = kinds[0] != NONE;
@@ -146,7 +163,7 @@ static void run(const enum kind *kinds, bool agrees)
 	pthread_barrier_init(&barrier, NULL, RANKS);
 	for (uint32_t i = 0; i < RANKS; i++) {
 		is_same = is_same && kinds[i] == kinds[0];
-		ranks[i] = (struct fellow){.number = i, .kind = kinds[i], .agrees = agrees};
+		ranks[i] = (struct fellow){.number = i, .kind = kinds[i], .agrees = agrees, .doubts = doubts};
 		CHECK(pthread_create(&ranks[i].thread, NULL, be_rank, &ranks[i]) == 0);
 	}
 	for (uint32_t i = 0; i < RANKS; i++)
@@ -154,7 +171,7 @@ static void run(const enum kind *kinds, bool agrees)
 	pthread_barrier_destroy(&barrier);
 	for (unsigned which = agrees ? 0 : 1; which < 3; which++)
 		for (uint32_t i = 0; i < RANKS; i++)
-			CHECK_MSG(has_topology[which][i] == is_same, "group %u, rank %u", which, i);
+			CHECK_MSG(has_topology[which][i] == (doubts ? has_topology[0][0] : is_same), "group %u, rank %u", which, i);
 }
 
 int main(int argc, char **argv)
@@ -163,16 +180,17 @@ int main(int argc, char **argv)
 	struct rng rng;
 
 	rng_init(&rng, seed);
-	run((enum kind[]){ONE, ONE, ONE, ONE}, true);
-	run((enum kind[]){ONE, ONE, ONE, ONE}, false);
-	run((enum kind[]){ONE, ONE, NONE, ONE}, true);
-	run((enum kind[]){ONE, ONE, NONE, ONE}, false);
+	run((enum kind[]){ONE, ONE, ONE, ONE}, true, false);
+	run((enum kind[]){ONE, ONE, ONE, ONE}, true, true);
+	run((enum kind[]){ONE, ONE, ONE, ONE}, false, false);
+	run((enum kind[]){ONE, ONE, NONE, ONE}, true, false);
+	run((enum kind[]){ONE, ONE, NONE, ONE}, false, false);
 	for (uint64_t i = 0; i < count; i++) {
 		enum kind kinds[RANKS];
 
 		for (uint32_t j = 0; j < RANKS; j++)
 			kinds[j] = (enum kind)rng_below(&rng, 3);
-		run(kinds, rng_chance(&rng, 1, 2));
+		run(kinds, rng_chance(&rng, 1, 2), false);
 	}
 	return 0;
 }

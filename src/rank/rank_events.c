@@ -9,6 +9,7 @@
 #include "rank/comm/comm.h"
 #include "rank/comm/keyed.h"
 #include "rank/comm/p2p.h"
+#include "rank/comm/switched.h"
 #include "rank/comm/work.h"
 #include "rank/join/rendezvous.h"
 #include "rank/member/grow_parent.h"
@@ -416,7 +417,7 @@ static uint32_t find_unreached(const struct comm *group)
 /* With the lock held: its deadline has passed. */
 static void on_late(struct work *work, uint64_t now, struct concern *concern)
 {
-	char who[RANK_TEXT], limit[DEADLINE_TEXT], text[CONTROL_TEXT];
+	char who[RANK_TEXT], limit[DEADLINE_TEXT], text[CONTROL_TEXT], through[COMM_SWITCHED_TEXT];
 
 	work_deadline_text(work->context, work->options.deadline_ns, limit);
 	concern->what = CONCERN_LATE;
@@ -433,8 +434,8 @@ static void on_late(struct work *work, uint64_t now, struct concern *concern)
 		     rank_unreached_text(work->context, unreachable_find(&work->context->opening.unreached, concern->rank),
 		                         text));
 	} else if (work->kind == WORK_CALL) {
-		snprintf(concern->text, sizeof(concern->text), "the deadline of rank %u (%s) passed", work->context->rank,
-		         limit);
+		clip(concern->text, sizeof(concern->text), "the deadline of rank %u (%s) passed%s", work->context->rank, limit,
+		     comm_switched_late(work->group, through));
 	} else if (p2p_give_up(work, concern->text)) {
 		concern->what = CONCERN_GIVEN_UP;
 		concern->work = work;

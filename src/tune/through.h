@@ -23,4 +23,10 @@ double tune_through_switch(uint64_t bytes, uint32_t members, double rate, double
 /* How many times a member's rate the switch's link needs at least, to beat a ring. */
 double tune_through_needs(uint32_t members);
 
+/*
+ * Do members pay for a switch whose link has so many times the rate of a host's, if they are spread evenly on so many
+ * hosts? The ring goes between hosts, whose members share memory; the switch carries each member's data.
+ */
+bool tune_through_pays(uint32_t members, uint32_t hosts, double links);
+
 #endif

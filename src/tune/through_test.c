@@ -31,5 +31,10 @@ int main(void)
 	double slower = tune_through_switch(1, 8, 1, 1) / tune_through_ring(1, 8, 1);
 	CHECK(slower > 4.5 && slower < 4.7);
 	CHECK(tune_through_ring(1000, 1, 1) == 0);
+	/* One member on each host: the rule above. */
+	CHECK(!tune_through_pays(4, 4, 2.6) && tune_through_pays(4, 4, 2.7));
+	CHECK(!tune_through_pays(8, 8, 4.5) && tune_through_pays(8, 8, 4.6));
+	/* Members of one host share memory; two on each host send twice over its link, a ring of hosts does not. */
+	CHECK(!tune_through_pays(4, 1, 1000) && !tune_through_pays(8, 4, 1000));
 	return 0;
 }

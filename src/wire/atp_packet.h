@@ -9,7 +9,7 @@
  * All numbers are little endian. A *number* of a flow (its sequence number) stands for one element: `words` words that
  * every member of the flow contributes and one member, the *owner*, gives back as a sum. A gradient carries
  * contributions: at hop 0 those of children of one group (bitmap: members of the group), at hop 1 those of whole groups
- * (bitmap: groups). docs/switch.md has the protocol.
+ * (bitmap: groups). docs/protocol/atp.md has the protocol.
  *
  * Pure, without calls and without loops: a BPF program may include this header. Hellos have bodies: atp_packet.c.
  */
@@ -37,7 +37,8 @@ enum atp_type {
 	ATP_WELCOME = 4,  /* the answer to a hello */
 	ATP_BYE = 5,      /* member to owner: with ATP_DONE, all results below `sequence` have come */
 	ATP_ASK = 6,      /* owner to member: others wait for the number, and the member's contribution is missing */
-	ATP_TYPE_LAST = 6,
+	ATP_PROBE = 7, /* member to member, straight: do packets get there? With ATP_DONE: they do */
+	ATP_TYPE_LAST = 7,
 };
 
 enum atp_flag {
@@ -46,7 +47,7 @@ enum atp_flag {
 	ATP_BYPASS = 2,    /* not for switches: goes straight to its destination */
 	ATP_COLLISION = 4, /* found its slot taken by another id */
 	ATP_MARK = 8,      /* it, or a packet whose contribution it holds, passed a congested queue */
-	ATP_DONE = 16,     /* the sender has all results below `sequence` */
+	ATP_DONE = 16,     /* of a bye: the sender has all results below `sequence`; of a probe: the answer */
 	ATP_FLAGS = 31,
 };
 
@@ -190,6 +191,15 @@ static inline enum atp_decoded atp_packet_decode(const uint8_t *bytes, size_t le
 
 /* ---- bodies of hellos and welcomes: atp_packet.c ---- */
 
+/* Why a welcome registers no member though the cookie is right. */
+enum atp_refusal {
+	ATP_REFUSED_NOT,
+	ATP_REFUSED_FULL,   /* no room for another flow */
+	ATP_REFUSED_QUOTA,  /* the host has as many flows as it may have */
+	ATP_REFUSED_NUMBER, /* the address is another member of the flow */
+	ATP_REFUSED_LAST = ATP_REFUSED_NUMBER,
+};
+
 #define ATP_GREETING_WORDS 8u
 #define ATP_GREETING_BYTES (4 * ATP_GREETING_WORDS)
 
@@ -202,7 +212,8 @@ struct atp_greeting {
 	uint64_t rate_bps;    /* of a welcome: bits per second of the switch's link; 0: not known */
 	uint32_t slots;       /* of a welcome */
 	uint16_t words_max;   /* the longest element that is sent, or that the switch has room for */
-	bool is_registered;   /* of a welcome: the cookie was right */
+	bool is_registered;   /* of a welcome: the cookie was right, and nothing refuses the member */
+	uint8_t refusal;      /* of a welcome: enum atp_refusal */
 	uint64_t sent_ns;     /* of a hello, by the member's clock; the welcome gives it back */
 };
 void atp_greeting_encode(const struct atp_greeting *greeting, uint8_t out[ATP_GREETING_BYTES]);

@@ -171,19 +171,22 @@ static void test_greeting(struct rng *rng)
 
 	for (int i = 0; i < 1000; i++) {
 		greeting = (struct atp_greeting){rng_next(rng), rng_next(rng), (uint32_t)rng_next(rng), (uint16_t)rng_next(rng),
-		                                 rng_chance(rng, 1, 2), rng_next(rng)};
+		                                 .is_registered = rng_chance(rng, 1, 2), .sent_ns = rng_next(rng)};
+		greeting.refusal = greeting.is_registered ? 0 : (uint8_t)rng_below(rng, ATP_REFUSED_LAST + 1);
 		atp_greeting_encode(&greeting, bytes);
 		CHECK(atp_greeting_decode(bytes, &back));
 		atp_greeting_encode(&back, again);
 		CHECK(memcmp(bytes, again, sizeof(bytes)) == 0 && back.cookie == greeting.cookie &&
-		      back.sent_ns == greeting.sent_ns);
+		      back.sent_ns == greeting.sent_ns && back.refusal == greeting.refusal);
 	}
 	bytes[22] = 2;
 	CHECK(!atp_greeting_decode(bytes, &back));
 	bytes[22] = 1, bytes[23] = 1;
 	CHECK(!atp_greeting_decode(bytes, &back));
+	bytes[22] = 0, bytes[23] = ATP_REFUSED_LAST + 1;
+	CHECK(!atp_greeting_decode(bytes, &back));
 	CHECK_STR(atp_type_name(ATP_WELCOME), "welcome");
-	CHECK(!atp_type_name(0) && !atp_type_name(7));
+	CHECK(!atp_type_name(0) && !atp_type_name(ATP_TYPE_LAST + 1));
 }
 
 int main(int argc, char **argv)

@@ -73,7 +73,18 @@ def temporary():
         yield pathlib.Path(path)
 
 
+session_folders = []
+
+
+def session_folder():
+    """For one mpirun of Open MPI: of two that start at a time, one may fail to make the folder that both want to share."""
+    session_folders.append(tempfile.TemporaryDirectory(prefix="ompi"))
+    return {"OMPI_MCA_orte_tmpdir_base": session_folders[-1].name}
+
+
 def start(words, env=None, **options):
+    if "mpirun.openmpi" in str(words[0]):
+        env = {**session_folder(), **(env or {})}
     options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **options}
     return subprocess.Popen(list(map(str, words)), env={**CLEAN, "ESP_LOG": "info", **(env or {})}, **options)
 

@@ -1,5 +1,5 @@
 /*
- * The rules of docs/switch.md, explored: the product's step, merge rule and sender over all that a network can do, and
+ * The rules of docs/protocol/atp.md, explored: the product's step, merge rule and sender over all that a network can do, and
  * the same with rules that are known to be wrong, which must be found out.
  */
 #include "explore.h"

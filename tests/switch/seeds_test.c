@@ -43,6 +43,8 @@ static void print(const struct world_totals *totals)
 	print_counter("member", "windows halved", totals->halvings);
 	print_counter("member", "switch became alive", totals->alive);
 	print_counter("member", "switch was gone", totals->gone);
+	print_counter("member", "generations gone on to", totals->generations);
+	print_counter("owner", "answers of a former one", totals->answered_former);
 	print_counter("job", "failed", totals->failed_jobs);
 	fflush(stdout);
 }
@@ -64,7 +66,8 @@ static void check_covered(const struct world_totals *totals)
 		          "owner, %s: %" PRIu64, owner_event_name((enum owner_event)i), totals->owner[i]);
 	CHECK(totals->fast >= totals->runs && totals->timeouts >= totals->runs && totals->asks >= totals->runs &&
 	      totals->repeated >= totals->runs && totals->refused >= totals->runs && totals->resends >= totals->runs &&
-	      totals->bypasses >= totals->runs && totals->gone >= totals->runs);
+	      totals->bypasses >= totals->runs && totals->gone >= totals->runs && totals->generations >= totals->runs &&
+	      totals->answered_former >= totals->runs);
 	for (int i = 0; i < WORLD_FAULTS; i++)
 		CHECK_MSG(totals->faults[i] * 10 >= totals->runs, "%s: only in %" PRIu64 " runs",
 		          world_fault_name((enum world_fault)i), totals->faults[i]);
@@ -84,6 +87,47 @@ static void test_plain(uint64_t seed)
 	          totals.owner[OWNER_REFUSED], 0);
 }
 
+/* A long way, without loss: once the first results are there, nothing is sent twice, and no window is halved. */
+static void test_long_way(uint64_t seed, uint64_t trip_ms)
+{
+	struct world_totals totals = {0};
+
+	for (uint64_t i = 0; i < 20; i++)
+		world_run(&(struct world_options){.seed = seed + i, .is_plain = true, .trip_ns = trip_ms * 1000000 / 2}, &totals);
+	printf("round trips of %" PRIu64 " ms to the switch: %" PRIu64 " sent again of %" PRIu64 ", %" PRIu64 " windows halved\n", trip_ms,
+	       totals.resends + totals.bypasses, totals.results, totals.halvings);
+	CHECK_U64(totals.halvings, 0);
+	CHECK_MSG((totals.resends + totals.bypasses) * 50 <= totals.results, "%" PRIu64 " of %" PRIu64,
+	          totals.resends + totals.bypasses, totals.results);
+}
+
+/* A member that is late at each call: nothing is lost, so hardly a window is halved (with time-outs as losses: 20 in each run). */
+static void test_straggler(uint64_t seed, uint64_t late_ms)
+{
+	struct world_totals totals = {0};
+
+	for (uint64_t i = 0; i < 20; i++)
+		world_run(&(struct world_options){.seed = seed + i, .is_plain = true, .is_large = true, .late_ns = late_ms * 1000000},
+		          &totals);
+	printf("a member that is %" PRIu64 " ms late: %" PRIu64 " sent again of %" PRIu64 ", %" PRIu64 " windows halved\n", late_ms,
+	       totals.resends + totals.bypasses, totals.results, totals.halvings);
+	CHECK(totals.timeouts > 0);
+	CHECK(totals.halvings <= totals.runs);
+	CHECK((totals.resends + totals.bypasses) * 5 <= totals.results);
+}
+
+/* A path that is closed after the flow was opened: the switch is the only way, and it is enough. */
+static void test_shut(uint64_t seed)
+{
+	struct world_totals totals = {0};
+
+	for (uint64_t i = 0; i < 300; i++)
+		world_run(&(struct world_options){.seed = seed + i, .is_shut = true}, &totals);
+	printf("300 runs without a straight path, the longest %.1f s of virtual time\n", totals.longest_s);
+	CHECK(totals.lost > 1000 && totals.resends > 1000);
+	CHECK_U64(totals.runs, 300);
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t seed = test_option(argc, argv, "--seed", 1), count = test_option(argc, argv, "--count", 10000);
@@ -99,5 +143,11 @@ int main(int argc, char **argv)
 	if (count >= 1000)
 		check_covered(&totals);
 	test_plain(seed);
+	test_long_way(seed, 20);
+	test_long_way(seed, 120);
+	test_long_way(seed, 500);
+	test_straggler(seed, 30);
+	test_straggler(seed, 300);
+	test_shut(seed);
 	return 0;
 }

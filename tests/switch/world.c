@@ -1,17 +1,21 @@
 /*
  * world.c - draws a world from its seed, and lets it happen.
  */
+#include "wire/bytes.h"
 #include "world_state.h"
 
 static const char *const fault_names[WORLD_FAULTS] = {
 	"loss", "repetition", "reordering", "late packets", "corruption", "switch restarts", "switch deaths",
-	    "member deaths", "forgers", "stragglers", "few slots",
+	    "member deaths", "forgers", "stragglers", "few slots", "few numbers of a flow",
 };
 
 const char *world_fault_name(enum world_fault fault)
 {
 	return fault_names[fault];
 }
+
+#define OFF_TIME_MAX (1000 * SECOND) /* with a rule off: longer is no progress; with all rules it is less */
+#define CALLS_OF_A_KILL 120u
 
 /* ---- drawing ---- */
 
@@ -24,8 +28,10 @@ static void draw_faults(struct world *world)
 {
 	for (int i = 0; i < WORLD_FAULTS; i++) {
 		uint32_t of_8 = i == FAULT_SWITCH_DEATH || i == FAULT_MEMBER_DEATH ? 1 : i == FAULT_CORRUPT ||
-		    i == FAULT_FORGER ? 2 : 4;
+		    i == FAULT_FORGER ? 2 : i == FAULT_FEW_NUMBERS ? 7 : 4;
 		world->faults[i] = !world->options.is_plain && below(world, 8) < of_8;
+		if (world->options.is_shut && (i == FAULT_REBOOT || i == FAULT_SWITCH_DEATH || i == FAULT_FEW_NUMBERS))
+			world->faults[i] = false;
 		world->totals->faults[i] += world->faults[i];
 	}
 	world->loss = world->faults[FAULT_LOSS] ? 1 + below(world, below(world, 4) ? 300 : 3000) : 0;
@@ -47,22 +53,39 @@ static void draw_groups(struct world *world, struct job *job)
 		}
 }
 
+/* A server follows no change of the flow number: it counts no calls. */
+static void draw_numbers(struct world *world, struct job *job)
+{
+	bool has_few = world->faults[FAULT_FEW_NUMBERS] && !job->has_server;
+	uint32_t calls = !has_few ? job->calls : below(world, 4) ? 1 : 2;
+
+	job->per_generation = calls * job->per_call;
+	job->limit = has_few ? job->per_generation + below(world, job->per_call) : SENDER_NUMBERS;
+}
+
 static void open_job(struct world *world, uint16_t number)
 {
-	static const uint8_t secret[TAG_KEY_BYTES] = "a secret of flow";
 	bool is_large = world->options.is_large;
 	struct job *job = &world->jobs[number];
 	struct error err;
 
 	*job = (struct job){
-		.flow = rng_next(&world->rng) | 1, .members = 4 + below(world, is_large ? WORLD_MEMBERS - 3 : 3), .calls = 3,
+		.members = 4 + below(world, is_large ? WORLD_MEMBERS - 3 : 3), .calls = 3,
 		.per_call = is_large ? 200 + below(world, 800) : 64 + below(world, 32), .words = 1 + below(world, WORLD_WORDS),
 		.window = is_large ? 64u << below(world, 3) : 8u << below(world, 3), .has_server = below(world, 4) == 0,
 		.is_two_level = below(world, 2),
 	};
+	bytes_put64(job->secret, rng_next(&world->rng));
+	for (uint32_t i = 0; i < WORLD_GENERATIONS; i++)
+		job->flows[i] = generation_flow(job->secret, i);
+	if (world->options.kills)
+		job->calls = world->options.kills * CALLS_OF_A_KILL;
+	if (world->options.kills || world->options.is_shut) { /* as in the product: no servers */
+		job->has_server = false;
+	}
+	draw_numbers(world, job);
 	draw_groups(world, job);
 	CHECK(shape_open(job->group_of, job->members, job->is_two_level ? 2 : 1, &job->shape, &err) == ESP_OK);
-	CHECK(tag_keys_init(&job->keys, secret, job->words, &err) == ESP_OK);
 	for (uint16_t node = 0; node < job->members + job->has_server; node++)
 		world_open_node(world, number, node);
 }
@@ -74,7 +97,7 @@ static void open_switches(struct world *world)
 	world->slots_count = world->faults[FAULT_FEW_SLOTS] ? 1 + below(world, 16) : window * (1 + below(world, 16));
 	world->limits = (struct step_limits){.age_ns = (50 + below(world, 500)) * MS, .words_max = WORLD_WORDS};
 	/* Of some, slots are shorter than their welcomes say. */
-	if (!world->options.is_plain && below(world, 8) == 0)
+	if (!world->options.is_plain && !world->options.is_shut && below(world, 8) == 0)
 		world->limits.words_max = (uint16_t)(1 + below(world, WORLD_WORDS));
 	for (uint16_t i = 0; i < world->switches_count; i++) {
 		for (uint32_t hop = 0; hop < ATP_HOPS; hop++) {
@@ -109,7 +132,7 @@ static void open_world(struct world *world, const struct world_options *options,
 	*world = (struct world){.options = *options, .totals = totals, .heap = world->heap, .heap_max = world->heap_max};
 	rng_init(&world->rng, options->seed);
 	draw_faults(world);
-	world->switches_count = 1 + below(world, WORLD_SWITCHES);
+	world->switches_count = options->kills || options->is_shut || options->trip_ns ? 1 : 1 + below(world, WORLD_SWITCHES);
 	world->jobs_count = options->is_plain ? 1 : 1 + below(world, WORLD_JOBS);
 	open_switches(world);
 	for (uint16_t job = 0; job < world->jobs_count; job++) {
@@ -119,11 +142,13 @@ static void open_world(struct world *world, const struct world_options *options,
 				post_at(world, below(world, 1000) * US, WAKE, job, node);
 				world->jobs[job].nodes[node].wake_at = 0;
 				if (node < world->jobs[job].members)
-					post_at(world, (options->is_plain ? 5000 + below(world, 100) : below(world, 2000)) * US, CALL, job,
+					post_at(world, (options->is_plain ? 5000 + 10 * options->trip_ns / US + below(world, 100) : below(world, 2000)) * US, CALL, job,
 					        node);
 			}
 	}
 	post_faults(world);
+	if (options->kills)
+		world_begin_kills(world);
 }
 
 /* ---- happening ---- */
@@ -134,7 +159,7 @@ static bool has_ended(const struct job *job)
 		const struct node *node = &job->nodes[i];
 		if (!node->is_there)
 			continue;
-		if ((node->is_member && !node->has_finished) || (node->owner && !owner_is_quiet(node->owner)))
+		if ((node->is_member && !node->has_finished) || (node->owns && !owner_is_quiet(node->stream.current->owner)))
 			return false;
 	}
 	return true;
@@ -193,6 +218,9 @@ static void happen(struct world *world, const struct event *event)
 		world->jobs[0].has_failed = true;
 		world->totals->failed_jobs++;
 		break;
+	case KILL:
+	case START:
+	case SHARE: world_kill(world, event); break;
 	default: at_node(world, event);
 	}
 }
@@ -205,8 +233,9 @@ static void describe_hang(const struct world *world)
 			if (node->is_there && !world->jobs[i].is_over)
 				fprintf(stderr, "job %u node %u of %u: %u of %u results, %u offered, membership %u, quiet %d\n", i, k,
 				        world->jobs[i].members,
-				        node->received, world_elements(&world->jobs[i]), node->offered, node->membership.state,
-				        node->owner ? owner_is_quiet(node->owner) : -1);
+				        node->received, world_elements(&world->jobs[i]), node->offered,
+				        node->stream.current->membership.state,
+				        node->owns ? owner_is_quiet(node->stream.current->owner) : -1);
 		}
 }
 
@@ -216,12 +245,21 @@ static void close_world(struct world *world)
 		for (uint32_t node = 0; node < WORLD_NODES; node++)
 			if (world->jobs[i].nodes[node].is_there)
 				world_close_node(world, &world->jobs[i].nodes[node]);
-		tag_keys_fini(&world->jobs[i].keys);
 		shape_close(world->jobs[i].shape);
 	}
 	for (uint32_t i = 0; i < world->switches_count; i++)
 		for (uint32_t hop = 0; hop < ATP_HOPS; hop++)
 			free(world->switches[i].slots[hop]);
+}
+
+static uint64_t slots_held(const struct world *world)
+{
+	uint64_t count = 0;
+
+	for (uint32_t i = 0; i < world->switches_count; i++)
+		for (uint32_t slot = 0; slot < ATP_HOPS * world->slots_count; slot++)
+			count += world->switches[i].slots[slot / world->slots_count][slot % world->slots_count].slot.is_used;
+	return count;
 }
 
 void world_run(const struct world_options *options, struct world_totals *totals)
@@ -231,14 +269,20 @@ void world_run(const struct world_options *options, struct world_totals *totals)
 
 	open_world(&world, options, totals);
 	while (!all_ended(&world) && world_take(&world, &event)) {
+		if (options->off == OFF_O2 && event.at > OFF_TIME_MAX) {
+			totals->hangs++;
+			break;
+		}
 		if (event.at > TIME_MAX)
 			describe_hang(&world);
 		WORLD_CHECK(&world, event.at <= TIME_MAX, "a job hangs");
 		happen(&world, &event);
 	}
-	if (!all_ended(&world))
+	bool is_over = all_ended(&world) || options->off == OFF_O2;
+	if (!is_over)
 		describe_hang(&world);
-	WORLD_CHECK(&world, all_ended(&world), "nothing happens any more, and a job is not over");
+	WORLD_CHECK(&world, is_over, "nothing happens any more, and a job is not over");
 	totals->runs++;
+	totals->leaked += slots_held(&world);
 	close_world(&world);
 }

@@ -84,7 +84,7 @@ static void carry(struct world *world, struct event *event)
 	world->totals->lost += copies == 0;
 	for (; copies > 0; copies--) {
 		struct event arrival = *event;
-		arrival.at = world->now + 50 * US + (world->faults[FAULT_REORDER] ? rng_below(&world->rng, 80 * US) : 0);
+		arrival.at = world->now + (world->options.trip_ns ? world->options.trip_ns : 50 * US) + (world->faults[FAULT_REORDER] ? rng_below(&world->rng, 80 * US) : 0);
 		if (chance(world, world->delay))
 			arrival.at += rng_below(&world->rng, 3 * SECOND);
 		if (chance(world, world->corrupt))
@@ -104,37 +104,56 @@ static void carry_packet(struct world *world, struct event *event, const struct 
 	carry(world, event);
 }
 
+/* Without O1's check any change would be taken: here one that has the right tag. */
+static void send_changed(struct world *world, struct event *event, const struct endpoint_out *out,
+                         const struct tag_keys *keys)
+{
+	struct atp_packet packet = out->header;
+	uint32_t words[WORLD_WORDS];
+
+	memcpy(words, out->words, 4 * (size_t)packet.words);
+	packet.tag += words[0] & 1 ? -keys->sums[0] : keys->sums[0];
+	words[0] ^= 1;
+	carry_packet(world, event, &packet, words);
+}
+
 void world_send(struct world *world, const struct endpoint_out *out, const struct node *from)
 {
 	struct event event = {.kind = TO_NODE, .job = from->job, .node = out->member};
 
+	if (out->to == ENDPOINT_TO_MEMBER && world->options.is_shut)
+		return;
 	if (out->to == ENDPOINT_TO_SWITCH) {
 		event.kind = TO_SWITCH;
 		event.node = from->home;
 		event.from_member = true;
 		event.sender = from->number;
 	}
-	carry_packet(world, &event, &out->header, out->words);
+	if (world->options.off == OFF_O1 && out->header.type == ATP_GRADIENT && chance(world, 100))
+		send_changed(world, &event, out, &from->stream.current->keys);
+	else
+		carry_packet(world, &event, &out->header, out->words);
 }
 
 /* ---- switches ---- */
 
+/* The job, and the place of the flow number among all jobs' */
 static struct job *job_of_flow(struct world *world, uint64_t flow, uint16_t *out)
 {
-	for (uint16_t i = 0; i < world->jobs_count; i++)
-		if (world->jobs[i].flow == flow) {
+	for (uint16_t i = 0; i < world->jobs_count * WORLD_GENERATIONS; i++)
+		if (world->jobs[i / WORLD_GENERATIONS].flows[i % WORLD_GENERATIONS] == flow) {
 			*out = i;
-			return &world->jobs[i];
+			return &world->jobs[i / WORLD_GENERATIONS];
 		}
 	return NULL;
 }
 
-static void forward_to_node(struct world *world, const struct net_switch *at, uint16_t job, uint16_t node,
+static void forward_to_node(struct world *world, const struct net_switch *at, uint16_t flow, uint16_t node,
                             const struct atp_packet *packet, const void *words)
 {
-	struct event event = {.kind = TO_NODE, .job = job, .node = node};
+	struct event event = {.kind = TO_NODE, .job = flow / WORLD_GENERATIONS, .node = node};
 
-	if (node < WORLD_NODES && at->is_registered[job][node])
+	if (node < WORLD_NODES && at->is_registered[flow][node])
 		carry_packet(world, &event, packet, words);
 	else
 		world->totals->unregistered++;
@@ -154,9 +173,9 @@ static struct table_slot *slot_of(struct world *world, struct net_switch *at, co
 	return &at->slots[hop][step_index(packet->flow, packet->sequence, world->slots_count)];
 }
 
-static uint64_t cookie_of(const struct net_switch *at, uint16_t job, uint16_t node)
+static uint64_t cookie_of(const struct net_switch *at, uint16_t flow, uint16_t node)
 {
-	return at->secret * 31 + job * 100u + node + 1;
+	return at->secret * 31 + flow * 100u + node + 1;
 }
 
 static void greet(struct world *world, struct net_switch *at, const struct event *event,
@@ -167,34 +186,36 @@ static void greet(struct world *world, struct net_switch *at, const struct event
 	struct atp_packet out = {.type = ATP_WELCOME, .owner = packet->owner, .words = ATP_GREETING_WORDS,
 	                         .next = ATP_NO_NEXT, .flow = packet->flow};
 	uint8_t bytes[ATP_GREETING_BYTES];
+	uint16_t flow;
 
-	if (!job_of_flow(world, packet->flow, &answer.job) || !event->from_member || packet->owner != event->sender ||
+	if (!job_of_flow(world, packet->flow, &flow) || !event->from_member || packet->owner != event->sender ||
 	    packet->words != ATP_GREETING_WORDS || !atp_greeting_decode(body, &hello))
 		return;
-	uint64_t cookie = cookie_of(at, answer.job, packet->owner);
+	answer.job = flow / WORLD_GENERATIONS;
+	uint64_t cookie = cookie_of(at, flow, packet->owner);
 	bool right = hello.cookie == cookie;
-	at->is_registered[answer.job][packet->owner] |= right;
+	at->is_registered[flow][packet->owner] |= right;
 	welcome = (struct atp_greeting){.cookie = cookie, .slots = world->slots_count, .words_max = WORLD_WORDS,
 	                                .is_registered = right, .sent_ns = hello.sent_ns};
 	atp_greeting_encode(&welcome, bytes);
 	carry_packet(world, &answer, &out, bytes);
 }
 
-/* Frees the slots of its number, and goes to all members here, and from the owner's switch to the other switches. */
-static void pass_result(struct world *world, struct net_switch *at, const struct event *event,
+/* A result frees the slots of its number; it and byes go to all members here, and from the owner's switch to the other switches. */
+static void pass_to_all(struct world *world, struct net_switch *at, const struct event *event,
                         struct atp_packet *packet, void *words)
 {
-	uint16_t job_number;
-	struct job *job = job_of_flow(world, packet->flow, &job_number);
+	uint16_t flow;
+	struct job *job = job_of_flow(world, packet->flow, &flow);
 
-	for (uint32_t hop = 0; hop < ATP_HOPS; hop++)
+	for (uint32_t hop = 0; hop < ATP_HOPS && packet->type == ATP_RESULT && world->options.off != OFF_S6; hop++)
 		world->totals->step[step_run(&world->limits, &slot_of(world, at, packet, hop)->slot, packet, false,
 		                             world->now)]++;
 	if (!job)
 		return;
 	for (uint16_t node = 0; node < WORLD_NODES; node++)
-		if (at->is_registered[job_number][node] && node != packet->owner)
-			forward_to_node(world, at, job_number, node, packet, words);
+		if (at->is_registered[flow][node] && node != packet->owner)
+			forward_to_node(world, at, flow, node, packet, words);
 	for (uint16_t other = 0; other < world->switches_count && event->from_member; other++)
 		if (other != event->node)
 			forward_to_switch(world, other, packet, words);
@@ -208,7 +229,7 @@ static void pass_gradient(struct world *world, const struct event *event, struct
 	    is_child = packet->hop == 0 ? from_member : is_home;
 	uint8_t hop = packet->hop;
 	struct table_slot *slot = slot_of(world, at, packet, hop);
-	uint16_t job;
+	uint16_t flow;
 
 	enum step_event what = step_run(&world->limits, &slot->slot, packet, is_child, world->now);
 	step_run_words(what, slot->words, words, packet->words);
@@ -219,18 +240,18 @@ static void pass_gradient(struct world *world, const struct event *event, struct
 		forward_to_switch(world, packet->next, packet, words);
 	else if (packet->hop != hop)
 		pass_gradient(world, event, packet, words, false);
-	else if (job_of_flow(world, packet->flow, &job))
-		forward_to_node(world, at, job, packet->owner, packet, words);
+	else if (job_of_flow(world, packet->flow, &flow))
+		forward_to_node(world, at, flow, packet->owner, packet, words);
 }
 
 /* A member that is not registered here has no packets forwarded: it may be anyone. */
 static bool is_stranger(struct world *world, const struct event *event, const struct atp_packet *packet)
 {
-	uint16_t job;
+	uint16_t flow;
 
 	if (!event->from_member || packet->type == ATP_HELLO)
 		return false;
-	return !job_of_flow(world, packet->flow, &job) || !world->switches[event->node].is_registered[job][event->sender];
+	return !job_of_flow(world, packet->flow, &flow) || !world->switches[event->node].is_registered[flow][event->sender];
 }
 
 void world_at_switch(struct world *world, const struct event *event)
@@ -248,8 +269,8 @@ void world_at_switch(struct world *world, const struct event *event)
 	memcpy(words, event->datagram.bytes + ATP_HEADER_BYTES, 4 * (size_t)packet.words);
 	if (packet.type == ATP_HELLO)
 		greet(world, at, event, &packet, (const uint8_t *)words);
-	else if (packet.type == ATP_RESULT)
-		pass_result(world, at, event, &packet, words);
+	else if (packet.type == ATP_RESULT || packet.type == ATP_BYE)
+		pass_to_all(world, at, event, &packet, words);
 	else if (packet.type == ATP_GRADIENT)
 		pass_gradient(world, event, &packet, words, event->from_member);
 }
@@ -286,12 +307,13 @@ void world_forge(struct world *world)
 {
 	uint16_t number = (uint16_t)rng_below(&world->rng, world->jobs_count);
 	const struct job *job = &world->jobs[number];
+	const struct generation *at = job->nodes[0].stream.current;
 	struct event event = {.kind = rng_chance(&world->rng, 1, 2) ? TO_NODE : TO_SWITCH, .job = number, .at = world->now,
 	                      .from_member = true};
 	struct atp_packet packet = {.kind = ATP_SIGNED, .words = (uint16_t)job->words, .next = ATP_NO_NEXT,
-	                            .flow = job->flow,
+	                            .flow = job->flows[at->number % WORLD_GENERATIONS],
 	                            .call = (uint32_t)rng_below(&world->rng, job->calls), .tag = rng_next(&world->rng)};
-	uint32_t words[WORLD_WORDS], lowest = job->nodes[0].sender ? sender_begin(job->nodes[0].sender) : 0;
+	uint32_t words[WORLD_WORDS], lowest = at->sender ? sender_begin(at->sender) : 0;
 
 	packet.sequence = lowest + (uint32_t)rng_below(&world->rng, job->window);
 	forge_gradient(world, job, &packet);

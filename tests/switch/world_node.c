@@ -17,23 +17,43 @@ static uint32_t *part_of(const struct job *job, const struct node *node, uint32_
 
 /* ---- opening ---- */
 
-static void open_sender(struct world *world, struct node *node)
+/* These worlds look at the window, and so at the one that the product has. */
+static bool has_product_window(const struct world *world)
+{
+	return world->options.trip_ns || world->options.late_ns;
+}
+
+static struct generation_config generation_config(struct world *world, const struct node *node)
+{
+	const struct job *job = job_of(world, node);
+	uint32_t packet_bytes = 28 + ATP_HEADER_BYTES + 4 * job->words, owners = job->has_server ? 1 : job->members;
+	struct generation_config config = {
+		.sends = node->is_member, .owns = node->owns,
+		.sender = {
+			.self = node->number, .shape = job->shape, .window = job->window, .owners = job->members + 1,
+			.next = job->next[node->home],
+			.congestion = {.is_fixed = rng_chance(&world->rng, 1, 4) && !has_product_window(world), .packet_bytes = packet_bytes,
+			               .start_bytes = (has_product_window(world) ? 40 : 1 + (uint32_t)rng_below(&world->rng, 50)) * packet_bytes,
+			               .ceiling_bytes = job->window * packet_bytes,
+			               .loss = has_product_window(world) ? WINDOW_LOSS_MANY :
+			                       (enum window_loss)rng_below(&world->rng, 3)},
+			.rto_floor_ns = 20 * MS, .rto_cap_ns = 320 * MS,
+		},
+		.owner = {
+			.self = node->number, .shape = job->shape, .window = job->window, .words_max = job->words,
+			.elements = (2 * job->window + owners - 1) / owners,
+		},
+		.membership = {.self = node->number, .words_max = (uint16_t)job->words, .busy_ns = 100 * MS, .idle_ns = SECOND,
+		               .probe_ns = 20 * MS},
+	};
+	memcpy(config.secret, job->secret, sizeof(config.secret));
+	return config;
+}
+
+static void open_data(struct world *world, struct node *node)
 {
 	struct job *job = job_of(world, node);
-	uint32_t packet_bytes = 28 + ATP_HEADER_BYTES + 4 * job->words;
-	struct sender_config config = {
-		.flow = job->flow, .self = node->number, .shape = job->shape, .keys = &job->keys, .window = job->window,
-		.owners = job->members + 1,
-		.next = job->next[node->home],
-		.congestion = {.is_fixed = rng_chance(&world->rng, 1, 4), .packet_bytes = packet_bytes,
-		               .start_bytes = (1 + (uint32_t)rng_below(&world->rng, 50)) * packet_bytes,
-		    .ceiling_bytes = job->window * packet_bytes,
-		               .loss = (enum window_loss)rng_below(&world->rng, 3)},
-		.rto_floor_ns = 20 * MS, .rto_cap_ns = 320 * MS,
-	};
-	struct error err;
 
-	CHECK(sender_open(&config, &node->sender, &err) == ESP_OK);
 	node->data = calloc((size_t)world_elements(job) * job->words, sizeof(*node->data));
 	node->has_result = calloc(world_elements(job), 1);
 	CHECK(node->data && node->has_result);
@@ -42,57 +62,40 @@ static void open_sender(struct world *world, struct node *node)
 		                                              UINT32_MAX / job->members) - UINT32_MAX / job->members / 2);
 }
 
-static void open_owner(struct world *world, struct node *node)
-{
-	struct job *job = job_of(world, node);
-	uint32_t owners = job->has_server ? 1 : job->members;
-	struct owner_config config = {
-		.flow = job->flow, .self = node->number, .shape = job->shape, .keys = &job->keys, .window = job->window,
-		.words_max = job->words,
-		.elements = (2 * job->window + owners - 1) / owners,
-	};
-	struct error err;
-
-	CHECK(owner_open(&config, &node->owner, &err) == ESP_OK);
-}
-
 void world_open_node(struct world *world, uint16_t job_number, uint16_t number)
 {
 	struct job *job = &world->jobs[job_number];
 	struct node *node = &job->nodes[number];
+	struct error err;
 
 	*node = (struct node){.job = job_number, .number = number, .is_there = true, .is_member = number < job->members,
 	                      .wake_at = UINT64_MAX};
 	node->home = node->is_member ? job->group_of[number] : 0;
+	node->owns = node->is_member != job->has_server;
 	if (node->is_member)
-		open_sender(world, node);
-	if (node->is_member != job->has_server)
-		open_owner(world, node);
-	struct membership_config config = {.flow = job->flow, .self = number, .words_max = (uint16_t)job->words,
-	                                   .busy_ns = 100 * MS, .idle_ns = SECOND};
-	membership_init(&node->membership, &config, world->now);
+		open_data(world, node);
+	struct generation_config config = generation_config(world, node);
+	CHECK(succession_open(&node->stream, &config, job->limit, world->now, &err) == ESP_OK);
 }
 
 void world_close_node(struct world *world, struct node *node)
 {
 	struct world_totals *totals = world->totals;
+	const struct sender_counters sent = succession_sent(&node->stream);
+	const struct owner_counters owned = succession_owned(&node->stream);
+	const struct sender *sender = node->stream.current->sender;
 
-	if (node->sender) {
-		const struct sender_counters *counters = sender_counters(node->sender);
-		totals->resends += counters->resends, totals->bypasses += counters->bypasses;
-		totals->fast += counters->fast, totals->timeouts += counters->timeouts;
-		totals->results += counters->results, totals->repeated += counters->repeated,
-		    totals->refused += counters->refused;
-		totals->asks += counters->asks;
-		totals->marks += sender_window(node->sender)->marks, totals->halvings += sender_window(node->sender)->halvings;
-	}
-	if (node->owner) {
-		for (int i = 0; i < OWNER_EVENTS; i++)
-			totals->owner[i] += owner_counters(node->owner)->events[i];
-		totals->taken += owner_counters(node->owner)->taken;
-	}
-	sender_close(node->sender);
-	owner_close(node->owner);
+	totals->resends += sent.resends, totals->bypasses += sent.bypasses;
+	totals->fast += sent.fast, totals->timeouts += sent.timeouts;
+	totals->results += sent.results, totals->repeated += sent.repeated, totals->refused += sent.refused;
+	totals->asks += sent.asks;
+	totals->marks += sender ? sender_window(sender)->marks : 0;
+	totals->halvings += sender ? sender_window(sender)->halvings : 0;
+	for (int i = 0; i < OWNER_EVENTS; i++)
+		totals->owner[i] += owned.events[i];
+	totals->taken += owned.taken;
+	totals->generations += node->stream.current->number;
+	succession_close(&node->stream);
 	free(node->data);
 	free(node->has_result);
 }
@@ -106,14 +109,18 @@ static void check_sum(struct world *world, const struct job *job, uint32_t eleme
 		uint32_t sum = 0;
 		for (uint32_t member = 0; member < job->members; member++)
 			sum += part_of(job, &job->nodes[member], element)[i];
-		WORLD_CHECK(world, words[i] == sum, "wrong sum: job %td element %u word %u is %u, not %u", job - world->jobs,
+		world->totals->wrong += words[i] != sum;
+		WORLD_CHECK(world, words[i] == sum || world->options.off == OFF_O1, "wrong sum: job %td element %u word %u is %u, not %u", job - world->jobs,
 		            element, i, words[i], sum);
 	}
 }
 
 static void call_after(struct world *world, struct node *node)
 {
-	uint64_t pause = rng_below(&world->rng, world->faults[FAULT_STRAGGLER] ? 300 * MS : 2 * MS);
+	uint64_t most = world->faults[FAULT_STRAGGLER] ? 300 * MS : 2 * MS;
+	/* Computing takes as long on all members, but for a little. */
+	uint64_t pause = (world->options.kills ? 5 * MS : 0) + rng_below(&world->rng, most);
+	pause += node->number == 0 ? world->options.late_ns : 0;
 	world_post(world, &(struct event){.at = world->now + pause, .kind = CALL, .job = node->job, .node = node->number});
 }
 
@@ -125,26 +132,34 @@ static void receive(struct world *world, struct node *node, uint32_t element, co
 	            element, node->number);
 	check_sum(world, job, element, words);
 	node->has_result[element] = 1;
+	world_progress(world, node);
 	node->received++;
 	if (node->received < node->allowed)
 		return;
-	membership_busy(&node->membership, false, world->now);
+	succession_busy(&node->stream, false, world->now);
 	if (node->received < world_elements(job)) {
 		call_after(world, node);
 		return;
 	}
 	node->has_finished = true;
-	sender_finish(node->sender);
-	if (node->owner)
+	sender_finish(node->stream.current->sender);
+	if (node->owns)
 		world_linger(world, node);
 	if (job->has_server && ++job->finished == job->members)
 		world_linger(world, &job->nodes[job->members]);
 }
 
-static void own_complete(struct world *world, struct node *node, uint32_t element)
+/* Results are of the current generation. */
+static uint32_t element_of(const struct job *job, const struct node *node, uint32_t sequence)
 {
-	const uint32_t *sum = owner_sum(node->owner, element);
+	return node->stream.current->number * job->per_generation + sequence;
+}
+
+static void own_complete(struct world *world, struct node *node, uint32_t sequence)
+{
+	const uint32_t *sum = owner_sum(node->stream.current->owner, sequence);
 	const struct job *job = job_of(world, node);
+	uint32_t element = element_of(job, node, sequence);
 
 	WORLD_CHECK(world, sum, "a complete element has no sum");
 	world->totals->elements++;
@@ -153,7 +168,7 @@ static void own_complete(struct world *world, struct node *node, uint32_t elemen
 		check_sum(world, job, element, sum);
 		return;
 	}
-	sender_own_complete(node->sender, element);
+	succession_own_complete(&node->stream, sequence);
 	receive(world, node, element, sum);
 }
 
@@ -164,53 +179,63 @@ static bool offer_own(struct world *world, struct node *node, const struct sende
 {
 	struct owner_part part = {.words = part_of(job_of(world, node), node, node->offered), .call = element->call,
 	                          .count = element->count, .kind = element->kind};
-	enum owner_event event = owner_own(node->owner, node->offered, &part);
-	uint32_t sequence;
+	struct generation *at = node->stream.current;
+	uint32_t expected = sender_end(at->sender), sequence;
+	enum owner_event event = owner_own(at->owner, expected, &part);
 
 	if (event == OWNER_FULL)
 		return false;
-	CHECK(sender_offer(node->sender, element, &sequence) && sequence == node->offered);
+	CHECK(sender_offer(at->sender, element, &sequence) && sequence == expected);
 	node->offered++;
 	if (event == OWNER_COMPLETED)
 		own_complete(world, node, sequence);
 	return true;
 }
 
+/* Some generations are not open when they are needed. */
+static bool may_offer(struct world *world, struct node *node)
+{
+	uint32_t generation = node->offered / job_of(world, node)->per_generation;
+	struct error err;
+
+	if (succession_lacks(&node->stream, generation))
+		CHECK(succession_prepare(&node->stream, world->now, &err) == ESP_OK);
+	return succession_reach(&node->stream, generation);
+}
+
 static bool offer(struct world *world, struct node *node)
 {
 	struct job *job = job_of(world, node);
 	struct sender_element element = {.words = part_of(job, node, node->offered), .call = node->offered / job->per_call,
-	                                 .count = (uint16_t)job->words, .owner = world_owner_of(job, node->offered),
+	                                 .count = (uint16_t)job->words, .owner = world_owner_of_element(job, node->offered),
 	    .kind = ATP_SIGNED};
 	uint32_t sequence;
 
-	if (sender_end(node->sender) - sender_begin(node->sender) >= job->window)
+	if (!may_offer(world, node))
+		return false;
+	struct sender *sender = node->stream.current->sender;
+	CHECK(sender_end(sender) == node->offered % job->per_generation);
+	if (sender_end(sender) - sender_begin(sender) >= job->window)
 		return false;
 	if (element.owner == node->number)
 		return offer_own(world, node, &element);
-	CHECK(sender_offer(node->sender, &element, &sequence) && sequence == node->offered);
+	CHECK(sender_offer(sender, &element, &sequence) && sequence == node->offered % job->per_generation);
 	node->offered++;
 	return true;
 }
 
-static void use_switch(struct world *world, struct node *node, bool before)
+static void count_change(struct world *world, const struct node *node, bool before)
 {
-	bool helps = membership_helps(&node->membership);
+	bool helps = generation_helps(node->stream.current);
 
-	if (node->sender)
-		sender_use_switch(node->sender, helps);
-	if (node->owner)
-		owner_use_switch(node->owner, helps);
 	world->totals->alive += helps && !before;
 	world->totals->gone += before && !helps;
 }
 
 static void set_wake(struct world *world, struct node *node)
 {
-	uint64_t wake = membership_wake_ns(&node->membership);
+	uint64_t wake = succession_wake_ns(&node->stream);
 
-	if (node->sender && sender_wake_ns(node->sender) < wake)
-		wake = sender_wake_ns(node->sender);
 	if (wake < world->now)
 		wake = world->now;
 	if (wake >= node->wake_at)
@@ -221,62 +246,77 @@ static void set_wake(struct world *world, struct node *node)
 
 void world_pump(struct world *world, struct node *node)
 {
+	const struct succession *stream = &node->stream;
 	struct endpoint_out out;
-	bool before = membership_helps(&node->membership);
+	bool before = generation_helps(stream->current);
 
-	while (membership_next(&node->membership, world->now, &out))
+	while (succession_greet(&node->stream, world->now, &out))
 		world_send(world, &out, node);
-	use_switch(world, node, before);
-	while (node->sender && node->offered < node->allowed && offer(world, node))
+	count_change(world, node, before);
+	while (node->is_member && node->offered < node->allowed && offer(world, node))
 		;
-	while (node->owner && owner_next(node->owner, &out))
+	while (succession_next(&node->stream, world->now, &out))
 		world_send(world, &out, node);
-	while (node->sender && sender_next(node->sender, world->now, &out))
-		world_send(world, &out, node);
-	if (node->owner)
-		WORLD_CHECK(world, owner_elements_held(node->owner) <= 2 * job_of(world, node)->window,
+	if (node->owns)
+		WORLD_CHECK(world, owner_elements_held(stream->current->owner) <= 2 * job_of(world, node)->window,
 		            "an owner holds too much");
 	set_wake(world, node);
 }
 
 /* ---- events ---- */
 
+/* G1: the numbers of the call are those that the test counts by itself. */
 void world_call(struct world *world, struct node *node)
 {
-	node->allowed += job_of(world, node)->per_call;
-	membership_busy(&node->membership, true, world->now);
+	const struct job *job = job_of(world, node);
+	struct error err;
+
+	if (node->is_member) {
+		struct succession_number first = succession_number(&node->stream, job->per_call);
+		CHECK(first.generation == node->allowed / job->per_generation &&
+		      first.sequence == node->allowed % job->per_generation);
+		if (rng_chance(&world->rng, 1, 2) && first.generation > node->stream.current->number)
+			CHECK(succession_prepare(&node->stream, world->now, &err) == ESP_OK);
+	}
+	node->allowed += job->per_call;
+	node->progress_at = world->now;
+	succession_busy(&node->stream, true, world->now);
 }
 
 void world_linger(struct world *world, struct node *node)
 {
-	if (owner_is_quiet(node->owner))
+	if (owner_is_quiet(node->stream.current->owner))
 		return;
-	owner_linger(node->owner);
+	owner_linger(node->stream.current->owner);
 	world_post(world, &(struct event){.at = world->now + LINGER_EVERY, .kind = LINGER, .job = node->job,
 	                                  .node = node->number});
+}
+
+static uint64_t answers_of(const struct generation *generation)
+{
+	return generation && generation->owner ? owner_counters(generation->owner)->events[OWNER_ANSWERED] : 0;
 }
 
 void world_at_node(struct world *world, struct node *node, const struct datagram *datagram)
 {
 	struct atp_packet packet;
 	uint32_t words[WORLD_WORDS];
-	bool before = membership_helps(&node->membership);
+	bool before = generation_helps(node->stream.current);
 
 	if (atp_packet_decode(datagram->bytes, datagram->length, &packet) != ATP_DECODED)
 		return;
+	struct generation *at = succession_find(&node->stream, packet.flow);
+	if (!at)
+		return;
 	memcpy(words, datagram->bytes + ATP_HEADER_BYTES, 4 * (size_t)packet.words);
-	if (packet.type == ATP_WELCOME) {
-		membership_welcome(&node->membership, &packet, (const uint8_t *)words, world->now);
-		use_switch(world, node, before);
-	} else if (packet.type == ATP_BYE && node->owner) {
-		owner_bye(node->owner, &packet);
-	} else if (packet.type == ATP_ASK && node->sender) {
-		sender_ask(node->sender, &packet);
-	} else if (packet.type == ATP_GRADIENT && node->owner) {
-		if (owner_packet(node->owner, &packet, words) == OWNER_COMPLETED)
-			own_complete(world, node, packet.sequence);
-	} else if (packet.type == ATP_RESULT && node->sender) {
-		if (sender_result(node->sender, &packet, words, world->now) == SENDER_NEW)
-			receive(world, node, packet.sequence, words);
-	}
+	if (world->options.off == OFF_O2 && packet.type == ATP_GRADIENT && at->owner && owner_sum(at->owner, packet.sequence))
+		return;
+	uint64_t answers = answers_of(at);
+	enum generation_event event = succession_packet(&node->stream, at, &packet, words, world->now);
+	world->totals->answered_former += at == node->stream.former && answers_of(at) > answers;
+	count_change(world, node, before);
+	if (event == GENERATION_COMPLETED)
+		own_complete(world, node, packet.sequence);
+	else if (event == GENERATION_RESULT)
+		receive(world, node, element_of(job_of(world, node), node, packet.sequence), words);
 }

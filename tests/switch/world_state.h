@@ -25,7 +25,7 @@ struct datagram {
 	uint32_t length;
 };
 
-enum event_kind { TO_NODE, TO_SWITCH, WAKE, CALL, LINGER, REBOOT, SWITCH_DEATH, MEMBER_DEATH, FORGE };
+enum event_kind { TO_NODE, TO_SWITCH, WAKE, CALL, LINGER, REBOOT, SWITCH_DEATH, MEMBER_DEATH, FORGE, KILL, START, SHARE };
 
 struct event {
 	uint64_t at, order;
@@ -40,23 +40,24 @@ struct node {
 	uint16_t job, number;
 	bool is_there, is_dead, is_member, has_finished;
 	uint16_t home; /* its switch */
-	struct sender *sender; /* NULL: a server */
-	struct owner *owner;   /* NULL: owns nothing */
-	struct membership membership;
+	bool owns;
+	struct succession stream;
 	uint32_t offered, allowed, received; /* elements: offered, of calls that have begun, with their result */
 	uint32_t *data;                      /* by element */
 	uint8_t *has_result;
 	uint64_t wake_at;
+	uint64_t progress_at; /* the latest result, or the begin of the call */
 };
 
 struct job {
-	uint64_t flow;
+	uint8_t secret[GENERATION_SECRET];
+	uint64_t flows[WORLD_GENERATIONS];
 	uint32_t members, calls, per_call, words, window;
+	uint32_t per_generation, limit; /* elements of a generation, and numbers: less than a call more */
 	bool has_server, is_two_level, has_failed, is_over;
 	uint16_t group_of[WORLD_MEMBERS]; /* the switch of a member */
 	uint16_t next[WORLD_SWITCHES][WORLD_NODES];
 	struct shape *shape;
-	struct tag_keys keys;
 	struct node nodes[WORLD_NODES];
 	uint32_t finished; /* members */
 };
@@ -70,7 +71,7 @@ struct net_switch {
 	bool is_dead;
 	uint64_t secret;
 	struct table_slot *slots[ATP_HOPS];
-	bool is_registered[WORLD_JOBS][WORLD_NODES];
+	bool is_registered[WORLD_FLOWS][WORLD_NODES];
 };
 
 struct world {
@@ -86,6 +87,7 @@ struct world {
 	uint64_t now, order;
 	struct event *heap;
 	uint32_t heap_count, heap_max;
+	uint64_t contributions, taken; /* of world_totals, 200 ms after the latest start */
 };
 
 /* world_net.c: time, the network and switches */
@@ -95,6 +97,11 @@ void world_send(struct world *world, const struct endpoint_out *out, const struc
 void world_at_switch(struct world *world, const struct event *event);
 void world_reboot(struct world *world, uint16_t which);
 void world_forge(struct world *world);
+
+/* world_kills.c: a switch that is killed again and again */
+void world_begin_kills(struct world *world);
+void world_kill(struct world *world, const struct event *event);
+void world_progress(struct world *world, struct node *node);
 
 /* world_node.c: members and servers */
 void world_open_node(struct world *world, uint16_t job, uint16_t number);
@@ -107,6 +114,12 @@ void world_close_node(struct world *world, struct node *node);
 static inline uint16_t world_owner_of(const struct job *job, uint32_t sequence)
 {
 	return (uint16_t)(job->has_server ? job->members : sequence % job->members);
+}
+
+/* Numbers begin anew in each generation, and so do owners' turns. */
+static inline uint16_t world_owner_of_element(const struct job *job, uint32_t element)
+{
+	return world_owner_of(job, element % job->per_generation);
 }
 
 static inline uint32_t world_elements(const struct job *job)

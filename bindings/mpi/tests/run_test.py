@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 FLAVOUR, MPIRUN, SHIM, SAME, LOOP, ERRORS, SHARE = sys.argv[1:8]
@@ -26,7 +27,9 @@ def mpirun(ranks, *command, preload=True, **more):
     given = {**more, **({"LD_PRELOAD": SHIM} if preload else {})}
     for name, value in given.items():
         words += ["-x", f"{name}={value}"] if FLAVOUR == "openmpi" else ["-env", name, value]
-    return subprocess.run(words + list(command), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=280)
+    with tempfile.TemporaryDirectory(prefix="ompi") as folder:  # not shared: two that start at a time may fail to make it
+        env = environment(OMPI_MCA_orte_tmpdir_base=folder)
+        return subprocess.run(words + list(command), env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=280)
 
 
 class Shim(unittest.TestCase):

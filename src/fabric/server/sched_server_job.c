@@ -71,8 +71,11 @@ static void run(struct sched_server_job *job)
 	struct sched_model model;
 
 	sched_tick(job->sched, loop_now(loop));
-	for (; sched_next(job->sched, &decision); send_decision(job, &decision))
+	for (; sched_next(job->sched, &decision); send_decision(job, &decision)) {
 		sched_log_decision(job->server->config.decisions, loop_now(loop), &decision);
+		sched_picture_add(&job->picture, sched_batches(job->sched), &decision,
+		                  sched_ledger(job->sched)->updates[decision.worker].bytes);
+	}
 	for (; sched_next_model(job->sched, &model); send_model(job, &model))
 		sched_log_model(job->server->config.decisions, loop_now(loop), &model);
 	uint64_t due = sched_due(job->sched);

@@ -9,6 +9,7 @@
 
 #include "base/loop.h"
 #include "fabric/sched.h"
+#include "fabric/server/sched_picture.h"
 #include "fabric/server/sched_server.h"
 #include "node/control/accept_limit.h"
 #include "wire/fabric_msg.h"
@@ -27,6 +28,7 @@ struct sched_server_job {
 	uint64_t number;
 	uint64_t session;  /* of the job at its hub */
 	uint64_t epoch;
+	struct sched_picture picture; /* of the latest batch that had a decision */
 	char name[FABRIC_JOB_NAME];
 	uint32_t workers, bound, connected;
 	uint64_t empty_ns;                                    /* since when no worker is connected; 0: one is */

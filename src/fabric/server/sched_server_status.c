@@ -310,6 +310,21 @@ static void answer_json(const struct sched_server *server, FILE *out)
 	(void)status; /* the answer is written to memory: a want of it shows as an answer that is cut off */
 }
 
+/* Of the newest job that has one. */
+static bool answer_picture(const struct sched_server *server, FILE *out)
+{
+	const struct sched_server_job *job = server->jobs;
+	char title[FABRIC_JOB_NAME + 32];
+
+	while (job && job->picture.count == 0 && job->next)
+		job = job->next;
+	if (!job)
+		return false;
+	snprintf(title, sizeof(title), "job %s", job->name);
+	sched_picture_draw(&job->picture, title, job->workers, out);
+	return true;
+}
+
 static const char *answer(void *context, const char *path, FILE *out, const char **out_type)
 {
 	const struct sched_server *server = context;
@@ -319,8 +334,10 @@ static const char *answer(void *context, const char *path, FILE *out, const char
 	} else if (strcmp(path, "/status") == 0) {
 		*out_type = "application/json";
 		answer_json(server, out);
+	} else if (strcmp(path, "/svg") == 0 && answer_picture(server, out)) {
+		*out_type = "image/svg+xml";
 	} else {
-		fputs("/status and /text are served\n", out);
+		fputs("/status and /text are served, and /svg where there is a job\n", out);
 		return "404 Not Found";
 	}
 	return "200 OK";

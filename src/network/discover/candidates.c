@@ -242,12 +242,15 @@ static bool has_count(const struct candidates *candidates, uint32_t groups)
 static enum esp_status search_counts(struct search *search)
 {
 	const struct candidates_options *options = &search->options;
-	enum esp_status status = ESP_OK;
+	enum esp_status status = options->only ? search_count(search, 1) : ESP_OK;
 
-	for (uint32_t groups = options->groups_least; status == ESP_OK && groups <= options->groups_most;
+	for (uint32_t i = 0; status == ESP_OK && options->only && i < options->only_count; i++)
+		if (!has_count(search->out, options->only[i]))
+			status = search_count(search, options->only[i]);
+	for (uint32_t groups = options->groups_least; status == ESP_OK && !options->only && groups <= options->groups_most;
 	     groups = next_count(search, groups))
 		status = search_count(search, groups);
-	for (bool again = is_coarse(search); again && status == ESP_OK;) {
+	for (bool again = is_coarse(search) && !options->only; again && status == ESP_OK;) {
 		uint32_t best = strongest(search->out)->grouping.count, reach = best / 8 > 0 ? best / 8 - 1 : 0;
 		uint32_t first = best - reach > options->groups_least ? best - reach : options->groups_least;
 

@@ -33,6 +33,9 @@ struct candidates_options {
 	bool ratios;
 	bool keep_outliers;         /* no discover_clean_fence()                                          */
 	bool ways;                  /* groups have ways of their own, which may differ (affinity.h) */
+	/* only these numbers of groups, and one group: for many nodes; NULL: as above. Borrowed */
+	const uint32_t *only;
+	uint32_t only_count;
 	uint64_t seed;
 };
 

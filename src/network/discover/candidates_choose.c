@@ -96,6 +96,7 @@ static enum esp_status measure_agreement(const struct matrix *matrix, const stru
 	double sum = 0;
 
 	other.embed.restarts = 1;
+	other.only = NULL;
 	other.groups_least = other.groups_most = chosen->count;
 	for (uint32_t i = 0; status == ESP_OK && i < runs; i++) {
 		struct candidates found;

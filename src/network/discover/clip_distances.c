@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "network/discover/judge_parts.h"
+#include "network/discover/median.h"
 
 #define FAR 2.0      /* quartiles */
 #define FAR_FROM_NEIGHBOUR 4.0
@@ -12,19 +13,11 @@
 #define HIDDEN 0.75
 #define SCATTER 0.05 /* of the largest distance: if a host's distances scatter by more, its position is unknown */
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 double discover_quantile(double *values, uint32_t count, double share)
 {
 	if (count == 0)
 		return NAN;
-	qsort(values, count, sizeof(*values), compare);
-	return values[(uint32_t)(share * count)];
+	return discover_median_nth(values, count, (size_t)(share * count));
 }
 
 /*

@@ -2,11 +2,10 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "network/discover/confirm.h"
 #include "network/discover/judge_parts.h"
 #include "network/discover/quality.h"
-#include "network/discover/choose_grouping.h"
 
 /* Shares of the evidence for all candidates, and agreement with the results of other seeds: from 0 to 1. */
 #define SURE_SHARE 0.95
@@ -17,11 +16,7 @@
 /* Groups with a smaller ratio of far to near are useless, however clearly they show. */
 #define APART 1.05
 
-/* Which candidates the cost model considers, and the call that it considers. */
-#define EVIDENCE_LESS 3.0 /* nats: odds of twenty to one against the best */
-#define COMPANY_SHARE 0.8
-#define SHORTLIST 16u
-#define CALL_BYTES (UINT64_C(100) << 20)
+#define MOST_NODES 1024u  /* with more, average linkage and the search by swaps are all */
 
 const char *discover_verdict_word_text(enum verdict_word word)
 {
@@ -38,6 +33,8 @@ void discover_verdict_fini(struct verdict *verdict)
 	for (uint32_t k = 0; k < SURVEY_KINDS; k++) {
 		discover_candidates_fini(&verdict->kinds[k].candidates);
 		matrix_fini(&verdict->kinds[k].tamed);
+		matrix_fini(&verdict->kinds[k].confirmed);
+		discover_natural_fini(&verdict->kinds[k].naturals);
 	}
 	free(verdict->belonging);
 	*verdict = (struct verdict){0};
@@ -45,29 +42,50 @@ void discover_verdict_fini(struct verdict *verdict)
 
 /* ---- one kind of distance ---- */
 
-/* Latencies are compared by differences, bandwidths by ratios. */
-static struct candidates_options options_of(const struct verdict_wish *wish, enum survey_kind kind)
+/* The numbers of groups of the clearest groupings. */
+static void list_counts(struct verdict_kind *kind)
 {
-	return (struct candidates_options){
-		.seed = wish->seed, .groups_least = wish->groups, .groups_most = wish->groups,
-		    .ratios = kind == SURVEY_INVERSE_BANDWIDTH, .ways = true};
+	const struct naturals *naturals = &kind->naturals;
+	uint32_t best = naturals->list[discover_natural_pick(naturals)].grouping.count;
+
+	if (best > 1)
+		kind->counts[kind->count_count++] = best;
+	for (uint32_t i = 1; i < naturals->count && kind->count_count < VERDICT_COUNTS; i++)
+		if (naturals->list[i].grouping.count != best)
+			kind->counts[kind->count_count++] = naturals->list[i].grouping.count;
+}
+
+/* The best of k-means takes part as well. */
+static enum esp_status add_kmeans(struct verdict_kind *kind, struct error *err)
+{
+	const struct candidate *chosen = &kind->candidates.list[kind->choice.index];
+
+	return chosen->grouping.count < 2 ? ESP_OK : discover_natural_add(&kind->naturals, &kind->confirmed,
+	                                                                  &chosen->grouping, NATURAL_KMEANS, err);
 }
 
 static enum esp_status analyse_kind(const struct survey *survey, enum survey_kind kind, const struct verdict_wish *wish,
                                     struct verdict_kind *out, struct error *err)
 {
-	const struct candidates_options options = options_of(wish, kind);
 	const struct matrix *matrix = &survey->matrices[kind];
 
-	if (matrix->size == 0)
+	if (matrix->size == 0 || matrix_known(matrix) == 0)
 		return ESP_OK;
-	enum esp_status status = discover_clip(matrix, &out->tamed, err);
+	enum esp_status status = discover_confirm(matrix, &out->confirmed, err);
 	if (status == ESP_OK)
-		status = discover_candidates_make(&out->tamed, &options, &out->candidates, err);
+		status = discover_clip(matrix, &out->tamed, err);
+	if (status == ESP_OK && !wish->groups)
+		status = discover_natural_make(&out->confirmed, &out->naturals, err);
+	out->measured = status == ESP_OK;
+	if (status != ESP_OK || matrix->size > MOST_NODES)
+		return status;
+	if (!wish->groups)
+		list_counts(out);
+	const struct candidates_options options = discover_options_of(wish, kind, out);
+	status = discover_candidates_make(&out->tamed, &options, &out->candidates, err);
 	if (status == ESP_OK)
 		status = discover_candidates_choose(&out->tamed, &options, &out->candidates, &out->choice, err);
-	out->measured = status == ESP_OK;
-	return status;
+	return status == ESP_OK && !wish->groups ? add_kmeans(out, err) : status;
 }
 
 /* True if less than half of the distances of some host are known, whose position is then unknown. */
@@ -89,16 +107,11 @@ static bool is_unused(const struct survey *survey, uint32_t kind)
 	return is_sketchy(&survey->matrices[kind]) && !is_sketchy(&survey->matrices[SURVEY_KINDS - 1 - kind]);
 }
 
-static const struct candidate *chosen_of(const struct verdict_kind *kind)
-{
-	return &kind->candidates.list[kind->choice.index];
-}
-
 static bool shows_groups(const struct verdict_kind *kind)
 {
 	const struct candidates_choice *choice = &kind->choice;
 
-	return kind->measured && chosen_of(kind)->grouping.count > 1 &&
+	return kind->candidates.count > 0 && discover_chosen_of(kind)->grouping.count > 1 &&
 	       (isnan(choice->within) || choice->across > choice->within * APART);
 }
 
@@ -110,38 +123,46 @@ static double weight_of(const struct verdict_kind *kind)
 
 /* ---- the choice ---- */
 
-/* The tightest candidate with so many groups. NULL: there is none. */
-static const struct candidate *find_told(const struct verdict_kind *kind, uint32_t groups)
+static enum esp_status take_grouping(struct verdict *verdict, uint32_t kind, const struct grouping *grouping,
+                                     struct error *err)
 {
-	for (uint32_t i = 0; kind->measured && i < kind->candidates.count; i++)
-		if (kind->candidates.list[i].grouping.count == groups)
-			return &kind->candidates.list[i];
-	return NULL;
+	verdict->kind = (enum survey_kind)kind;
+	return grouping_from(&verdict->grouping, grouping->group_of, grouping->nodes, err);
 }
 
-static enum esp_status take_candidate(struct verdict *verdict, enum survey_kind kind, const struct candidate *candidate,
-                                      struct error *err)
+/* Of the kinds, the one by which the groups are more clearly apart. */
+static enum esp_status choose_told(struct verdict *verdict, const struct verdict_wish *wish, struct error *err)
 {
-	verdict->kind = kind;
-	return grouping_from(&verdict->grouping, candidate->grouping.group_of, candidate->grouping.nodes, err);
-}
+	struct natural best = {.apart = -INFINITY};
+	uint32_t best_kind = SURVEY_KINDS;
+	enum esp_status status = ESP_OK;
 
-static enum esp_status choose_told(struct verdict *verdict, uint32_t groups, struct error *err)
-{
-	const struct candidate *best = NULL;
-	uint32_t best_kind = 0;
+	for (uint32_t k = 0; k < SURVEY_KINDS && status == ESP_OK; k++) {
+		const struct verdict_kind *kind = &verdict->kinds[k];
+		struct natural told = {0};
 
-	for (uint32_t k = 0; k < SURVEY_KINDS; k++) {
-		const struct candidate *told = find_told(&verdict->kinds[k], groups);
-		if (told && (!best || told->silhouette > best->silhouette)) {
+		if (!kind->measured)
+			continue;
+		status = discover_told(&kind->confirmed, wish->groups, wish->elasticity, wish->seed,
+		                       kind->candidates.count ? &kind->candidates.list[0].grouping : NULL, &told, err);
+		if (status == ESP_OK && told.apart > best.apart) {
+			grouping_fini(&best.grouping);
 			best = told;
 			best_kind = k;
+		} else {
+			grouping_fini(&told.grouping);
 		}
 	}
 	verdict->word = VERDICT_TOLD;
-	if (!best)
-		return error_set(err, ESP_EINVAL, "the hosts cannot be cut into %u groups", groups);
-	return take_candidate(verdict, (enum survey_kind)best_kind, best, err);
+	if (status == ESP_OK && best_kind == SURVEY_KINDS)
+		status = error_set(err, ESP_EINVAL, "no distance between any two of the hosts is known");
+	if (status == ESP_OK) {
+		verdict->source = best.source;
+		verdict->polished = best.polished;
+		status = take_grouping(verdict, best_kind, &best.grouping, err);
+	}
+	grouping_fini(&best.grouping);
+	return status;
 }
 
 static enum verdict_word judge(const struct verdict_kind *kind, bool apart)
@@ -173,197 +194,133 @@ static uint32_t clearest(const struct verdict *verdict)
 	return best;
 }
 
-/* The candidates with about as much evidence as the best one. Returns their number. */
-static uint32_t shortlist(const struct verdict_kind *kind, const uint32_t **groupings, uint32_t *indices)
+/* By the evidence, and the cost model of what is about as likely. */
+static enum esp_status judge_evidence(const struct survey *survey, const struct verdict_wish *wish, uint32_t which,
+                                      struct verdict_kind *kind, enum verdict_word *out_word, struct error *err)
 {
-	double least = chosen_of(kind)->evidence - EVIDENCE_LESS;
-	uint32_t count = 0;
+	bool apart = false;
 
-	for (uint32_t i = 0; i < kind->candidates.count && count < SHORTLIST; i++) {
-		const struct candidate *candidate = &kind->candidates.list[i];
-		bool passed_over = candidate->evidence > chosen_of(kind)->evidence; /* prefer_company() */
-		if (candidate->grouping.count < 2 || candidate->evidence < least || passed_over)
-			continue;
-		indices[count] = i;
-		groupings[count++] = candidate->grouping.group_of;
-	}
-	return count;
+	if (shows_groups(kind) && which == SURVEY_INVERSE_BANDWIDTH)
+		kind->choice.index = discover_prefer_company(kind);
+	enum esp_status status =
+		shows_groups(kind) ? discover_choose_by_cost(survey, wish, (enum survey_kind)which, kind, err) : ESP_OK;
+	if (status == ESP_OK)
+		status = discover_are_apart(which == SURVEY_LATENCY ? &kind->tamed : &survey->matrices[which],
+		                            &discover_chosen_of(kind)->grouping, &apart, err);
+	if (status == ESP_OK && which == SURVEY_INVERSE_BANDWIDTH)
+		apart = apart && !discover_has_lonely(&discover_chosen_of(kind)->grouping);
+	else if (status == ESP_OK && apart)
+		status = discover_hosts_are_apart(&kind->tamed, &discover_chosen_of(kind)->grouping, &apart, err);
+	*out_word = judge(kind, apart); /* of the chosen candidate, not of the one with the most evidence */
+	return status;
+}
+
+/* The grouping that the evidence speaks for, one group if it shows none. */
+static const struct grouping *evident(const struct verdict_kind *kind)
+{
+	return shows_groups(kind) ? &discover_chosen_of(kind)->grouping : &kind->naturals.list[0].grouping;
+}
+
+/* True if every group of `fine` is within one of `coarse`. */
+static bool refines(const struct grouping *fine, const struct grouping *coarse)
+{
+	for (uint32_t i = 0; i < fine->nodes; i++)
+		for (uint32_t j = 0; j < i; j++)
+			if (fine->group_of[i] == fine->group_of[j] && coarse->group_of[i] != coarse->group_of[j])
+				return false;
+	return fine->count > 1;
 }
 
 /*
- * Of those, the one with the fastest plan on the measured distances. Without bandwidths the cost model could
- * only assume that they are like the latencies: then the evidence decides.
+ * Judges the fastest grouping beside the noise: if a host is alone in it, or a group of it is several of the evidence,
+ * no job should be sure. VERDICT_NONE: noise would do as well.
  */
-static enum esp_status choose_by_cost(const struct survey *survey, const struct verdict_wish *wish,
-                                      enum survey_kind which, struct verdict_kind *kind, struct error *err)
+static enum esp_status judge_fastest(struct verdict_kind *kind, uint32_t pick, const struct verdict_wish *wish,
+                                     enum verdict_word *out, struct error *err)
 {
-	const struct matrix *inverse = &survey->matrices[SURVEY_INVERSE_BANDWIDTH],
-	    *rtt = &survey->matrices[SURVEY_LATENCY];
-	const uint32_t *groupings[SHORTLIST];
-	uint32_t indices[SHORTLIST], best = 0, count = shortlist(kind, groupings, indices);
-	struct matrix latency = {0};
-	struct tune_network network = {.nodes = survey->count, .seconds_per_byte = inverse->at};
+	const struct grouping *fastest = &kind->naturals.list[pick].grouping;
 	enum esp_status status = ESP_OK;
 
-	if (inverse->size == 0)
-		return ESP_OK;
-	if (rtt->size > 0) {
-		status = matrix_copy(&latency, rtt, err);
-		for (size_t i = 0; i < (size_t)latency.size * latency.size && status == ESP_OK; i++)
-			latency.at[i] /= 2; /* one way */
-		network.latency = latency.at;
-	}
-	if (status == ESP_OK)
-		status = discover_choose_grouping(&network, groupings, count, CALL_BYTES, &best, NULL, err);
-	matrix_fini(&latency);
-	if (status != ESP_OK)
+	*out = VERDICT_NONE;
+	if (pick > 0)
+		status = discover_natural_weigh(&kind->confirmed, fastest->count, wish->seed, &kind->naturals, err);
+	if (status != ESP_OK || pick == 0)
 		return status;
-	const struct candidates_options options = options_of(wish, which);
-	kind->choice.index = indices[best];
-	return discover_candidates_sure(&kind->tamed, &options, &kind->candidates, indices[best], &kind->choice.sure, err);
+	if (discover_natural_stands(&kind->naturals, pick))
+		status = discover_natural_word(&kind->confirmed, fastest, out, err);
+	else if (discover_natural_hints(&kind->naturals, pick))
+		*out = VERDICT_UNSURE;
+	if (*out > VERDICT_UNSURE && !grouping_equal(fastest, evident(kind)) &&
+	    (discover_has_lonely(fastest) || refines(evident(kind), fastest)))
+		*out = VERDICT_UNSURE;
+	return status;
+}
+
+/* The evidence has the last word where it is sure, or sees groups and the other judge only has a hint of some. */
+static bool is_evident(const struct verdict_kind *kind, enum verdict_word word, uint32_t pick,
+                       enum verdict_word by_time)
+{
+	return word == VERDICT_SURE || by_time == VERDICT_NONE ||
+	       (word != VERDICT_NONE && !discover_natural_stands(&kind->naturals, pick));
+}
+
+static void take_source_of(struct verdict *verdict, const struct verdict_kind *kind)
+{
+	for (uint32_t i = 0; i < kind->naturals.count; i++)
+		if (grouping_equal(&kind->naturals.list[i].grouping, &verdict->grouping)) {
+			verdict->source = kind->naturals.list[i].source;
+			verdict->polished = kind->naturals.list[i].polished;
+			verdict->saves = discover_natural_saves(&kind->naturals, i);
+		}
+	verdict->noise_saves = kind->naturals.noise_saves;
 }
 
 /*
- * By bandwidth a host with a slower or a busy link looks like one in a rack of its own, and the former is more
- * usual: if enough of the evidence is for a grouping without single hosts, that one is chosen. It is not
- * certain then: the host that was moved is a rival.
+ * Two judges: the evidence, which looks at all pairs at once and sees small gaps under hosts' own costs, and the time
+ * that is saved, which sees groups that are far apart, however differently.
  */
-static uint32_t prefer_company(const struct verdict_kind *kind)
-{
-	uint32_t best = kind->choice.index;
-	double least = COMPANY_SHARE * chosen_of(kind)->evidence;
-
-	if (!discover_has_lonely(&chosen_of(kind)->grouping))
-		return best;
-	for (uint32_t i = 0; i < kind->candidates.count; i++) {
-		const struct candidate *candidate = &kind->candidates.list[i];
-		if (candidate->grouping.count < 2 || candidate->evidence < least || discover_has_lonely(&candidate->grouping))
-			continue;
-		best = i;
-		least = candidate->evidence;
-	}
-	return best;
-}
-
 static enum esp_status choose_free(const struct survey *survey, const struct verdict_wish *wish,
                                    struct verdict *verdict, struct error *err)
 {
-	uint32_t best = clearest(verdict);
+	uint32_t which = clearest(verdict);
 
-	if (best == SURVEY_KINDS)
-		return error_set(err, ESP_EINVAL, "nothing of that kind was measured");
-	struct verdict_kind *kind = &verdict->kinds[best];
-	bool apart = false;
-	if (shows_groups(kind) && best == SURVEY_INVERSE_BANDWIDTH)
-		kind->choice.index = prefer_company(kind);
-	enum esp_status status = shows_groups(kind) ? choose_by_cost(survey, wish, (enum survey_kind)best, kind, err)
-	                                            : ESP_OK;
+	if (which == SURVEY_KINDS)
+		return error_set(err, ESP_EINVAL, "no distance between any two of the hosts is known");
+	struct verdict_kind *kind = &verdict->kinds[which];
+	enum verdict_word word = VERDICT_NONE, by_time = VERDICT_NONE;
+	enum esp_status status = ESP_OK;
+	if (kind->candidates.count > 0)
+		status = judge_evidence(survey, wish, which, kind, &word, err);
+	uint32_t pick = discover_natural_pick(&kind->naturals);
 	if (status == ESP_OK)
-		status = discover_are_apart(best == SURVEY_LATENCY ? &kind->tamed : &survey->matrices[best],
-		                            &chosen_of(kind)->grouping, &apart, err);
+		status = judge_fastest(kind, pick, wish, &by_time, err);
 	if (status != ESP_OK)
 		return status;
-	if (best == SURVEY_INVERSE_BANDWIDTH)
-		apart = apart && !discover_has_lonely(&chosen_of(kind)->grouping);
-	else if (apart)
-		status = discover_hosts_are_apart(&kind->tamed, &chosen_of(kind)->grouping, &apart, err);
-	if (status != ESP_OK)
-		return status;
-	verdict->word = judge(kind, apart); /* of the chosen candidate, not of the one with the most evidence */
-	return take_candidate(verdict, (enum survey_kind)best,
-	                      shows_groups(kind) ? chosen_of(kind) : &kind->candidates.list[0], err);
+	const struct grouping *fastest = &kind->naturals.list[pick].grouping, *seen = evident(kind);
+	bool same = grouping_equal(fastest, seen);
+	verdict->word = same ? (word > by_time ? word : by_time) : is_evident(kind, word, pick, by_time) ? word : by_time;
+	status = take_grouping(verdict, which, same || is_evident(kind, word, pick, by_time) ? seen : fastest, err);
+	if (status == ESP_OK)
+		take_source_of(verdict, kind);
+	return status;
 }
 
-/* ---- certainty ---- */
-
-static enum esp_status measure_gap(const struct matrix *matrix, struct verdict *verdict, struct error *err)
-{
-	uint32_t n = matrix->size, inside = 0, outside = 0;
-	double *values = calloc((size_t)n * n, sizeof(*values)), *others = values ? values + (size_t)n * (n - 1) / 2 : NULL;
-
-	if (!values)
-		return error_set(err, ESP_ENOMEM, "no memory for %u hosts", n);
-	for (uint32_t i = 0; i < n; i++)
-		for (uint32_t j = 0; j < i; j++) {
-			double each = matrix_get(matrix, i, j);
-			if (!isfinite(each))
-				continue;
-			if (verdict->grouping.group_of[i] == verdict->grouping.group_of[j])
-				values[inside++] = each;
-			else
-				others[outside++] = each;
-		}
-	verdict->within = discover_quantile(values, inside, 0.5);
-	verdict->across = discover_quantile(others, outside, 0.5);
-	free(values);
-	return ESP_OK;
-}
-
-/* The distances of a host to the hosts of a group. */
-struct nearness {
-	double sum;
-	uint32_t known;
-};
-
-static double mean_of(const struct nearness *one)
-{
-	return one->known ? one->sum / one->known : NAN;
-}
-
-/* to: scratch, one per group. */
-static double belonging_of(const struct matrix *matrix, const struct grouping *grouping, uint32_t host,
-                           struct nearness *to)
-{
-	double next = INFINITY;
-
-	memset(to, 0, grouping->count * sizeof(*to));
-	for (uint32_t j = 0; j < matrix->size; j++)
-		if (j != host && isfinite(matrix_get(matrix, host, j))) {
-			to[grouping->group_of[j]].sum += matrix_get(matrix, host, j);
-			to[grouping->group_of[j]].known++;
-		}
-	double own = mean_of(&to[grouping->group_of[host]]);
-	for (uint32_t g = 0; g < grouping->count; g++)
-		if (g != grouping->group_of[host])
-			next = fmin(next, mean_of(&to[g])); /* fmin ignores NAN */
-	if (!isfinite(own) || !isfinite(next) || fmax(own, next) <= 0)
-		return 0;
-	return (next - own) / fmax(own, next);
-}
-
-static enum esp_status measure_belonging(const struct matrix *matrix, struct verdict *verdict, struct error *err)
-{
-	struct nearness *to = calloc(verdict->grouping.count, sizeof(*to));
-
-	verdict->belonging = calloc(matrix->size, sizeof(*verdict->belonging));
-	if (!to || !verdict->belonging) {
-		free(to);
-		return error_set(err, ESP_ENOMEM, "no memory for %u hosts", matrix->size);
-	}
-	verdict->doubtful = 0;
-	for (uint32_t i = 0; i < matrix->size; i++) {
-		verdict->belonging[i] = belonging_of(matrix, &verdict->grouping, i, to);
-		if (verdict->belonging[i] < verdict->belonging[verdict->doubtful])
-			verdict->doubtful = i;
-	}
-	free(to);
-	return ESP_OK;
-}
+/* ---- all of it ---- */
 
 uint32_t discover_verdict_groups_by(const struct verdict *verdict, enum survey_kind kind)
 {
 	const struct verdict_kind *one = &verdict->kinds[kind];
 
-	return !one->measured ? 0 : shows_groups(one) ? chosen_of(one)->grouping.count : 1;
+	return one->candidates.count == 0 ? 0 : shows_groups(one) ? discover_chosen_of(one)->grouping.count : 1;
 }
 
 static double compare_kinds(const struct verdict *verdict)
 {
 	const struct verdict_kind *a = &verdict->kinds[SURVEY_LATENCY], *b = &verdict->kinds[SURVEY_INVERSE_BANDWIDTH];
 
-	if (!a->measured || !b->measured)
+	if (a->candidates.count == 0 || b->candidates.count == 0)
 		return NAN;
-	return discover_quality_ami(&chosen_of(a)->grouping, &chosen_of(b)->grouping);
+	return discover_quality_ami(&discover_chosen_of(a)->grouping, &discover_chosen_of(b)->grouping);
 }
 
 enum esp_status discover_verdict_make(const struct survey *survey, const struct verdict_wish *wish, struct verdict *out,
@@ -376,11 +333,9 @@ enum esp_status discover_verdict_make(const struct survey *survey, const struct 
 		if (!is_unused(survey, k))
 			status = analyse_kind(survey, (enum survey_kind)k, wish, &verdict.kinds[k], err);
 	if (status == ESP_OK)
-		status = wish->groups ? choose_told(&verdict, wish->groups, err) : choose_free(survey, wish, &verdict, err);
+		status = wish->groups ? choose_told(&verdict, wish, err) : choose_free(survey, wish, &verdict, err);
 	if (status == ESP_OK)
-		status = measure_gap(&survey->matrices[verdict.kind], &verdict, err);
-	if (status == ESP_OK)
-		status = measure_belonging(&survey->matrices[verdict.kind], &verdict, err);
+		status = discover_verdict_measure(survey, &verdict, err);
 	if (status != ESP_OK) {
 		discover_verdict_fini(&verdict);
 		return status;

@@ -9,12 +9,15 @@
 #define NETWORK_DISCOVER_JUDGE_GROUPS_H
 
 #include "network/discover/candidates.h"
+#include "network/discover/natural.h"
 #include "network/topo/survey.h"
 
 /* Zeros are the defaults. */
 struct verdict_wish {
 	uint32_t groups; /* number of groups; 0: choose it */
 	uint64_t seed;
+	/* 1 or more: by what factor sizes may differ from the mean, for a number that is given; 0: what is fastest */
+	double elasticity;
 };
 
 enum verdict_word {
@@ -27,10 +30,15 @@ enum verdict_word {
 /* "sure" */
 const char *discover_verdict_word_text(enum verdict_word word);
 
+#define VERDICT_COUNTS 3u
+
 /* The analysis of one kind of distance. */
 struct verdict_kind {
 	bool measured;
-	struct matrix tamed; /* the distances that are grouped: outliers clipped */
+	struct matrix confirmed; /* the distances that decide: single outliers and gaps replaced (confirm.h) */
+	struct matrix tamed;     /* for k-means and the evidence: outliers clipped */
+	struct naturals naturals;
+	uint32_t counts[VERDICT_COUNTS], count_count; /* the numbers of groups that stand out */
 	struct candidates candidates;
 	struct candidates_choice choice;
 };
@@ -40,6 +48,9 @@ struct verdict {
 	enum survey_kind kind;       /* the distances that the groups are from */
 	struct verdict_kind kinds[SURVEY_KINDS];
 	enum verdict_word word;
+	enum natural_source source; /* which of them has found the groups */
+	bool polished;              /* and whether swaps and moves have changed them */
+	double saves, noise_saves;  /* the share of time that a plan by them saves, and what noise alone would save */
 	double within, across;       /* median distances within groups and between them, of that kind; NAN: there is none */
 	double *belonging;           /* by host: -1 .. 1, how much nearer its own group is than the next; 0: one group */
 	uint32_t doubtful;           /* the host that belongs least */

@@ -7,6 +7,8 @@
 #include "base/number.h"
 #include "base/quote.h"
 
+#define UNEVEN 1.1
+
 static const char *const kind_names[SURVEY_KINDS] = {"latency", "inverse-bandwidth"};
 
 const char *survey_kind_name(enum survey_kind kind)
@@ -234,6 +236,20 @@ static enum esp_status all_different(const struct reader *reader, const struct s
 	return ESP_OK;
 }
 
+/* The pairs whose two values differ by more than a tenth of the shorter. */
+static uint64_t count_uneven(const struct matrix *matrix)
+{
+	uint64_t count = 0;
+
+	for (uint32_t i = 0; i < matrix->size; i++)
+		for (uint32_t j = 0; j < i; j++) {
+			double there = matrix_get(matrix, i, j), back = matrix_get(matrix, j, i);
+
+			count += fmax(there, back) > fmin(there, back) * UNEVEN && !isnan(there) && !isnan(back);
+		}
+	return count;
+}
+
 /* The rows behind a heading such as "latency": one per host. */
 static enum esp_status read_matrix(struct reader *reader, struct survey *survey, enum survey_kind kind)
 {
@@ -247,8 +263,12 @@ static enum esp_status read_matrix(struct reader *reader, struct survey *survey,
 		size_t length = 0;
 
 		if (status == ESP_OK && !next_line(reader, &word, &length)) {
-			(void)error_set(reader->err, ESP_EPARSE, "line %u: the text ends, and %s has %u of %u hosts",
-			                reader->number + 1, kind_names[kind], row, matrix->size);
+			if (matrix->size == 0)
+				(void)error_set(reader->err, ESP_EPARSE, "line %u: the text ends, and %s has no hosts",
+				                reader->number + 1, kind_names[kind]);
+			else
+				(void)error_set(reader->err, ESP_EPARSE, "line %u: the text ends, and %s has %u of %u hosts",
+				                reader->number + 1, kind_names[kind], row, matrix->size);
 			status = ESP_EPARSE;
 		}
 		if (status == ESP_OK && !matrix->at)
@@ -260,8 +280,10 @@ static enum esp_status read_matrix(struct reader *reader, struct survey *survey,
 	} while (status == ESP_OK && ++row < matrix->size);
 	if (status == ESP_OK && is_first)
 		status = all_different(reader, survey);
-	if (status == ESP_OK)
+	if (status == ESP_OK) {
+		survey->uneven += count_uneven(matrix);
 		matrix_symmetrise(matrix, MATRIX_MEAN);
+	}
 	return status;
 }
 

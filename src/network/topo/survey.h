@@ -35,6 +35,7 @@ struct survey {
 	uint32_t count;                      /* hosts                                  */
 	char **names;                        /* owned                                  */
 	struct matrix matrices[SURVEY_KINDS]; /* size 0: not measured */
+	uint64_t uneven;                     /* pairs of a text whose two values differ by more than a tenth */
 };
 
 /* Copies the names: unique, without blanks or '#'. The caller adds the matrices (matrix_init()). */

@@ -86,7 +86,7 @@ static void test_bad(void)
 		{"survey 1\n", "line 2: there is no matrix; latency or inverse-bandwidth begins one"},
 		{"survey 1\nlatencies\n", "line 2: 'latencies' begins no matrix; latency or inverse-bandwidth does"},
 		{"survey 1\nlatency a\n", "line 2: hosts begin on the line behind latency"},
-		{"survey 1\nlatency\n", "line 3: the text ends, and latency has 0 of 0 hosts"},
+		{"survey 1\nlatency\n", "line 3: the text ends, and latency has no hosts"},
 		{"survey 1\nlatency\na\n", "line 3: a host has a value for each of 1 to 4096 hosts"},
 		{"survey 1\nlatency\na 0 1\n", "line 4: the text ends, and latency has 1 of 2 hosts"},
 		{"survey 1\nlatency\na 0 1\nb 1\n", "line 4: 1 values for 2 hosts"},

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clip.h"
 #include "base/clock.h"
 #include "node/net/resolve.h"
 #include "rank/comm/comm.h"
@@ -113,13 +114,39 @@ static void derive_secret(const struct comm *comm, const struct card *cards, uin
 	sodium_memzero(&state, sizeof(state));
 }
 
-static bool have_all_links(const struct card *cards, uint32_t count)
+static bool is_loopback(const struct card *card)
 {
-	bool all = true;
+	union trains_address address = address_of(card);
 
-	for (uint32_t i = 0; i < count; i++)
-		all = all && cards[i].has_link;
-	return all;
+	return resolve_is_loopback(&address.any);
+}
+
+/* NULL: packets may go from each member to each other one, as far as addresses show it. Else why not. */
+static const char *why_apart(const struct comm *comm, const struct card *cards, uint32_t *out_member)
+{
+	for (uint32_t i = 0; i < comm->size; i++) {
+		*out_member = i;
+		if (!cards[i].has_link)
+			return "it has no way to the switch";
+		if (cards[i].is_v6 != cards[0].is_v6)
+			return "it reaches the switch by IPv6 and others by IPv4, or the other way round";
+		if (is_loopback(&cards[i]) && !comm->net.layout.one_machine)
+			return "it reaches the switch by the loopback, where no other host reaches it: name the switch by an "
+			       "address that all hosts have";
+	}
+	return NULL;
+}
+
+/* All members decide alike. */
+static bool is_open(const struct comm *comm, const struct card *cards)
+{
+	uint32_t member;
+	const char *why = why_apart(comm, cards, &member);
+
+	if (why && comm->rank == 0)
+		log_write(&comm->context->log, LOG_LEVEL_WARN, LOG_NET, "no switch is used: of group %u, member %u: %s",
+		          comm->channel, member, why);
+	return !why;
 }
 
 static struct switch_flow *open_flow(struct comm *comm, const struct card *cards)
@@ -142,6 +169,32 @@ static struct switch_flow *open_flow(struct comm *comm, const struct card *cards
 	return flow;
 }
 
+/* The control thread may fail the communicator just now. */
+static void publish(struct comm *comm, struct switched *switched)
+{
+	pthread_mutex_lock(&comm->context->lock);
+	comm->switched = switched;
+	enum esp_status failed = (enum esp_status)atomic_load(&comm->fail.status);
+	pthread_mutex_unlock(&comm->context->lock);
+	if (failed != ESP_OK && switched->flow)
+		switch_flow_fail(switched->flow, failed);
+}
+
+/* Each rank may have its own reason why the switch does not help: the first one tells of all that is well. */
+static void tell_state(const struct comm *comm, const struct switched *switched, bool helps)
+{
+	const struct rank *rank = comm->context;
+	char why[SWITCH_FLOW_WHY];
+
+	if (!helps && switched->flow)
+		log_write(&rank->log, LOG_LEVEL_WARN, LOG_NET,
+		          "no sum of group %u goes through the switch at %s, ordinary plans are used until that changes: %s",
+		          comm->channel, rank->conf.through, switch_flow_why(switched->flow, why));
+	else if (helps && comm->rank == 0)
+		log_write(&rank->log, LOG_LEVEL_INFO, LOG_NET, "the switch at %s answers, and sums integers of the group",
+		          rank->conf.through);
+}
+
 static void open_with(struct comm *comm, const struct card *cards)
 {
 	struct switched *switched = calloc(1, sizeof(*switched));
@@ -149,13 +202,9 @@ static void open_with(struct comm *comm, const struct card *cards)
 	if (!switched)
 		return; /* the members that have one ask in vain until their deadline: so it is fatal, see below */
 	switched->flow = open_flow(comm, cards);
-	comm->switched = switched;
-	bool answers = switched->flow && switch_flow_await(switched->flow, clock_now_ns() + ANSWER_PATIENCE);
-	if (comm->rank == 0)
-		log_write(&comm->context->log, answers ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, LOG_NET,
-		          answers ? "the switch at %s answers, and sums integers of the group"
-		                  : "no switch answers at %s: ordinary plans are used until one does",
-		          comm->context->conf.through);
+	publish(comm, switched);
+	bool helps = switched->flow && switch_flow_await(switched->flow, clock_now_ns() + ANSWER_PATIENCE);
+	tell_state(comm, switched, helps);
 }
 
 static enum esp_status tell_cards(struct comm *comm, const struct card *mine, struct card *cards,
@@ -184,7 +233,7 @@ enum esp_status comm_switched_open(struct comm *comm, struct failure *failure)
 		return rank_failure_set(failure, ESP_ENOMEM, -1, "no memory for a group of %u ranks", comm->size);
 	write_card(rank, &mine);
 	enum esp_status status = tell_cards(comm, &mine, cards, failure);
-	if (status == ESP_OK && have_all_links(cards, comm->size)) {
+	if (status == ESP_OK && is_open(comm, cards)) {
 		open_with(comm, cards);
 		if (!comm->switched)
 			status = rank_failure_set(failure, ESP_ENOMEM, -1, "no memory for a group of %u ranks", comm->size);
@@ -231,8 +280,20 @@ void comm_switched_close(struct comm *comm)
 
 void comm_switched_fail(struct comm *comm, enum esp_status status)
 {
-	if (comm->switched && comm->switched->flow)
-		switch_flow_fail(comm->switched->flow, status);
+	pthread_mutex_lock(&comm->context->lock);
+	struct switched *switched = comm->switched; /* it may be published just now: then that fails it */
+	pthread_mutex_unlock(&comm->context->lock);
+	if (switched && switched->flow)
+		switch_flow_fail(switched->flow, status);
+}
+
+const char *comm_switched_late(const struct comm *comm, char out[COMM_SWITCHED_TEXT])
+{
+	if (!comm->switched || !comm->switched->flow || !switch_flow_is_busy(comm->switched->flow))
+		return "";
+	return clip(
+		out, COMM_SWITCHED_TEXT, "; its sum goes through the switch at %s, which %s", comm->context->conf.through,
+		switch_flow_helps(comm->switched->flow) ? "answers" : "is silent, so that it goes straight to other ranks");
 }
 
 /* A member that left has all sums, and one that died needs none. */

@@ -27,6 +27,9 @@ ESP_CHECKED enum esp_status comm_switched_open(struct comm *comm, struct failure
 void comm_switched_close(struct comm *comm);
 /* It has failed: sums under way end with this status, soon. */
 void comm_switched_fail(struct comm *comm, enum esp_status status);
+/* Words about a call that is late: "", or the switch that its sum goes through. */
+#define COMM_SWITCHED_TEXT 160u
+const char *comm_switched_late(const struct comm *comm, char out[COMM_SWITCHED_TEXT]);
 /* The rank leaves: members that lost a result get it until that time. */
 void comm_switched_linger(struct rank *rank, uint64_t until_ns);
 

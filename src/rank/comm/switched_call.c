@@ -167,10 +167,8 @@ static uint64_t greatest(const struct work *work)
 	return most;
 }
 
-/*
- * The least rate of the members' links, in bits per second, by the topology that all of them have; 0: there is none.
- */
-static double member_bps(const struct comm *comm)
+/* The least rate of the members' hosts, in bits per second, by the topology that all of them have; 0: there is none. */
+static double host_bps(const struct comm *comm)
 {
 	const struct layout *layout = &comm->net.layout;
 	double least = 0;
@@ -185,13 +183,14 @@ static double member_bps(const struct comm *comm)
 
 /*
  * A switch that is named is used unless it is known not to pay: its operator has said how fast its link is, a topology
- * says how fast the members' are, and a ring would be faster.
+ * says how fast the members' hosts are, and the best ordinary plan would be faster. That sends the sum of a host's
+ * members over the host's link once, as a ring of hosts does; the switch has the data of each member over it.
  */
 static bool pays(const struct comm *comm)
 {
-	double link = (double)switch_flow_rate_bps(comm->switched->flow), member = link > 0 ? member_bps(comm) : 0;
+	double link = (double)switch_flow_rate_bps(comm->switched->flow), host = link > 0 ? host_bps(comm) : 0;
 
-	return member <= 0 || link > member * tune_through_needs(comm->size);
+	return host <= 0 || tune_through_pays(comm->size, comm->net.layout.hosts, link / host);
 }
 
 bool comm_switched_refuses(const struct comm *comm, uint64_t bytes, uint32_t pieces)

@@ -34,6 +34,7 @@ uint32_t fabric_flows_start(struct fabric_flows *flows, const uint32_t *links, u
 	flow->left = (double)bytes;
 	flow->cap = cap;
 	flow->cookie = cookie;
+	flow->number = ++flows->started;
 	flow->count = count;
 	for (uint32_t i = 0; i < count; i++)
 		flow->links[i] = links[i];
@@ -123,6 +124,34 @@ static void fill_once(struct fabric_flows *flows, struct filling *filling)
 	}
 }
 
+/* The open flow without a rate that started first. */
+static uint32_t find_first(const struct fabric_flows *flows, const struct filling *filling)
+{
+	uint32_t first = FABRIC_FLOWS_MOST;
+
+	for (uint32_t i = 0; i < FABRIC_FLOWS_MOST; i++) {
+		const struct fabric_flow *flow = &flows->flow[i];
+
+		if (flow->is_open && !filling->is_set[i] &&
+		    (first == FABRIC_FLOWS_MOST || flow->number < flows->flow[first].number))
+			first = i;
+	}
+	return first;
+}
+
+/* The first one gets all that its links have left. */
+static void fill_first(struct fabric_flows *flows, struct filling *filling)
+{
+	uint32_t number = find_first(flows, filling);
+
+	assert(number < FABRIC_FLOWS_MOST);
+	struct fabric_flow *flow = &flows->flow[number];
+	double rate = flow->cap > 0 ? flow->cap : INFINITY;
+	for (uint32_t i = 0; i < flow->count; i++)
+		rate = fmin(rate, filling->left[flow->links[i]]);
+	give(filling, flow, number, rate);
+}
+
 static void solve(struct fabric_flows *flows)
 {
 	struct filling filling = {.open = flows->open};
@@ -133,6 +162,8 @@ static void solve(struct fabric_flows *flows)
 		for (uint32_t j = 0; flows->flow[i].is_open && j < flows->flow[i].count; j++)
 			filling.users[flows->flow[i].links[j]]++;
 	}
+	while (filling.open > 0 && flows->has_turns)
+		fill_first(flows, &filling);
 	while (filling.open > 0)
 		fill_once(flows, &filling);
 	flows->is_dirty = false;

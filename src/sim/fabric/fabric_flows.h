@@ -2,7 +2,7 @@
  * fabric_flows.h - transfers as fluid flows over any set of links, each with a rate that it keeps to.
  *
  * A flow uses all of its links at once, so a chain of hosts that passes chunks on is one flow. Flows share links max-min
- * fairly, and none is faster than its cap. Beside sim/network.h: that one has routes of a topology and no caps, and its
+ * fairly, or one after the other, and none is faster than its cap. Beside sim/network.h: that one has routes of a topology and no caps, and its
  * flows have a few hops each. Time is nanoseconds. Pure.
  */
 #ifndef SIM_FABRIC_FLOWS_H
@@ -18,12 +18,15 @@
 struct fabric_flow {
 	bool is_open;
 	double left, rate, cap; /* bytes; bytes per second; cap 0: none */
+	uint64_t number;        /* of its start */
 	uint32_t count, links[FABRIC_PATH_MOST];
 	uint64_t cookie;
 };
 
 struct fabric_flows {
 	uint64_t now;
+	bool has_turns;           /* links serve their flows one after the other, as they have started */
+	uint64_t started;
 	bool is_dirty;            /* rates are to be computed anew */
 	double rates[FABRIC_LINKS_MOST];
 	uint32_t links, open;

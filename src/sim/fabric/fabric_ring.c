@@ -11,7 +11,7 @@ static double slowest_link(const struct fabric_config *config, uint32_t hosts, u
 {
 	double least = 1;
 
-	for (uint32_t link = 0; link < 2 * hosts; link++) {
+	for (uint32_t link = 0; link < (config->has_one_rate ? hosts : 2 * hosts); link++) {
 		double part = fabric_weather_part(config->weather, config->seed, link, period);
 
 		least = part < least ? part : least;

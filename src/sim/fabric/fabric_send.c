@@ -55,6 +55,12 @@ static void add_link(uint32_t *links, uint32_t *count, uint32_t link)
 	links[(*count)++] = link;
 }
 
+/* What passes the last of so many links, two a hop, until the transfer is through: chunks are under way before it. */
+static uint64_t bytes_of(const struct fabric_world *world, uint32_t links)
+{
+	return world->config->bytes + (links > 2 ? (links / 2 - 1) * world->config->chunk_bytes : 0);
+}
+
 /* The worker's own update, and all that comes to it: by next hops, as the decisions say. */
 static void stream_of(struct fabric_world *world, uint64_t members, uint32_t worker, uint32_t depth,
                       uint64_t out[FABRIC_VALUES])
@@ -89,7 +95,7 @@ static void start_chain(struct fabric_world *world, uint32_t aggregator)
 		add_link(links, &count, fabric_out(world, worker));
 		add_link(links, &count, next == SCHED_HUB ? fabric_hub_in(world) : fabric_in(world, next));
 	}
-	fabric_flows_start(&world->flows, links, count, world->config->bytes, (double)of->decision.rate,
+	fabric_flows_start(&world->flows, links, count, bytes_of(world, count), (double)of->decision.rate,
 	                   fabric_cookie(FABRIC_TO_HUB, aggregator));
 }
 
@@ -233,7 +239,7 @@ static void start_tree(struct fabric_world *world, struct fabric_tree *tree)
 		add_link(links, &count, from == SCHED_HUB ? fabric_hub_out(world) : fabric_out(world, from));
 		add_link(links, &count, fabric_in(world, worker));
 	}
-	fabric_flows_start(&world->flows, links, count, world->config->bytes, (double)tree->rate,
+	fabric_flows_start(&world->flows, links, count, bytes_of(world, count), (double)tree->rate,
 	                   fabric_cookie(FABRIC_TREE, (uint32_t)(tree - world->trees)));
 	tree->is_sending = true;
 }

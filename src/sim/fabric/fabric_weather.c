@@ -37,3 +37,8 @@ double fabric_weather_slowness(const struct fabric_stragglers *stragglers, uint6
 {
 	return draw(seed, 1, worker, step) * 100 < stragglers->percent ? stragglers->times : 1;
 }
+
+double fabric_weather_rest(uint64_t seed, uint32_t worker)
+{
+	return draw(seed, 2, worker, 0);
+}

@@ -31,5 +31,7 @@ extern const struct fabric_stragglers fabric_stragglers[];  /* C0 (even), C1, C2
 double fabric_weather_part(const struct fabric_weather *weather, uint64_t seed, uint32_t link, uint64_t period);
 /* How many times as long a worker's n-th step takes. */
 double fabric_weather_slowness(const struct fabric_stragglers *stragglers, uint64_t seed, uint32_t worker, uint64_t step);
+/* The part of its first step that a worker has still to compute when a run begins: workers are not in step. */
+double fabric_weather_rest(uint64_t seed, uint32_t worker);
 
 #endif

@@ -24,6 +24,8 @@ void fabric_begin_step(struct fabric_world *world, uint32_t worker)
 	struct fabric_worker *of = &world->workers[worker];
 	double slowness = fabric_weather_slowness(world->config->stragglers, world->config->seed, worker, of->steps++);
 
+	if (world->config->begins_within_step && of->steps == 1)
+		slowness *= fabric_weather_rest(world->config->seed, worker);
 	of->is_computing = true;
 	of->step_from = of->model_from;
 	of->until_ns = world->now + (uint64_t)((double)world->config->compute_ns * slowness);

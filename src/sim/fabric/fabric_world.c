@@ -29,7 +29,8 @@ void fabric_fail(struct fabric_world *world, const char *format, ...)
 static double link_rate(const struct fabric_world *world, uint32_t link, uint64_t period)
 {
 	const struct fabric_config *config = world->config;
-	double rate = (double)config->host_rate * fabric_weather_part(config->weather, config->seed, link, period);
+	uint32_t drawn = config->has_one_rate ? link % world->hosts : link;
+	double rate = (double)config->host_rate * fabric_weather_part(config->weather, config->seed, drawn, period);
 
 	return rate > RATE_LEAST ? rate : RATE_LEAST;
 }
@@ -209,6 +210,7 @@ static void begin(struct fabric_world *world)
 	rng_init(&world->rng, config->seed);
 	world->hosts = (config->workers + config->per_host - 1) / config->per_host;
 	fabric_flows_init(&world->flows, 2 * world->hosts + 2);
+	world->flows.has_turns = config->has_turns;
 	fabric_flows_set_rate(&world->flows, fabric_hub_in(world), (double)config->hub_rate);
 	fabric_flows_set_rate(&world->flows, fabric_hub_out(world), (double)config->hub_rate);
 	change_weather(world);

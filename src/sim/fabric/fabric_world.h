@@ -7,7 +7,7 @@
  * sum has to be that of the same updates one after the other. A run that breaks a promise ends with a sentence in
  * `failure`.
  *
- * Adding costs no time, messages take none, and trees are fluid: chunks in flight are not counted. One seed gives one run on every
+ * Adding costs no time, messages take none, and chains and trees are fluid, but for `chunk_bytes`. One seed gives one run on every
  * machine.
  */
 #ifndef SIM_FABRIC_WORLD_H
@@ -57,6 +57,10 @@ struct fabric_config {
 	uint64_t host_rate, hub_rate; /* bytes per second, each way */
 	const struct fabric_weather *weather;
 	const struct fabric_stragglers *stragglers;
+	uint64_t chunk_bytes;    /* what is under way: each hop of a chain or tree but the first takes so many bytes longer */
+	bool begins_within_step; /* each worker begins with a drawn part of its first step; else with all of it */
+	bool has_turns;          /* links serve transfers one after the other; else they share fairly */
+	bool has_one_rate;       /* both directions of a host's link have the same part of its rate */
 	uint64_t period_ns, lag_ns;   /* of the weather, and until the scheduler knows it */
 	uint32_t wrong_percent;       /* of reports that are wrong by up to four times     */
 	uint32_t worker_kills, sched_kills; /* at drawn times before faults_ns */

@@ -1,9 +1,9 @@
 /*
  * element.h - an owner's part of one number: the contributors so far, and their sum.
  *
- * The merge rule (O3 in docs/switch.md): a packet whose contributors are disjoint from those held is added; one that
- * has all of them and more replaces them; any other is dropped. So no contribution is ever counted twice, whatever was
- * lost, repeated or reordered.
+ * The merge rule (O3 in docs/protocol/atp.md): a packet whose contributors are disjoint from those held is added; one
+ * that has all of them and more replaces them; any other is dropped. So no contribution is ever counted twice, whatever
+ * was lost, repeated or reordered.
  *
  * Pure; the caller owns the memory.
  */

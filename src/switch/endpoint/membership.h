@@ -3,10 +3,14 @@
  *
  * A switch holds its members in memory only, and forgets them when it starts anew. So a member says hello every
  * `busy_ns` while a call waits and every `idle_ns` otherwise; a welcome that says "registered" makes the switch alive.
- * Two hellos without an answer make it gone. A hello carries the cookie of the last welcome, and a welcome with another
- * one is answered at once: so a switch that was started anew knows its members again within one hello.
+ * Two hellos without an answer make it gone, unless the member itself came late to look for it. When results stay
+ * away, the switch is suspected: hellos follow each other every `probe_ns` and two round trips until it answers. A
+ * hello carries the cookie of the last welcome, and a welcome with another one is answered at once: so a switch that
+ * was started anew knows its members again within one hello. It has lost what it held, so it is gone for a moment.
  *
- *     unknown --welcome, registered--> alive --two hellos unanswered--> gone --welcome, registered--> alive
+ *     unknown --welcome, registered--> alive
+ *     alive --two hellos unanswered, or another cookie--> gone
+ *     gone --welcome, registered--> alive
  *
  * Pure; embedded by its user.
  */
@@ -29,13 +33,14 @@ struct membership_config {
 	uint16_t self;
 	uint16_t words_max; /* the longest element that is sent */
 	uint64_t busy_ns, idle_ns;
+	uint64_t probe_ns; /* not below the lateness of the caller's timer */
 };
 
 struct membership {
 	struct membership_config config;
 	uint8_t state; /* enum membership_state */
 	uint8_t unanswered;
-	bool is_busy, answers_now;
+	bool is_busy, answers_now, is_suspected;
 	uint64_t cookie;
 	uint64_t hello_ns; /* when the next hello is due */
 	struct atp_greeting switch_info; /* of the last welcome */
@@ -47,6 +52,9 @@ void membership_init(struct membership *membership, const struct membership_conf
 
 /* Waits a call? A hello is due at once when the first one begins to. */
 void membership_busy(struct membership *membership, bool is_busy, uint64_t now_ns);
+
+/* Results stay away: is the switch still there? */
+void membership_suspect(struct membership *membership, uint64_t now_ns);
 
 /* A hello to send now; false: none before membership_wake_ns(). Going from alive to gone happens here. */
 bool membership_next(struct membership *membership, uint64_t now_ns, struct endpoint_out *out);

@@ -6,7 +6,7 @@
 #define FLOW 77u
 
 static const struct membership_config config = {.flow = FLOW, .self = 3, .words_max = 356, .busy_ns = 100 * MS,
-                                                .idle_ns = 1000 * MS};
+                                                .idle_ns = 1000 * MS, .probe_ns = 20 * MS};
 
 static struct atp_greeting hello_of(const struct endpoint_out *out)
 {
@@ -49,17 +49,81 @@ static void test_life(void)
 	CHECK(membership_helps(&membership) && membership.state == MEMBERSHIP_ALIVE && membership.round_trip_ns == 2 * MS);
 	/* Busy: a hello at once, then each 100 ms. */
 	membership_busy(&membership, true, now += 3 * MS);
-	CHECK(membership_next(&membership, now, &out) && membership_wake_ns(&membership) == now + 100 * MS);
+	CHECK(membership_next(&membership, now, &out) && membership_wake_ns(&membership) == now + 102 * MS);
 	CHECK(answer(&membership, &out, 9, now));
 	/* Two without an answer: gone. */
-	CHECK(membership_next(&membership, now += 100 * MS, &out) && membership_helps(&membership));
-	CHECK(membership_next(&membership, now += 100 * MS, &out) && membership_helps(&membership));
-	CHECK(membership_next(&membership, now += 100 * MS, &out) && !membership_helps(&membership) &&
+	CHECK(membership_next(&membership, now += 102 * MS, &out) && membership_helps(&membership));
+	CHECK(membership_next(&membership, now += 102 * MS, &out) && membership_helps(&membership));
+	CHECK(membership_next(&membership, now += 102 * MS, &out) && !membership_helps(&membership) &&
 	      membership.state == MEMBERSHIP_GONE);
 	/* It comes back with another secret: two exchanges in one round trip each. */
 	CHECK(answer(&membership, &out, 12, now) && !membership_helps(&membership));
 	CHECK(membership_next(&membership, now, &out) && hello_of(&out).cookie == 12);
 	CHECK(answer(&membership, &out, 12, now) && membership_helps(&membership));
+}
+
+/* Alive at that time, with a round trip of 2 ms. */
+static void make_alive(struct membership *membership, uint64_t now)
+{
+	struct endpoint_out out;
+
+	membership_init(membership, &config, now);
+	membership_busy(membership, true, now);
+	CHECK(membership_next(membership, now, &out) && answer(membership, &out, 9, now));
+	CHECK(membership_next(membership, now, &out) && answer(membership, &out, 9, now + 2 * MS));
+	CHECK(membership_helps(membership) && membership_wake_ns(membership) == now + 100 * MS);
+}
+
+static void test_suspected(void)
+{
+	struct membership membership;
+	struct endpoint_out out;
+	uint64_t now = 5 * MS;
+
+	/* An answer ends the suspicion. */
+	make_alive(&membership, now);
+	membership_suspect(&membership, now += 10 * MS);
+	CHECK(membership_next(&membership, now, &out) && membership_wake_ns(&membership) == now + 24 * MS);
+	CHECK(answer(&membership, &out, 9, now + 2 * MS) && membership_helps(&membership));
+	CHECK(membership_next(&membership, now += 24 * MS, &out) && membership_wake_ns(&membership) == now + 102 * MS);
+	/* Two hellos without one: gone, 48 ms after the first. */
+	make_alive(&membership, now);
+	membership_suspect(&membership, now += 10 * MS);
+	CHECK(membership_next(&membership, now, &out));
+	membership_suspect(&membership, now + 1);
+	CHECK(!membership_next(&membership, now + 1, &out));
+	CHECK(membership_next(&membership, now += 24 * MS, &out) && membership_helps(&membership));
+	CHECK(membership_next(&membership, now += 24 * MS, &out) && !membership_helps(&membership));
+	CHECK(membership_wake_ns(&membership) == now + 102 * MS);
+	membership_suspect(&membership, now);
+	CHECK(membership_wake_ns(&membership) == now + 102 * MS);
+}
+
+/* A switch that started anew has lost what it held. */
+static void test_anew(void)
+{
+	struct membership membership;
+	struct endpoint_out out;
+	uint64_t now = 5 * MS;
+
+	make_alive(&membership, now);
+	CHECK(membership_next(&membership, now += 102 * MS, &out) && answer(&membership, &out, 10, now));
+	CHECK(!membership_helps(&membership) && membership.state == MEMBERSHIP_GONE);
+	CHECK(membership_next(&membership, now, &out) && answer(&membership, &out, 10, now));
+	CHECK(membership_helps(&membership));
+}
+
+/* A member that itself came late says one hello more before it takes the switch for gone. */
+static void test_late(void)
+{
+	struct membership membership;
+	struct endpoint_out out;
+	uint64_t now = 5 * MS;
+
+	make_alive(&membership, now);
+	CHECK(membership_next(&membership, now += 102 * MS, &out) && membership_next(&membership, now += 102 * MS, &out));
+	CHECK(membership_next(&membership, now += 900 * MS, &out) && membership_helps(&membership));
+	CHECK(membership_next(&membership, now += 102 * MS, &out) && !membership_helps(&membership));
 }
 
 static void test_refused(void)
@@ -89,6 +153,9 @@ static void test_refused(void)
 int main(void)
 {
 	test_life();
+	test_suspected();
+	test_anew();
+	test_late();
 	test_refused();
 	return 0;
 }

@@ -3,7 +3,8 @@
  * members that lost them.
  *
  * One owner object serves the numbers of one flow that one member owns. Contributions come in any order, repeated,
- * alone or as partial sums; results go out through the switch to all, or straight to a member that asked again. A
+ * alone or as partial sums; results go out through the switch to all (and straight, where a contribution came so), or
+ * straight to a member that asked again. A
  * complete element is kept until no member can lack it (rule O5): no member sends a number that is `window` or more
  * above one that it has no result of.
  *
@@ -89,8 +90,8 @@ bool owner_is_quiet(const struct owner *owner);
 /* Has this one? */
 bool owner_is_done(const struct owner *owner, uint16_t member);
 /*
- * Sends the last result again to members that have not said so: a member that has nothing left to do answers with a
- * bye.
+ * Sends the last result again to members that have not said so, straight and through the switch in turn: a member that
+ * has nothing left to do answers with a bye.
  */
 void owner_linger(struct owner *owner);
 
@@ -101,6 +102,7 @@ struct owner_counters {
 	uint64_t overruled; /* elements whose contents the own part did not share */
 };
 const struct owner_counters *owner_counters(const struct owner *owner);
+void owner_counters_add(struct owner_counters *to, const struct owner_counters *more);
 uint32_t owner_elements_held(const struct owner *owner);
 const char *owner_event_name(enum owner_event event);
 

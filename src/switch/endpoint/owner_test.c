@@ -139,11 +139,31 @@ static void test_complete(void)
 	for (int order = 0; order < 2; order++) {
 		CHECK_U64(give(&bench, SELF, 17, 3, order ? ATP_RESEND : ATP_RESEND | ATP_BYPASS), OWNER_ANSWERED);
 		CHECK_U64(give(&bench, SELF, 17, 4, order ? ATP_RESEND | ATP_BYPASS : ATP_RESEND), OWNER_ANSWERED);
+		if (order) /* an answer through the switch, and one straight: both ways */
+			CHECK(owner_next(bench.owner, &out) && out.to == ENDPOINT_TO_SWITCH);
 		for (uint16_t member = 0; member < MEMBERS; member++)
 			CHECK(member == SELF ||
 			      (owner_next(bench.owner, &out) && out.to == ENDPOINT_TO_MEMBER && out.member == member));
 		CHECK(!owner_next(bench.owner, &out));
 	}
+	bench_fini(&bench);
+}
+
+/* O4: a contribution came past the switch, so the result goes through it, which frees its slot, and to each. */
+static void test_bypassed(void)
+{
+	struct bench bench;
+	struct endpoint_out out;
+
+	bench_init(&bench, MEMBERS, 2 * WINDOW); /* a server */
+	for (uint16_t member = 0; member < MEMBERS; member++)
+		CHECK_U64(give(&bench, MEMBERS, 2, member, member < MEMBERS - 1 ? 0 : ATP_RESEND | ATP_BYPASS),
+		          member < MEMBERS - 1 ? OWNER_ADDED : OWNER_COMPLETED);
+	CHECK(owner_next(bench.owner, &out) && out.to == ENDPOINT_TO_SWITCH);
+	check_result(&bench, &out, 2);
+	for (uint16_t member = 0; member < MEMBERS; member++)
+		CHECK(owner_next(bench.owner, &out) && out.to == ENDPOINT_TO_MEMBER && out.member == member);
+	CHECK(!owner_next(bench.owner, &out));
 	bench_fini(&bench);
 }
 
@@ -267,8 +287,8 @@ static void test_end(void)
 		owner_linger(bench.owner);
 		for (lingering = 0; owner_next(bench.owner, &out); lingering++)
 			CHECK_U64(out.header.sequence, 2);
-		/* Past the switch, to the one that has not said bye, or to each member. */
-		CHECK_U64(lingering, member == MEMBERS - 1 ? 1 : MEMBERS - 1);
+		/* In turn straight, to the one that has not said bye or to each member, and through the switch. */
+		CHECK_U64(lingering, member % 2 || member == MEMBERS - 1 ? 1 : MEMBERS - 1);
 		bye.owner = member;
 		bye.tag = tag_of_bye(&bench.keys, &bye);
 		if (member != SELF)
@@ -281,6 +301,7 @@ static void test_end(void)
 int main(void)
 {
 	test_complete();
+	test_bypassed();
 	test_partial();
 	test_ask();
 	test_overruled();

@@ -3,8 +3,9 @@
  *
  * Every chunk of a stream gets a number, in an order that is the same on all members, for any owner; a member's own
  * numbers count as acknowledged once they are complete here. A number goes out as an original through the switch; once
- * as a resend through the switch (W1), which takes a partial sum along; from then on straight to its owner (W2). The
- * first result of a number counts (W3). An owner may ask for a number that others wait for (W4).
+ * as a resend through the switch (W1), which takes a partial sum along; from then on straight to its owner and through
+ * the switch in turn (W2), as either way may be closed. The first result of a number counts (W3). An owner may ask for
+ * a number that others wait for (W4).
  *
  * Pure: events and time in, packets out. All memory is taken when it is opened. One thread at a time.
  */
@@ -16,6 +17,7 @@
 
 #include "base/error.h"
 #include "switch/endpoint/endpoint.h"
+#include "switch/endpoint/patience.h"
 #include "switch/endpoint/shape.h"
 #include "switch/endpoint/tag.h"
 #include "switch/endpoint/window.h"
@@ -60,6 +62,9 @@ bool sender_offer(struct sender *sender, const struct sender_element *element, u
 /* An own number is complete here. */
 void sender_own_complete(struct sender *sender, uint32_t sequence);
 
+/* The latest round trip to the switch: no time-out is shorter than two. 0: not known. */
+void sender_expect(struct sender *sender, uint64_t round_trip_ns);
+
 /* The next packet to send now; false: none before sender_wake_ns(). */
 bool sender_next(struct sender *sender, uint64_t now_ns, struct endpoint_out *out);
 /* 0: sender_next() has something at once. UINT64_MAX: nothing until an event. */
@@ -78,8 +83,8 @@ void sender_ask(struct sender *sender, const struct atp_packet *packet);
 void sender_use_switch(struct sender *sender, bool use);
 
 /*
- * Tells every owner that all results have come, as soon as they have: one bye each, and one more for each repeated
- * result.
+ * Tells every owner that all results have come, as soon as they have: one bye each, one through the switch to all, and
+ * more for each repeated result.
  */
 void sender_finish(struct sender *sender);
 
@@ -94,6 +99,7 @@ struct sender_counters {
 	uint64_t asks;
 };
 const struct sender_counters *sender_counters(const struct sender *sender);
+void sender_counters_add(struct sender_counters *to, const struct sender_counters *more);
 const struct window *sender_window(const struct sender *sender);
 uint64_t sender_rto_ns(const struct sender *sender);
 

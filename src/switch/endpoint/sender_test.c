@@ -102,7 +102,7 @@ static void test_packets(void)
 	bench_fini(&bench);
 }
 
-/* Time-outs: once through the switch, then straight, ever later; the content is the same each time. */
+/* Time-outs: through the switch and straight in turn, ever later; the content is the same each time. */
 static void test_timeouts(void)
 {
 	struct bench bench;
@@ -117,13 +117,14 @@ static void test_timeouts(void)
 		bench.now += wait - 1;
 		CHECK(!next(&bench));
 		bench.now++;
-		EXPECT_PACKET(&bench, 0, attempt == 1 ? ATP_RESEND : ATP_RESEND | ATP_BYPASS);
-		CHECK(bench.out.header.tag == tag && (attempt == 1 || bench.out.member == 0));
+		/* once through the switch, then straight and through the switch in turn */
+		EXPECT_PACKET(&bench, 0, attempt % 2 ? ATP_RESEND : ATP_RESEND | ATP_BYPASS);
+		CHECK(bench.out.header.tag == tag && (attempt % 2 || bench.out.member == 0));
 		CHECK(!next(&bench));
 		wait = wait * 2 < 320 * MS ? wait * 2 : 320 * MS;
 	}
 	CHECK(result(&bench, 0, 0, 0) == SENDER_NEW && result(&bench, 0, 0, 0) == SENDER_REPEATED);
-	CHECK(sender_counters(bench.sender)->resends == 1 && sender_counters(bench.sender)->bypasses == 4);
+	CHECK(sender_counters(bench.sender)->resends == 3 && sender_counters(bench.sender)->bypasses == 2);
 	bench_fini(&bench);
 }
 
@@ -233,9 +234,9 @@ static void test_finish(void)
 	CHECK(!next(&bench));
 	CHECK(result(&bench, 0, 0, 0) == SENDER_NEW && sender_wake_ns(bench.sender) == 0);
 	for (; next(&bench); byes++)
-		CHECK(bench.out.header.type == ATP_BYE && bench.out.header.sequence == 1 && bench.out.member != SELF &&
-		      atp_packet_valid(&bench.out.header));
-	CHECK_U64(byes, MEMBERS - 1);
+		CHECK(bench.out.header.type == ATP_BYE && bench.out.header.sequence == 1 &&
+		      atp_packet_valid(&bench.out.header) && (bench.out.to == ENDPOINT_TO_SWITCH || bench.out.member != SELF));
+	CHECK_U64(byes, MEMBERS); /* and one through the switch */
 	CHECK(result(&bench, 0, 0, 0) == SENDER_REPEATED && next(&bench) && bench.out.header.type == ATP_BYE &&
 	      !next(&bench));
 	bench_fini(&bench);
@@ -253,7 +254,7 @@ static void test_rto(void)
 		bench.now += 30 * MS;
 		CHECK(result(&bench, i, 0, 0) == SENDER_NEW);
 	}
-	CHECK_MSG(sender_rto_ns(bench.sender) >= 30 * MS && sender_rto_ns(bench.sender) < 32 * MS, "%" PRIu64,
+	CHECK_MSG(sender_rto_ns(bench.sender) >= 50 * MS && sender_rto_ns(bench.sender) < 52 * MS, "%" PRIu64,
 	          sender_rto_ns(bench.sender));
 	for (uint32_t i = 200; i < 300; i++) {
 		offer(&bench, 0);
@@ -261,7 +262,7 @@ static void test_rto(void)
 		bench.now += MS / 10;
 		CHECK(result(&bench, i, 0, 0) == SENDER_NEW);
 	}
-	CHECK_U64(sender_rto_ns(bench.sender), 20 * MS);
+	CHECK(sender_rto_ns(bench.sender) >= 20 * MS && sender_rto_ns(bench.sender) < 21 * MS);
 	/* A number that some member had to send again says nothing. */
 	for (uint32_t i = 300; i < 400; i++) {
 		offer(&bench, 0);
@@ -269,7 +270,7 @@ static void test_rto(void)
 		bench.now += 19 * MS;
 		CHECK(result(&bench, i, 0, ATP_RESEND) == SENDER_NEW);
 	}
-	CHECK_U64(sender_rto_ns(bench.sender), 20 * MS);
+	CHECK(sender_rto_ns(bench.sender) >= 20 * MS && sender_rto_ns(bench.sender) <= 42 * MS);
 	bench_fini(&bench);
 }
 

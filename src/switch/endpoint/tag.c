@@ -7,7 +7,16 @@
 #include "wire/bytes.h"
 
 /* The use of a pseudo-random value. */
-enum domain { DOMAIN_SUMS = 1, DOMAIN_RESULTS, DOMAIN_PAD, DOMAIN_RESULT_PAD, DOMAIN_BYE, DOMAIN_ASK };
+enum domain {
+	DOMAIN_SUMS = 1,
+	DOMAIN_RESULTS,
+	DOMAIN_PAD,
+	DOMAIN_RESULT_PAD,
+	DOMAIN_BYE,
+	DOMAIN_ASK,
+	DOMAIN_PROBE,
+	DOMAIN_PROBE_ANSWER,
+};
 
 /* ---- SipHash-2-4 ---- */
 
@@ -198,4 +207,9 @@ uint64_t tag_of_bye(const struct tag_keys *keys, const struct atp_packet *packet
 uint64_t tag_of_ask(const struct tag_keys *keys, const struct atp_packet *packet)
 {
 	return pad_of(keys, DOMAIN_ASK, packet, 0);
+}
+
+uint64_t tag_of_probe(const struct tag_keys *keys, const struct atp_packet *packet)
+{
+	return pad_of(keys, packet->flags & ATP_DONE ? DOMAIN_PROBE_ANSWER : DOMAIN_PROBE, packet, 0);
 }

@@ -50,6 +50,8 @@ uint64_t tag_of_result(const struct tag_keys *keys, const struct atp_packet *pac
 /* A bye says which member (packet->owner) has all results below packet->sequence. */
 uint64_t tag_of_bye(const struct tag_keys *keys, const struct atp_packet *packet);
 uint64_t tag_of_ask(const struct tag_keys *keys, const struct atp_packet *packet);
+/* A probe, or its answer (ATP_DONE), from packet->owner to member packet->sequence. */
+uint64_t tag_of_probe(const struct tag_keys *keys, const struct atp_packet *packet);
 
 /* SipHash-2-4 of Aumasson and Bernstein, for tests of it. */
 uint64_t tag_siphash(const uint64_t key[2], const uint8_t *bytes, uint32_t length);

@@ -2,7 +2,7 @@
 
 #include <assert.h>
 
-#define LOSS_SHARE 8u    /* more than one in so many */
+#define LOSS_SHARE 4u    /* more than one in so many */
 #define FLOOR_PACKETS 4u /* with fewer in flight no three results of higher numbers show that one is lost */
 
 static uint64_t least_bytes(const struct window_config *config)

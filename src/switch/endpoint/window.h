@@ -7,7 +7,7 @@
  * stay alike.
  *
  * Losses by themselves are no sign of congestion here (a slot taken by another job looks the same): by default they
- * count where more than one in eight numbers of a window was lost, and more than one. No window is below four packets,
+ * count where more than one in four numbers of a window was lost, and more than one. No window is below four packets,
  * or the ceiling.
  *
  * Pure; embedded by its user.
@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 enum window_loss {
-	WINDOW_LOSS_MANY, /* more than one in eight, and more than one */
+	WINDOW_LOSS_MANY, /* more than one in four, and more than one */
 	WINDOW_LOSS_EACH,
 	WINDOW_LOSS_IGNORED,
 };
@@ -51,7 +51,7 @@ void window_init(struct window *window, const struct window_config *config);
 void window_result(struct window *window, uint32_t sequence, uint32_t next, uint32_t bytes, bool is_marked,
                    bool is_used);
 
-/* A number was given up as lost and is sent again. */
+/* Results of later numbers show that a number was lost; it is sent again. A number whose time is over is none. */
 void window_lost(struct window *window, uint32_t sequence, uint32_t next);
 
 #endif

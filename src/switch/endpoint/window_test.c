@@ -66,9 +66,9 @@ static void test_losses(void)
 		window_init(&window, &some);
 		window_result(&window, 0, 40, 1500, false, false);
 		uint64_t before = window.bytes;
-		for (uint32_t lost = 1; lost <= 10; lost++) {
+		for (uint32_t lost = 1; lost <= 20; lost++) {
 			window_lost(&window, lost, 40);
-			bool counts = loss == WINDOW_LOSS_EACH || (loss == WINDOW_LOSS_MANY && lost > 5);
+			bool counts = loss == WINDOW_LOSS_EACH || (loss == WINDOW_LOSS_MANY && lost > 10);
 			CHECK_U64(window.bytes, counts ? before / 2 : before);
 		}
 	}

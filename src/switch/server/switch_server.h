@@ -24,6 +24,7 @@ struct switch_config {
 	uint32_t slots;
 	uint16_t words_max;  /* room of a slot, in words */
 	uint32_t quota;      /* slots that members at one address may hold at once */
+	uint32_t flow_quota; /* flows that members at one address may open */
 	uint64_t age_ns;     /* a slot that was not touched for so long may be taken by another number */
 	uint64_t rate_bps;   /* of the switch's link, told to members; 0: not known */
 	struct impair_config impair;

@@ -16,11 +16,13 @@
 #define SWITCH_BUCKETS 1024u
 #define SWITCH_SILENT_NS (5 * UINT64_C(1000000000)) /* a member that says no hello for so long is forgotten */
 
-/* An address, without its port: quotas go by it. Lives as long as it has members or slots. */
+/* An address, without its port, of IPv6 the first half: quotas go by it. Lives as long as it has members, slots or
+ * flows. */
 struct switch_host {
 	struct switch_host *next;
 	union trains_address address;
 	uint32_t members, slots;
+	uint32_t flows; /* that it has opened */
 };
 
 struct switch_member {
@@ -33,6 +35,8 @@ struct switch_member {
 struct switch_flow {
 	struct switch_flow *next; /* in its bucket */
 	uint64_t id;              /* only members know it */
+	struct switch_host *opener;
+	uint32_t slots;           /* that it holds */
 	uint64_t began_ns, used_ns; /* first hello; latest packet of data */
 	uint32_t count;
 	struct switch_member *members[SWITCH_MEMBERS]; /* by number */
@@ -44,8 +48,15 @@ struct switch_flow {
 	double contributions_per_s, results_per_s;
 };
 
+/* Of a slot; zeroed: it is free. */
+struct switch_claim {
+	struct switch_host *host;
+	struct switch_flow *flow;
+};
+
 struct switch_traffic {
 	uint64_t malformed;  /* no packets of this protocol */
+	uint64_t foreign;    /* of another version of it */
 	uint64_t strangers;  /* from addresses that are not registered */
 	uint64_t hellos, registered, refused_flows;
 	uint64_t undelivered; /* for members that are not registered */
@@ -70,7 +81,7 @@ struct switch_server {
 	uint32_t flow_count, member_count;
 
 	struct step_slot *slots;
-	struct switch_host **claimers; /* by slot; NULL: it is free */
+	struct switch_claim *claims;   /* by slot */
 	uint32_t *words;               /* by slot: words_max */
 	uint32_t slots_used, slots_peak;
 	uint64_t step[STEP_EVENTS];
@@ -87,13 +98,14 @@ void switch_table_close(struct switch_server *server);
 struct switch_flow *switch_flow_find(const struct switch_server *server, uint64_t id);
 /* The member of the flow with this address; NULL: none is registered. */
 struct switch_member *switch_member_at(const struct switch_flow *flow, const union trains_address *from);
-/* Registers a member that has proved its address. NULL: there is no room. */
-struct switch_member *switch_member_register(struct switch_server *server, uint64_t flow, uint16_t number,
-                                             const union trains_address *from, uint64_t now_ns);
-/* Forgets members that are silent, and the flows that have none left. */
+/* Registers a member that has proved its address. */
+enum atp_refusal switch_member_register(struct switch_server *server, uint64_t flow, uint16_t number,
+                                        const union trains_address *from, uint64_t now_ns);
+/* Forgets members that are silent, the flows that have none left, and, while the switch is drained, old slots. */
 void switch_table_age(struct switch_server *server, uint64_t now_ns);
-/* The slot at this place was claimed, by a member of this host, or is free (NULL). */
-void switch_slot_held_by(struct switch_server *server, uint64_t place, struct switch_host *host);
+/* The slot at this place was claimed by a member of this host for the flow, or is free (NULL). */
+void switch_slot_held_by(struct switch_server *server, uint64_t place, struct switch_host *host,
+                         struct switch_flow *flow);
 
 /* ---- switch_path.c ---- */
 

@@ -92,15 +92,6 @@ static const struct column columns[] = {
 	{0},
 };
 
-static uint32_t slots_of(const struct switch_server *server, uint64_t flow)
-{
-	uint32_t count = 0;
-
-	for (uint32_t i = 0; i < server->config.slots; i++)
-		count += server->slots[i].is_used && server->slots[i].flow == flow;
-	return count;
-}
-
 static void put_flow(struct rows *rows, const struct switch_server *server, const struct switch_flow *flow)
 {
 	struct sums sums = sums_of(flow->step);
@@ -114,7 +105,7 @@ static void put_flow(struct rows *rows, const struct switch_server *server, cons
 	rows_u64(rows, flow->count);
 	rows_double(rows, seconds_since(server, flow->began_ns));
 	rows_double(rows, seconds_since(server, flow->used_ns));
-	rows_u64(rows, slots_of(server, flow->id));
+	rows_u64(rows, flow->slots);
 	rows_u64(rows, flow->contributions);
 	rows_u64(rows, sums.hits);
 	rows_u64(rows, sums.complete);
@@ -172,6 +163,9 @@ static uint32_t list_values(const struct switch_server *server, struct value out
 		{"hellos", "hellos of members", (double)traffic->hellos, true},
 		{"strangers", "packets from addresses that are not registered", (double)traffic->strangers, true},
 		{"malformed", "packets that are none of this protocol", (double)traffic->malformed, true},
+		{"foreign", "packets of another version of the protocol", (double)traffic->foreign, true},
+		{"refused_flows", "hellos that were refused: no room, too many flows of a host, or no key",
+		 (double)traffic->refused_flows, true},
 		{"undelivered", "packets for members that are not registered", (double)traffic->undelivered, true},
 		{"received_packets", "packets that arrived", (double)udp->received, true},
 		{"received_bytes", "of these", (double)udp->received_bytes, true},

@@ -12,9 +12,9 @@ enum esp_status switch_table_open(struct switch_server *server, struct error *er
 	uint32_t slots = server->config.slots;
 
 	server->slots = calloc(slots, sizeof(*server->slots));
-	server->claimers = calloc(slots, sizeof(struct switch_host *));
+	server->claims = calloc(slots, sizeof(*server->claims));
 	server->words = calloc((size_t)slots * server->config.words_max, sizeof(*server->words));
-	if (!server->slots || !server->claimers || !server->words)
+	if (!server->slots || !server->claims || !server->words)
 		return error_set(err, ESP_ENOMEM, "no memory for %u aggregators of %u words", slots, server->config.words_max);
 	return ESP_OK;
 }
@@ -40,7 +40,7 @@ void switch_table_close(struct switch_server *server)
 		free(host);
 	}
 	free(server->slots);
-	free(server->claimers);
+	free(server->claims);
 	free(server->words);
 }
 
@@ -48,16 +48,20 @@ void switch_table_close(struct switch_server *server)
 
 static struct switch_host *host_of(struct switch_server *server, const union trains_address *address)
 {
+	union trains_address whose = *address;
 	struct switch_host *host = server->hosts;
 
-	while (host && !trains_address_equal(&host->address, address, true))
+	/* A host has as many addresses below its prefix as it likes. */
+	if (whose.any.sa_family == AF_INET6)
+		memset(&whose.v6.sin6_addr.s6_addr[8], 0, 8);
+	while (host && !trains_address_equal(&host->address, &whose, true))
 		host = host->next;
 	if (host)
 		return host;
 	host = calloc(1, sizeof(*host));
 	if (!host)
 		return NULL;
-	host->address = *address;
+	host->address = whose;
 	host->next = server->hosts;
 	server->hosts = host;
 	return host;
@@ -69,7 +73,7 @@ static void forget_hosts(struct switch_server *server)
 
 	while (*at) {
 		struct switch_host *host = *at;
-		if (host->members == 0 && host->slots == 0) {
+		if (host->members == 0 && host->slots == 0 && host->flows == 0) {
 			*at = host->next;
 			free(host);
 		} else {
@@ -78,19 +82,22 @@ static void forget_hosts(struct switch_server *server)
 	}
 }
 
-void switch_slot_held_by(struct switch_server *server, uint64_t place, struct switch_host *host)
+void switch_slot_held_by(struct switch_server *server, uint64_t place, struct switch_host *host,
+                         struct switch_flow *flow)
 {
-	struct switch_host **claimer = &server->claimers[place];
+	struct switch_claim *claim = &server->claims[place];
 
-	assert(place < server->config.slots);
-	if (*claimer) {
-		(*claimer)->slots--;
+	assert(place < server->config.slots && !host == !flow);
+	if (claim->host) {
+		claim->host->slots--;
+		claim->flow->slots--;
 		server->slots_used--;
 	}
-	*claimer = host;
+	*claim = (struct switch_claim){host, flow};
 	if (!host)
 		return;
 	host->slots++;
+	flow->slots++;
 	server->slots_used++;
 	if (server->slots_used > server->slots_peak)
 		server->slots_peak = server->slots_used;
@@ -121,19 +128,26 @@ struct switch_member *switch_member_at(const struct switch_flow *flow, const uni
 	return NULL;
 }
 
-static struct switch_flow *flow_open(struct switch_server *server, uint64_t id, uint64_t now_ns)
+static enum atp_refusal flow_open(struct switch_server *server, uint64_t id, struct switch_host *opener,
+                                  uint64_t now_ns, struct switch_flow **out)
 {
-	struct switch_flow **bucket = bucket_of(server, id), *flow = switch_flow_find(server, id);
+	struct switch_flow **bucket = bucket_of(server, id);
 
-	if (flow || server->flow_count >= SWITCH_FLOWS)
-		return flow;
-	flow = calloc(1, sizeof(*flow));
-	if (!flow)
-		return NULL;
-	*flow = (struct switch_flow){.id = id, .began_ns = now_ns, .used_ns = now_ns, .next = *bucket};
-	*bucket = flow;
+	*out = switch_flow_find(server, id);
+	if (*out)
+		return ATP_REFUSED_NOT;
+	if (server->flow_count >= SWITCH_FLOWS)
+		return ATP_REFUSED_FULL;
+	if (opener->flows >= server->config.flow_quota)
+		return ATP_REFUSED_QUOTA;
+	*out = calloc(1, sizeof(**out));
+	if (!*out)
+		return ATP_REFUSED_FULL;
+	**out = (struct switch_flow){.id = id, .opener = opener, .began_ns = now_ns, .used_ns = now_ns, .next = *bucket};
+	*bucket = *out;
 	server->flow_count++;
-	return flow;
+	opener->flows++;
+	return ATP_REFUSED_NOT;
 }
 
 static void member_close(struct switch_server *server, struct switch_flow *flow, uint32_t number)
@@ -147,68 +161,113 @@ static void member_close(struct switch_server *server, struct switch_flow *flow,
 	free(member);
 }
 
-struct switch_member *switch_member_register(struct switch_server *server, uint64_t id, uint16_t number,
-                                             const union trains_address *from, uint64_t now_ns)
+/* NULL: no memory. */
+static struct switch_member *member_of(struct switch_server *server, struct switch_flow *flow, uint16_t number)
 {
-	struct switch_flow *flow = number < SWITCH_MEMBERS ? flow_open(server, id, now_ns) : NULL;
-	struct switch_member *member = flow ? flow->members[number] : NULL;
-	struct switch_host *host = flow ? host_of(server, from) : NULL;
+	struct switch_member *member = flow->members[number];
+
+	if (member)
+		return member;
+	member = calloc(1, sizeof(*member));
+	if (!member)
+		return NULL;
+	member->number = number;
+	flow->members[number] = member;
+	flow->count++;
+	server->member_count++;
+	return member;
+}
+
+enum atp_refusal switch_member_register(struct switch_server *server, uint64_t id, uint16_t number,
+                                        const union trains_address *from, uint64_t now_ns)
+{
+	struct switch_host *host = number < SWITCH_MEMBERS ? host_of(server, from) : NULL;
+	struct switch_flow *flow;
 
 	if (!host)
-		return NULL;
-	if (!member) {
-		member = calloc(1, sizeof(*member));
-		if (!member)
-			return NULL;
-		flow->members[number] = member;
-		flow->count++;
-		server->member_count++;
-	} else {
+		return ATP_REFUSED_FULL;
+	enum atp_refusal refusal = flow_open(server, id, host, now_ns, &flow);
+	if (refusal != ATP_REFUSED_NOT)
+		return refusal;
+	/* One address as many members would have each result sent to it as many times. */
+	const struct switch_member *other = switch_member_at(flow, from);
+	if (other && other->number != number)
+		return ATP_REFUSED_NUMBER;
+	struct switch_member *member = member_of(server, flow, number);
+	if (!member)
+		return ATP_REFUSED_FULL; /* a flow without members is forgotten soon */
+	if (member->host)
 		member->host->members--;
-	}
-	member->number = number;
 	member->peer.address = *from;
 	member->host = host;
 	member->heard_ns = now_ns;
 	host->members++;
-	return member;
+	return ATP_REFUSED_NOT;
 }
 
 /* ---- ageing ---- */
 
-/* No member is left that could complete a number. */
-static void free_slots(struct switch_server *server, uint64_t flow)
+/*
+ * No member is left that could complete the number, or a switch that is to be taken out waits for the slot: members do
+ * without it by now, so nothing else would free it.
+ */
+static bool is_left_over(const struct switch_server *server, uint32_t place, uint64_t now_ns)
+{
+	const struct switch_flow *flow = server->claims[place].flow;
+	const struct step_limits limits = {.age_ns = server->config.age_ns};
+
+	return flow && (flow->count == 0 || (server->is_draining && step_is_old(&server->slots[place], &limits, now_ns)));
+}
+
+static void free_slots(struct switch_server *server, uint64_t now_ns)
 {
 	for (uint32_t i = 0; i < server->config.slots; i++)
-		if (server->slots[i].is_used && server->slots[i].flow == flow) {
+		if (is_left_over(server, i, now_ns)) {
 			server->slots[i].is_used = 0;
-			switch_slot_held_by(server, i, NULL);
+			switch_slot_held_by(server, i, NULL, NULL);
 		}
 }
 
-static void age_flow(struct switch_server *server, struct switch_flow *flow, uint64_t now_ns)
+/* Has any flow none left? */
+static bool age_members(struct switch_server *server, uint64_t now_ns)
 {
-	for (uint32_t i = 0; i < SWITCH_MEMBERS; i++)
-		if (flow->members[i] && now_ns - flow->members[i]->heard_ns > SWITCH_SILENT_NS)
-			member_close(server, flow, i);
+	bool any = false;
+
+	for (uint32_t i = 0; i < SWITCH_BUCKETS; i++)
+		for (struct switch_flow *flow = server->flows[i]; flow; flow = flow->next) {
+			for (uint32_t k = 0; k < SWITCH_MEMBERS; k++)
+				if (flow->members[k] && now_ns - flow->members[k]->heard_ns > SWITCH_SILENT_NS)
+					member_close(server, flow, k);
+			any = any || flow->count == 0;
+		}
+	return any;
 }
 
-void switch_table_age(struct switch_server *server, uint64_t now_ns)
+static void forget_flows(struct switch_server *server)
 {
 	for (uint32_t i = 0; i < SWITCH_BUCKETS; i++) {
 		struct switch_flow **at = &server->flows[i];
 		while (*at) {
 			struct switch_flow *flow = *at;
-			age_flow(server, flow, now_ns);
 			if (flow->count > 0) {
 				at = &flow->next;
 				continue;
 			}
 			*at = flow->next;
 			server->flow_count--;
-			free_slots(server, flow->id);
+			flow->opener->flows--;
 			free(flow);
 		}
 	}
+}
+
+void switch_table_age(struct switch_server *server, uint64_t now_ns)
+{
+	bool has_dead = age_members(server, now_ns);
+
+	if (has_dead || (server->is_draining && server->slots_used > 0))
+		free_slots(server, now_ns); /* one pass for all */
+	if (has_dead)
+		forget_flows(server);
 	forget_hosts(server);
 }

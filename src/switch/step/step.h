@@ -3,7 +3,7 @@
  *
  * A slot sums the contributions to one number of one flow at one hop. The step changes the slot and the header of the
  * packet and returns an event; the event says how the words are handled (step_words_of) and whether the packet leaves
- * (step_leaves). Rules S1 to S6 of docs/switch.md are named where they stand.
+ * (step_leaves). Rules S1 to S6 of docs/protocol/atp.md are named where they stand.
  *
  * Pure: no calls, no loops but over words, no clock, no allocation. One text runs in a user-space switch, in a BPF
  * program and in virtual time. The caller finds the slot (step_index), holds it alone while the step and the words are

@@ -1,5 +1,5 @@
 /*
- * switch_flow.c - one flow of a link: its sums, its elements, and what their results do.
+ * switch_flow.c - one flow of a link: its life, its packets and its turns.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -8,65 +8,59 @@
 #include "base/clock.h"
 #include "switch/worker/link_state.h"
 
-#define WINDOW 512u                     /* numbers in flight, alike on all members */
 #define OVERHEAD_BYTES (28u + ATP_HEADER_BYTES)
 #define START_BYTES (60u << 10)         /* the paper's: what most ports of switches can hold */
 #define HELLO_BUSY (100 * NS_PER_MS)
 #define HELLO_IDLE (1000 * NS_PER_MS)
 #define RTO_FLOOR (20 * NS_PER_MS)      /* not below the lateness of timers under load: 14 ms at the 99th percentile */
 #define RTO_CAP (320 * NS_PER_MS)
-#define LINGER_EVERY (50 * NS_PER_MS)
-#define RESERVE (SENDER_NUMBERS / 8)    /* numbers that are not used: a terabyte of calls under way */
-#define LAST_BYES 3u                    /* byes are not acknowledged */
+#define RESERVE_SHARE 8u                /* of a flow's numbers, for calls under way: a terabyte */
 
 /* ---- life ---- */
 
-static enum esp_status open_sender(struct switch_flow *flow, struct error *err)
+/* Flow numbers and keys are each generation's own. */
+static struct generation_config generation_config(const struct switch_flow *flow)
 {
 	uint32_t packet = OVERHEAD_BYTES + 4u * flow->words;
-	struct sender_config config = {
-		.flow = flow->id, .self = flow->self, .shape = flow->shape, .keys = &flow->keys, .window = WINDOW,
-		.owners = flow->members,
-		.congestion = {.packet_bytes = packet, .start_bytes = START_BYTES > 16 * packet ? START_BYTES : 16 * packet,
-		               .ceiling_bytes = WINDOW * packet},
-		.rto_floor_ns = RTO_FLOOR, .rto_cap_ns = RTO_CAP,
-	};
 
-	return sender_open(&config, &flow->sender, err);
+	return (struct generation_config){
+		.sends = true, .owns = true, .probed = flow->members,
+		.sender = {
+			.self = flow->self, .shape = flow->shape, .window = SWITCH_FLOW_WINDOW, .owners = flow->members,
+			.congestion = {.packet_bytes = packet,
+			               .start_bytes = START_BYTES > 16 * packet ? START_BYTES : 16 * packet,
+			               .ceiling_bytes = SWITCH_FLOW_WINDOW * packet},
+			.rto_floor_ns = RTO_FLOOR, .rto_cap_ns = RTO_CAP,
+		},
+		.owner = {
+			.self = flow->self, .shape = flow->shape, .window = SWITCH_FLOW_WINDOW, .words_max = flow->words,
+			.elements = (2 * SWITCH_FLOW_WINDOW + flow->members - 1) / flow->members,
+		},
+		.membership = {.self = flow->self, .words_max = flow->words, .busy_ns = HELLO_BUSY, .idle_ns = HELLO_IDLE,
+		               .probe_ns = RTO_FLOOR},
+	};
 }
 
-/* Flows of a process share a budget. */
-static enum esp_status reserve(struct switch_flow *flow, uint64_t bytes, struct error *err)
+/* With the lock held: flows of a process share a budget. */
+static enum esp_status reserve(struct switch_flow *flow, uint32_t owners, struct error *err)
 {
 	struct switch_link *link = flow->link;
+	uint64_t bytes = owners * flow->owner_bytes, kept = link->kept_bytes - flow->kept_bytes + bytes;
 
-	pthread_mutex_lock(&link->lock);
-	bool fits = link->kept_bytes + bytes <= SWITCH_FLOW_BUDGET;
-	if (fits) {
-		link->kept_bytes += bytes;
-		flow->kept_bytes = bytes;
-	}
-	pthread_mutex_unlock(&link->lock);
-	return fits ? ESP_OK : error_set(err, ESP_ELIMIT, "the flows of a process keep at most %u MiB of sums",
-	                                 SWITCH_FLOW_BUDGET >> 20);
+	if (bytes > flow->kept_bytes && kept > SWITCH_FLOW_BUDGET)
+		return error_set(err, ESP_ELIMIT, "the flows of a process keep at most %u MiB of sums",
+		                 SWITCH_FLOW_BUDGET >> 20);
+	link->kept_bytes = kept;
+	flow->kept_bytes = bytes;
+	return ESP_OK;
 }
 
-static enum esp_status open_owner(struct switch_flow *flow, struct error *err)
+enum esp_status switch_flow_prepare(struct switch_flow *flow, struct error *err)
 {
-	struct owner_config config = {
-		.flow = flow->id, .self = flow->self, .shape = flow->shape, .keys = &flow->keys, .window = WINDOW,
-		.words_max = flow->words, .elements = (2 * WINDOW + flow->members - 1) / flow->members,
-	};
-
-	enum esp_status status = reserve(flow, owner_bytes(&config), err);
-	return status == ESP_OK ? owner_open(&config, &flow->owner, err) : status;
-}
-
-static enum esp_status open_shape(struct switch_flow *flow, struct error *err)
-{
-	uint16_t group_of[ATP_CHILDREN_MAX] = {0};
-
-	return shape_open(group_of, flow->members, 1, &flow->shape, err);
+	if (flow->stream.next)
+		return ESP_OK;
+	enum esp_status status = reserve(flow, succession_owners(&flow->stream) + 1, err);
+	return status == ESP_OK ? succession_prepare(&flow->stream, clock_now_ns(), err) : status;
 }
 
 static void release(struct switch_flow *flow)
@@ -74,24 +68,37 @@ static void release(struct switch_flow *flow)
 	pthread_mutex_lock(&flow->link->lock);
 	flow->link->kept_bytes -= flow->kept_bytes;
 	pthread_mutex_unlock(&flow->link->lock);
-	sender_close(flow->sender);
-	owner_close(flow->owner);
-	tag_keys_fini(&flow->keys);
+	succession_close(&flow->stream);
 	shape_close(flow->shape);
 	free(flow->peers);
 	free(flow);
 }
 
+static enum esp_status open_stream(struct switch_flow *flow, const struct switch_flow_config *config,
+                                   struct error *err)
+{
+	uint32_t limit = config->limit ? config->limit : SENDER_NUMBERS;
+	struct generation_config generation = generation_config(flow);
+
+	flow->owner_bytes = owner_bytes(&generation.owner);
+	pthread_mutex_lock(&flow->link->lock);
+	enum esp_status status = reserve(flow, 1, err);
+	pthread_mutex_unlock(&flow->link->lock);
+	if (status != ESP_OK)
+		return status;
+	memcpy(generation.secret, config->secret, sizeof(generation.secret));
+	status = succession_open(&flow->stream, &generation, limit, clock_now_ns(), err);
+	explicit_bzero(generation.secret, sizeof(generation.secret));
+	return status;
+}
+
 static enum esp_status open_parts(struct switch_flow *flow, const struct switch_flow_config *config, struct error *err)
 {
-	enum esp_status status = open_shape(flow, err);
+	const uint16_t group_of[ATP_CHILDREN_MAX] = {0};
+	enum esp_status status = shape_open(group_of, flow->members, 1, &flow->shape, err);
 
 	if (status == ESP_OK)
-		status = tag_keys_init(&flow->keys, config->secret + 8, flow->words, err);
-	if (status == ESP_OK)
-		status = open_sender(flow, err);
-	if (status == ESP_OK)
-		status = open_owner(flow, err);
+		status = open_stream(flow, config, err);
 	if (status != ESP_OK)
 		return status;
 	flow->peers = calloc(flow->members, sizeof(*flow->peers));
@@ -99,9 +106,6 @@ static enum esp_status open_parts(struct switch_flow *flow, const struct switch_
 		return error_set(err, ESP_ENOMEM, "no memory for a flow of %u members", flow->members);
 	for (uint32_t i = 0; i < flow->members; i++)
 		flow->peers[i].address = config->addresses[i];
-	/* Until the switch has answered, packets go straight. */
-	sender_use_switch(flow->sender, false);
-	owner_use_switch(flow->owner, false);
 	return ESP_OK;
 }
 
@@ -111,11 +115,10 @@ enum esp_status switch_flow_open(struct switch_link *link, const struct switch_f
 	struct switch_flow *flow = calloc(1, sizeof(*flow));
 
 	assert(config->members >= 2 && config->members <= ATP_CHILDREN_MAX && config->self < config->members);
-	assert(config->words >= 1 && config->words <= ATP_WORDS_MAX);
+	assert(config->words >= 1 && config->words <= ATP_WORDS_MAX && config->limit <= SENDER_NUMBERS);
 	if (!flow)
 		return error_set(err, ESP_ENOMEM, "no memory for a flow");
 	flow->link = link;
-	flow->id = bytes_get64(config->secret);
 	flow->self = config->self;
 	flow->members = config->members;
 	flow->words = config->words;
@@ -124,9 +127,6 @@ enum esp_status switch_flow_open(struct switch_link *link, const struct switch_f
 		release(flow);
 		return status;
 	}
-	struct membership_config membership = {.flow = flow->id, .self = flow->self, .words_max = flow->words,
-	                                       .busy_ns = HELLO_BUSY, .idle_ns = HELLO_IDLE};
-	membership_init(&flow->membership, &membership, clock_now_ns());
 	pthread_mutex_lock(&link->lock);
 	flow->next = link->flows;
 	link->flows = flow;
@@ -151,156 +151,37 @@ void switch_flow_close(struct switch_flow *flow)
 	release(flow);
 }
 
-/* ---- elements ---- */
-
-/* Where an element of a sum is in its caller's memory. */
-struct place {
-	const uint32_t *in;
-	uint32_t *out;
-	uint16_t count;
-};
-
-static struct place place_of(const struct switch_flow *flow, const struct switch_sum *sum, uint32_t element)
-{
-	const struct switch_piece *piece = sum->pieces + sum->piece_count - 1;
-
-	while (piece->first > element)
-		piece--;
-	uint64_t at = (uint64_t)(element - piece->first) * flow->words, left = piece->words - at;
-	return (struct place){
-		.in = (const uint32_t *)piece->in + at,
-		.out = (uint32_t *)piece->out + at,
-		.count = (uint16_t)(left < flow->words ? left : flow->words),
-	};
-}
-
-static struct switch_sum *sum_of(const struct switch_flow *flow, uint32_t sequence)
-{
-	struct switch_sum *sum = flow->first;
-
-	while (sum && sequence - sum->first >= sum->elements)
-		sum = sum->next;
-	return sum;
-}
+/* ---- sums ---- */
 
 static uint64_t elements_of(const struct switch_flow *flow, uint64_t words)
 {
 	return (words + flow->words - 1) / flow->words;
 }
 
-/* Sums may end in another order than they began, where the last elements of one are late. */
-static void take_out(struct switch_flow *flow, struct switch_sum *sum)
+/* With the lock held: calls that have been asked about and have not begun need numbers, too. */
+static bool find_numbers(struct switch_flow *flow, uint64_t needed)
 {
-	struct switch_sum **at = &flow->first, *before = NULL;
+	struct succession *stream = &flow->stream;
+	uint32_t reserve = stream->limit / RESERVE_SHARE;
+	struct error err;
 
-	while (*at != sum) {
-		before = *at;
-		at = &(*at)->next;
-	}
-	*at = sum->next;
-	if (flow->last == sum)
-		flow->last = before;
-	if (flow->offering == sum)
-		flow->offering = sum->next;
-}
-
-static void end_sum(struct switch_flow *flow, struct switch_sum *sum)
-{
-	for (uint32_t i = 0; i < sum->piece_count; i++)
-		flow->summed_words += sum->pieces[i].words;
-	flow->sums++;
-	take_out(flow, sum);
-	switch_link_end(flow->link, sum, ESP_OK);
-	membership_busy(&flow->membership, flow->first != NULL, loop_now(&flow->link->loop));
-}
-
-/* The result of an element: it takes the place of the contribution, which is not needed any more. */
-static void receive(struct switch_flow *flow, uint32_t sequence, const void *words)
-{
-	struct switch_sum *sum = sum_of(flow, sequence);
-
-	assert(sum && sum->missing > 0);
-	struct place place = place_of(flow, sum, sequence - sum->first);
-	memcpy(place.out, words, 4 * (size_t)place.count);
-	if (--sum->missing == 0)
-		end_sum(flow, sum);
-}
-
-static void own_complete(struct switch_flow *flow, uint32_t sequence)
-{
-	const uint32_t *words = owner_sum(flow->owner, sequence);
-
-	assert(words);
-	sender_own_complete(flow->sender, sequence);
-	receive(flow, sequence, words);
-}
-
-/* ---- offering ---- */
-
-/* False: the owner has no room now. */
-static bool offer_own(struct switch_flow *flow, const struct sender_element *element, const uint32_t *words)
-{
-	struct owner_part part = {.words = words, .call = element->call, .count = element->count, .kind = element->kind};
-	uint32_t expected = sender_end(flow->sender), sequence;
-	enum owner_event event = owner_own(flow->owner, expected, &part);
-
-	if (event == OWNER_FULL)
+	if (flow->has_ended || needed > stream->limit - reserve)
 		return false;
-	bool taken = sender_offer(flow->sender, element, &sequence);
-	assert(taken && sequence == expected);
-	(void)taken;
-	flow->offering->offered++;
-	if (event == OWNER_COMPLETED)
-		own_complete(flow, sequence);
-	return true;
-}
-
-/* The next element; false: the window, or the owner, has no room. Elements go to owners in turn. */
-static bool offer(struct switch_flow *flow)
-{
-	struct switch_sum *sum = flow->offering;
-	uint32_t expected = sender_end(flow->sender), sequence;
-
-	if (expected - sender_begin(flow->sender) >= WINDOW)
-		return false;
-	struct place place = place_of(flow, sum, sum->offered);
-	struct sender_element element = {.words = place.in, .call = sum->call, .count = place.count,
-	                                 .owner = (uint16_t)(expected % flow->members), .kind = (uint8_t)sum->kind};
-	if (element.owner == flow->self)
-		return offer_own(flow, &element, place.in);
-	bool taken = sender_offer(flow->sender, &element, &sequence);
-	assert(taken && sequence == expected);
-	(void)taken;
-	sum->offered++;
-	return true;
-}
-
-static void offer_all(struct switch_flow *flow)
-{
-	while (flow->offering) {
-		struct switch_sum *sum = flow->offering;
-		bool goes_on = offer(flow);
-		if (!goes_on)
-			return;
-		/* It may have ended by that, and be gone. */
-		if (flow->offering == sum && sum->offered == sum->elements)
-			flow->offering = sum->next;
-	}
+	if (needed + reserve <= succession_left(stream))
+		return true;
+	return succession_is_settled(stream) && switch_flow_prepare(flow, &err) == ESP_OK;
 }
 
 bool switch_flow_has_numbers(struct switch_flow *flow, uint64_t words, uint32_t pieces)
 {
 	pthread_mutex_lock(&flow->link->lock);
-	/* Calls that have been asked about and have not begun need some, too. */
-	uint64_t needed = elements_of(flow, words) + pieces + RESERVE;
-	uint64_t left = flow->sender ? SENDER_NUMBERS - flow->numbered : 0;
+	bool has = find_numbers(flow, elements_of(flow, words) + pieces);
 	pthread_mutex_unlock(&flow->link->lock);
-	return needed < left;
+	return has;
 }
 
-bool switch_flow_start(struct switch_flow *flow, struct switch_sum *sum)
+static uint32_t number_pieces(const struct switch_flow *flow, struct switch_sum *sum)
 {
-	struct switch_link *link = flow->link;
 	uint64_t elements = 0;
 
 	for (uint32_t i = 0; i < sum->piece_count; i++) {
@@ -308,23 +189,26 @@ bool switch_flow_start(struct switch_flow *flow, struct switch_sum *sum)
 		sum->pieces[i].first = (uint32_t)elements;
 		elements += elements_of(flow, sum->pieces[i].words);
 	}
-	assert(elements > 0 && elements < SENDER_NUMBERS);
+	assert(elements > 0 && elements <= flow->stream.limit);
+	return (uint32_t)elements;
+}
+
+bool switch_flow_start(struct switch_flow *flow, struct switch_sum *sum)
+{
+	struct switch_link *link = flow->link;
+	uint32_t elements = number_pieces(flow, sum);
+
 	pthread_mutex_lock(&link->lock);
 	bool ok = flow->failed == ESP_OK;
 	if (ok) {
-		sum->next = NULL;
-		sum->elements = sum->missing = (uint32_t)elements;
+		/* Not by the last sum in the list: a later one may have ended before it. */
+		struct succession_number first = succession_number(&flow->stream, elements);
+		sum->elements = sum->missing = elements;
 		sum->offered = 0;
-		sum->first = flow->numbered; /* not by the last sum in the list: a later one may have ended before it */
-		flow->numbered += sum->elements;
-		if (flow->last)
-			flow->last->next = sum;
-		else
-			flow->first = sum;
-		flow->last = sum;
-		if (!flow->offering)
-			flow->offering = sum;
-		membership_busy(&flow->membership, true, clock_now_ns());
+		sum->generation = first.generation;
+		sum->first = first.sequence;
+		switch_sum_append(flow, sum);
+		succession_busy(&flow->stream, true, clock_now_ns());
 	}
 	pthread_mutex_unlock(&link->lock);
 	loop_post(&link->loop, &link->kick);
@@ -347,73 +231,58 @@ void switch_flow_fail(struct switch_flow *flow, enum esp_status status)
 
 static void use_switch(struct switch_flow *flow)
 {
-	bool helps = membership_helps(&flow->membership);
+	bool helps = generation_helps(flow->stream.current) && reach_is_whole(&flow->stream.current->reach);
 
+	atomic_store_explicit(&flow->rate_bps, flow->stream.current->membership.switch_info.rate_bps, memory_order_relaxed);
 	if (helps == atomic_load_explicit(&flow->helps, memory_order_relaxed))
 		return;
 	atomic_store_explicit(&flow->helps, helps, memory_order_release);
 	flow->gone += !helps;
-	sender_use_switch(flow->sender, helps);
-	owner_use_switch(flow->owner, helps);
 	pthread_cond_broadcast(&flow->link->changed);
 }
 
-void switch_flow_packet(struct switch_flow *flow, struct atp_packet *packet, void *words, uint64_t now_ns)
+void switch_flow_packet(struct switch_flow *flow, struct generation *at, struct atp_packet *packet, void *words,
+                        uint64_t now_ns)
 {
-	if (!flow->sender)
-		return;
-	switch ((enum atp_type)packet->type) {
-	case ATP_WELCOME:
-		if (membership_welcome(&flow->membership, packet, words, now_ns))
-			atomic_store(&flow->rate_bps, flow->membership.switch_info.rate_bps);
+	enum generation_event event = succession_packet(&flow->stream, at, packet, words, now_ns);
+
+	if (event == GENERATION_COMPLETED)
+		switch_sum_own_complete(flow, packet->sequence);
+	else if (event == GENERATION_RESULT)
+		switch_sum_receive(flow, packet->sequence, words);
+	else if (packet->type == ATP_WELCOME || packet->type == ATP_PROBE)
 		use_switch(flow);
-		break;
-	case ATP_BYE: owner_bye(flow->owner, packet); break;
-	case ATP_ASK: sender_ask(flow->sender, packet); break;
-	case ATP_GRADIENT:
-		if (owner_packet(flow->owner, packet, words) == OWNER_COMPLETED)
-			own_complete(flow, packet->sequence);
-		break;
-	case ATP_RESULT:
-		if (sender_result(flow->sender, packet, words, now_ns) == SENDER_NEW)
-			receive(flow, packet->sequence, words);
-		break;
-	case ATP_HELLO: break;
-	}
 }
 
 static void end_failed(struct switch_flow *flow)
 {
-	while (flow->first) {
-		struct switch_sum *sum = flow->first;
-		take_out(flow, sum);
-		switch_link_end(flow->link, sum, flow->failed);
-	}
+	switch_sum_end_all(flow);
 	trains_flush(flow->link->udp);
-	sender_close(flow->sender);
-	owner_close(flow->owner);
-	flow->sender = NULL;
-	flow->owner = NULL;
+	flow->has_ended = true;
+	/* Its owners answer no member any more, and other flows may have the memory that they kept. */
+	succession_close(&flow->stream);
+	flow->link->kept_bytes -= flow->kept_bytes;
+	flow->kept_bytes = 0;
 	atomic_store(&flow->helps, false);
 	pthread_cond_broadcast(&flow->link->changed);
 }
 
-static void linger(struct switch_flow *flow, uint64_t now_ns)
+/* Memory that a former generation kept is free again. A generation that was not prepared is tried for now. */
+static void turn_over(struct switch_flow *flow)
 {
-	if (owner_is_quiet(flow->owner)) {
-		pthread_cond_broadcast(&flow->link->changed);
-		flow->linger_ns = UINT64_MAX;
-	} else if (now_ns >= flow->linger_ns) {
-		owner_linger(flow->owner);
-		flow->linger_ns = now_ns + LINGER_EVERY;
-	}
+	struct error err;
+	bool lacks = flow->offering && succession_lacks(&flow->stream, flow->offering->generation);
+
+	if (lacks && switch_flow_prepare(flow, &err) != ESP_OK)
+		flow->failed = err.status;
+	if (reserve(flow, succession_owners(&flow->stream), &err) != ESP_OK)
+		abort(); /* it is not more than before */
 }
 
 static uint64_t wake_of(const struct switch_flow *flow)
 {
-	uint64_t wake = membership_wake_ns(&flow->membership), sender = sender_wake_ns(flow->sender);
+	uint64_t wake = succession_wake_ns(&flow->stream);
 
-	wake = sender < wake ? sender : wake;
 	return flow->is_lingering && flow->linger_ns < wake ? flow->linger_ns : wake;
 }
 
@@ -421,26 +290,33 @@ uint64_t switch_flow_pump(struct switch_flow *flow, uint64_t now_ns)
 {
 	struct endpoint_out out;
 
-	if (!flow->sender)
+	if (flow->has_ended)
 		return UINT64_MAX;
+	turn_over(flow);
 	if (flow->failed != ESP_OK) {
 		end_failed(flow);
 		return UINT64_MAX;
 	}
-	while (membership_next(&flow->membership, now_ns, &out))
+	while (succession_greet(&flow->stream, now_ns, &out))
 		switch_link_send(flow, &out);
 	use_switch(flow);
 	if (flow->is_lingering)
-		linger(flow, now_ns);
-	offer_all(flow);
-	while (owner_next(flow->owner, &out))
-		switch_link_send(flow, &out);
-	while (sender_next(flow->sender, now_ns, &out))
+		switch_leave_pump(flow, now_ns);
+	switch_sum_offer_all(flow);
+	while (succession_next(&flow->stream, now_ns, &out))
 		switch_link_send(flow, &out);
 	return wake_of(flow);
 }
 
 /* ---- questions ---- */
+
+bool switch_flow_is_busy(struct switch_flow *flow)
+{
+	pthread_mutex_lock(&flow->link->lock);
+	bool is_busy = flow->first != NULL;
+	pthread_mutex_unlock(&flow->link->lock);
+	return is_busy;
+}
 
 bool switch_flow_helps(const struct switch_flow *flow)
 {
@@ -452,89 +328,31 @@ uint64_t switch_flow_rate_bps(const struct switch_flow *flow)
 	return atomic_load(&flow->rate_bps);
 }
 
-/* With the lock held; false: that time has come. */
-static bool wait_for_change(struct switch_link *link, uint64_t until_ns)
-{
-	struct timespec until = {.tv_sec = (time_t)(until_ns / NS_PER_S), .tv_nsec = (long)(until_ns % NS_PER_S)};
-
-	return pthread_cond_timedwait(&link->changed, &link->lock, &until) == 0;
-}
-
 bool switch_flow_await(struct switch_flow *flow, uint64_t until_ns)
 {
 	bool in_time = true;
 
 	pthread_mutex_lock(&flow->link->lock);
-	membership_busy(&flow->membership, true, clock_now_ns()); /* hellos are lost, too */
+	if (!flow->has_ended)
+		succession_busy(&flow->stream, true, clock_now_ns()); /* hellos are lost, too */
 	while (!switch_flow_helps(flow) && flow->failed == ESP_OK && in_time)
-		in_time = wait_for_change(flow->link, until_ns);
-	membership_busy(&flow->membership, flow->first != NULL, clock_now_ns());
+		in_time = switch_link_await(flow->link, until_ns);
+	if (!flow->has_ended)
+		succession_busy(&flow->stream, flow->first != NULL, clock_now_ns());
 	pthread_mutex_unlock(&flow->link->lock);
 	return switch_flow_helps(flow);
 }
 
-/* With the lock held: some byes, as none is acknowledged. */
-static void say_bye(struct switch_flow *flow)
-{
-	for (uint32_t i = 0; i < LAST_BYES && flow->sender && flow->failed == ESP_OK; i++) {
-		sender_finish(flow->sender);
-		(void)switch_flow_pump(flow, clock_now_ns());
-		trains_flush(flow->link->udp);
-	}
-}
-
-/* With the lock held, which is given back meanwhile. */
-static bool is_awaited(struct switch_flow *flow, switch_is_gone_fn *is_gone, void *context)
-{
-	for (uint16_t member = 0; member < flow->members; member++) {
-		if (flow->failed != ESP_OK || owner_is_done(flow->owner, member))
-			continue;
-		pthread_mutex_unlock(&flow->link->lock);
-		bool gone = is_gone(context, member);
-		pthread_mutex_lock(&flow->link->lock);
-		if (!gone && flow->failed == ESP_OK && !owner_is_done(flow->owner, member))
-			return true;
-	}
-	return false;
-}
-
-bool switch_flow_linger(struct switch_flow *flow, uint64_t until_ns, switch_is_gone_fn *is_gone, void *context)
-{
-	struct switch_link *link = flow->link;
-	uint64_t now = clock_now_ns();
-
-	pthread_mutex_lock(&link->lock);
-	say_bye(flow);
-	flow->is_lingering = true;
-	flow->linger_ns = 0;
-	loop_post(&link->loop, &link->kick);
-	bool awaits = is_awaited(flow, is_gone, context);
-	for (; awaits && now < until_ns; now = clock_now_ns()) {
-		(void)wait_for_change(link, now + LINGER_EVERY < until_ns ? now + LINGER_EVERY : until_ns);
-		awaits = is_awaited(flow, is_gone, context);
-	}
-	say_bye(flow);
-	pthread_mutex_unlock(&link->lock);
-	return !awaits;
-}
-
 void switch_flow_stats(struct switch_flow *flow, struct switch_flow_stats *out)
 {
-	*out = (struct switch_flow_stats){0};
 	pthread_mutex_lock(&flow->link->lock);
-	out->sums = flow->sums;
-	out->words = flow->summed_words;
-	out->gone = flow->gone;
-	if (flow->sender) {
-		const struct sender_counters *sender = sender_counters(flow->sender);
-		const struct owner_counters *owner = owner_counters(flow->owner);
-		out->originals = sender->originals;
-		out->direct = sender->direct;
-		out->resends = sender->resends;
-		out->bypasses = sender->bypasses;
-		out->refused = sender->refused + owner->events[OWNER_REFUSED];
-		out->added_here = owner->taken;
-		out->completed = owner->events[OWNER_COMPLETED];
-	}
+	const struct sender_counters sent = succession_sent(&flow->stream);
+	const struct owner_counters owned = succession_owned(&flow->stream);
+	*out = (struct switch_flow_stats){
+		.sums = flow->sums, .words = flow->summed_words, .originals = sent.originals, .direct = sent.direct,
+		.resends = sent.resends, .bypasses = sent.bypasses, .refused = sent.refused + owned.events[OWNER_REFUSED],
+		.added_here = owned.taken, .completed = owned.events[OWNER_COMPLETED], .gone = flow->gone,
+		.generations = flow->stream.counting + 1,
+	};
 	pthread_mutex_unlock(&flow->link->lock);
 }

@@ -32,18 +32,23 @@ void switch_link_send(struct switch_flow *flow, const struct endpoint_out *out)
 static void on_datagram(void *context, const struct trains_datagram *datagram)
 {
 	struct switch_link *link = context;
-	struct switch_flow *flow = link->flows;
+	struct generation *at = NULL;
+	struct switch_flow *flow;
 	struct atp_packet packet;
 
-	if (atp_packet_decode(datagram->bytes, datagram->length, &packet) != ATP_DECODED)
+	enum atp_decoded decoded = atp_packet_decode(datagram->bytes, datagram->length, &packet);
+	if (decoded == ATP_FOREIGN && trains_address_equal(datagram->from, &link->server.address, false))
+		link->foreign = datagram->bytes[0];
+	if (decoded != ATP_DECODED)
 		return;
-	while (flow && flow->id != packet.flow)
-		flow = flow->next;
-	if (!flow)
+	for (flow = link->flows; flow; flow = flow->next)
+		if (!flow->has_ended && (at = succession_find(&flow->stream, packet.flow)))
+			break;
+	if (!at)
 		return;
 	if (packet.type <= ATP_RESULT && (datagram->is_marked || link->is_crowded))
 		packet.flags |= ATP_MARK;
-	switch_flow_packet(flow, &packet, datagram->bytes + ATP_HEADER_BYTES, loop_now(&link->loop));
+	switch_flow_packet(flow, at, &packet, datagram->bytes + ATP_HEADER_BYTES, loop_now(&link->loop));
 }
 
 static void on_port(struct loop_fd *watched, uint32_t events)
@@ -65,6 +70,13 @@ static void on_port(struct loop_fd *watched, uint32_t events)
 }
 
 /* ---- turns ---- */
+
+bool switch_link_await(struct switch_link *link, uint64_t until_ns)
+{
+	struct timespec until = {.tv_sec = (time_t)(until_ns / NS_PER_S), .tv_nsec = (long)(until_ns % NS_PER_S)};
+
+	return pthread_cond_timedwait(&link->changed, &link->lock, &until) == 0;
+}
 
 void switch_link_end(struct switch_link *link, struct switch_sum *sum, enum esp_status status)
 {

@@ -37,14 +37,15 @@ uint16_t switch_link_words(const struct switch_link *link);
 
 /* ---- flows ---- */
 
-#define SWITCH_FLOW_SECRET 32u
+#define SWITCH_FLOW_SECRET 16u
 #define SWITCH_FLOW_BUDGET (64u << 20) /* bytes of sums that the owners of all flows of a link keep */
 
 struct switch_flow_config {
-	uint8_t secret[SWITCH_FLOW_SECRET]; /* that the members have, of this flow alone: its number and keys */
+	uint8_t secret[SWITCH_FLOW_SECRET]; /* that the members have, of this flow alone: its numbers and keys */
 	uint16_t self, members;             /* 2 to ATP_CHILDREN_MAX members */
 	const union trains_address *addresses; /* of the members */
 	uint16_t words;                     /* of an element: alike on all members */
+	uint32_t limit; /* numbers after which the flow goes on under another flow number; 0: the most. Alike on all */
 };
 
 /* ESP_ELIMIT: the flows of the link would keep more than the budget; ESP_ENOMEM. */
@@ -53,13 +54,21 @@ ESP_CHECKED enum esp_status switch_flow_open(struct switch_link *link, const str
 /* No sum is under way. NULL: nothing. */
 void switch_flow_close(struct switch_flow *flow);
 
-/* Is the switch there, and has it room for elements of this length? */
+/* Is the switch there, has it room for elements of this length, and do all members answer this one straight? */
 bool switch_flow_helps(const struct switch_flow *flow);
 /* The same, waiting until then at most. */
 bool switch_flow_await(struct switch_flow *flow, uint64_t until_ns);
+/* Why it does not help: a sentence without its end, for people. */
+#define SWITCH_FLOW_WHY 160u
+const char *switch_flow_why(struct switch_flow *flow, char out[SWITCH_FLOW_WHY]);
+/* Is a sum under way? */
+bool switch_flow_is_busy(struct switch_flow *flow);
 /* Of the switch's link, as it has said; 0: not known. */
 uint64_t switch_flow_rate_bps(const struct switch_flow *flow);
-/* Are there numbers left for so many words in so many pieces? Numbers of a flow are not used again. */
+/*
+ * Are there numbers for so many words in so many pieces? Numbers of a flow are not used again: when they come to an end
+ * the next generation is opened here (switch/endpoint/succession.h). False for a while where that is not possible.
+ */
 bool switch_flow_has_numbers(struct switch_flow *flow, uint64_t words, uint32_t pieces);
 
 struct switch_piece {
@@ -79,7 +88,8 @@ struct switch_sum {
 
 	/* The flow's. */
 	struct switch_sum *next;
-	uint32_t first, offered, missing; /* its first number; elements offered, and without a result */
+	uint32_t generation, first;
+	uint32_t offered, missing; /* elements */
 	uint32_t elements;
 	enum esp_status status;
 };
@@ -103,6 +113,7 @@ struct switch_flow_stats {
 	uint64_t added_here;  /* contributions that this owner added, past the switch */
 	uint64_t completed;   /* elements that this owner completed */
 	uint64_t gone;        /* times that the switch fell silent */
+	uint64_t generations; /* flow numbers that the flow has had */
 };
 void switch_flow_stats(struct switch_flow *flow, struct switch_flow_stats *out);
 

@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,6 +26,39 @@ void bench_child_add(struct child_words *words, const char *word)
 	words->word[words->count] = NULL;
 }
 
+void bench_child_add_all(struct child_words *words, const char *const *more)
+{
+	for (; *more; more++)
+		bench_child_add(words, *more);
+}
+
+/* ---- signals ---- */
+
+static int signals = -1; /* a signalfd: signals that end the command that runs; -1: they are not looked at */
+
+enum esp_status bench_child_heed_signals(struct error *err)
+{
+	sigset_t ends;
+
+	sigemptyset(&ends);
+	sigaddset(&ends, SIGINT);
+	sigaddset(&ends, SIGTERM);
+	sigaddset(&ends, SIGHUP);
+	signals = signalfd(-1, &ends, SFD_NONBLOCK | SFD_CLOEXEC);
+	if (signals < 0 || pthread_sigmask(SIG_BLOCK, &ends, NULL) != 0)
+		return error_set(err, ESP_EIO, "cannot wait for signals: %s", strerror(errno));
+	return ESP_OK;
+}
+
+void bench_child_ignore_signals(void)
+{
+	if (signals >= 0)
+		close(signals);
+	signals = -1; /* they stay blocked */
+}
+
+/* ---- processes ---- */
+
 /* In the child: never returns. out: -1 for nowhere; log: NULL for this process's stderr. */
 static void become(const struct child_words *words, int out, const char *log)
 {
@@ -34,6 +69,7 @@ static void become(const struct child_words *words, int out, const char *log)
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	setpgid(0, 0); /* signals of the terminal come to the benchmark alone, which then ends this */
 	if (nowhere < 0 || dup2(nowhere, STDIN_FILENO) < 0 || dup2(out >= 0 ? out : nowhere, STDOUT_FILENO) < 0 ||
 	    complaints < 0 || dup2(complaints, STDERR_FILENO) < 0)
 		_exit(CANNOT_RUN);
@@ -55,14 +91,14 @@ static enum esp_status start(const struct child_words *words, int out, const cha
 	return ESP_OK;
 }
 
-/* Reads until the end, or until the time: false then, or without memory. */
-static bool read_all(int fd, uint64_t until_ns, char **text)
+/* Reads until the end, or until the time or a signal: false then, or without memory. */
+static bool read_all(int fd, uint64_t until_ns, char **text, bool *out_is_aborted)
 {
 	size_t length = 0, room = 0;
 
 	for (;;) {
 		uint64_t now = clock_now_ns();
-		struct pollfd ready = {.fd = fd, .events = POLLIN};
+		struct pollfd ready[] = {{.fd = fd, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
 
 		if (room - length < PIECE) {
 			char *more = realloc(*text, room + 2 * PIECE);
@@ -74,8 +110,12 @@ static bool read_all(int fd, uint64_t until_ns, char **text)
 		if (now >= until_ns)
 			return false;
 		uint64_t left_ms = (until_ns - now) / NS_PER_MS + 1;
-		if (poll(&ready, 1, left_ms > 60000 ? 60000 : (int)left_ms) <= 0)
+		if (poll(ready, 2, left_ms > 60000 ? 60000 : (int)left_ms) <= 0)
 			continue;
+		if (ready[1].revents) {
+			*out_is_aborted = true;
+			return false;
+		}
 		ssize_t got = read(fd, *text + length, room - length - 1);
 		if (got < 0 && errno == EINTR)
 			continue;
@@ -100,6 +140,7 @@ enum esp_status bench_child_run(const struct child_words *words, double seconds,
 	int pipes[2];
 	pid_t pid = 0;
 	char *text = NULL;
+	bool is_aborted = false;
 
 	if (pipe2(pipes, O_CLOEXEC) != 0)
 		return error_set(err, ESP_ELIMIT, "no descriptors for a pipe");
@@ -109,7 +150,7 @@ enum esp_status bench_child_run(const struct child_words *words, double seconds,
 		close(pipes[0]);
 		return status;
 	}
-	bool is_whole = read_all(pipes[0], clock_now_ns() + (uint64_t)(seconds * (double)NS_PER_S), &text);
+	bool is_whole = read_all(pipes[0], clock_now_ns() + (uint64_t)(seconds * (double)NS_PER_S), &text, &is_aborted);
 	close(pipes[0]);
 	if (!is_whole)
 		kill(pid, SIGTERM);
@@ -119,12 +160,24 @@ enum esp_status bench_child_run(const struct child_words *words, double seconds,
 		return ESP_OK;
 	}
 	free(text);
+	if (is_aborted)
+		return error_set(err, ESP_EABORTED, "it was interrupted");
 	if (!is_whole)
 		return error_set(err, ESP_ETIMEOUT, "%s took more than %g seconds and was ended", words->word[0], seconds);
 	if (WIFSIGNALED(ended))
 		return error_set(err, ESP_EIO, "%s was ended by signal %d", words->word[0], WTERMSIG(ended));
 	return error_set(err, ESP_EIO, "%s %s ended with status %d", words->word[0], words->count > 1 ? words->word[1] : "",
 	                 WEXITSTATUS(ended));
+}
+
+enum esp_status bench_child_do(const struct child_words *words, double seconds, struct error *err)
+{
+	char *text = NULL;
+	enum esp_status status = bench_child_run(words, seconds, &text, err);
+
+	if (status == ESP_OK)
+		free(text);
+	return status;
 }
 
 enum esp_status bench_child_start(const struct child_words *words, const char *log, pid_t *out_pid, struct error *err)

@@ -9,6 +9,7 @@
 #include "base/jobs.h"
 #include "espalier/hub.h"
 #include "math/optimizer.h"
+#include "tools/bench/cores_time.h"
 
 #define CHUNK 8192u /* elements that the loop sums at a time: 32 KiB, a hub's default */
 #define LOOP_WORKERS_MOST 64u
@@ -73,36 +74,6 @@ static uint64_t count_wrong(const struct run *run)
 	for (uint64_t i = 0; i < run->elements; i++)
 		wrong += memcmp(&run->weights[i], &expected, sizeof(expected)) != 0;
 	return wrong;
-}
-
-/* ---- how busy the machine is ---- */
-
-struct cores_time {
-	uint64_t idle, all; /* ticks */
-};
-
-static struct cores_time read_cores(void)
-{
-	FILE *file = fopen("/proc/stat", "re");
-	unsigned long long at[8] = {0};
-	struct cores_time time = {0};
-
-	if (file && fscanf(file, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &at[0], &at[1], &at[2], &at[3], &at[4],
-	                   &at[5], &at[6], &at[7]) == 8) {
-		time.idle = at[3] + at[4];
-		for (uint32_t i = 0; i < 8; i++)
-			time.all += at[i];
-	}
-	if (file)
-		fclose(file);
-	return time;
-}
-
-static double idle_since(struct cores_time before)
-{
-	struct cores_time now = read_cores();
-
-	return now.all > before.all ? (double)(now.idle - before.idle) / (double)(now.all - before.all) : 0;
 }
 
 /* ---- the hub ---- */
@@ -361,17 +332,17 @@ static double median(double *values, uint32_t count)
 static enum esp_status measure(struct run *run, struct hub_contest_result *out, struct error *err)
 {
 	const struct hub_contest *contest = run->contest;
-	struct cores_time before = read_cores();
+	struct cores_time before = bench_cores_time();
 	enum esp_status status = ESP_OK;
 
 	for (uint32_t i = 0; status == ESP_OK && i < contest->warmup + contest->iterations; i++) {
 		if (i == contest->warmup)
-			before = read_cores();
+			before = bench_cores_time();
 		status = iterate(run, i, err);
 	}
 	if (status != ESP_OK)
 		return status;
-	out->idle = idle_since(before);
+	out->idle = bench_cores_idle_since(before);
 	if (contest->way == HUB_WAY_MAPPED)
 		status = copy_mapped(run, err);
 	if (status != ESP_OK)

@@ -101,6 +101,7 @@ static void put_verdict(struct json *json, const struct probe_outcome *outcome)
 	json_put_string(json, "word", discover_verdict_word_text(verdict->word));
 	json_put_string(json, "sentence", probe_tool_say_sure(outcome, text));
 	json_put_string(json, "by", survey_kind_name(verdict->kind));
+	json_put_string(json, "source", probe_tool_say_source(outcome, text)[0] ? text : NULL);
 	json_put_double(json, "within", verdict->within);
 	json_put_double(json, "across", verdict->across);
 	json_put_double(json, "evidence", choice ? choice->sure : NAN);

@@ -15,6 +15,10 @@ static int check(const struct probe_options *options)
 
 	if (!(options->seconds >= 0.5 && options->seconds <= SECONDS_MAX))
 		return complain_usage("probe: --seconds: from 0.5 to %.0f", SECONDS_MAX);
+	if (options->elasticity != 0 && !(options->elasticity >= 1 && options->elasticity <= RANKS_MAX))
+		return complain_usage("probe: --elasticity: 1 or more");
+	if (options->elasticity != 0 && !options->groups)
+		return complain_usage("probe: --elasticity means nothing without --groups");
 	if (!(options->wait > 0 && options->wait <= SECONDS_MAX))
 		return complain_usage("probe: --wait: more than 0, up to %.0f", SECONDS_MAX);
 	if (options->matrix && (starts || options->save_matrix))
@@ -60,6 +64,8 @@ int probe_tool_options_parse(struct probe_options *options, int argc, char **arg
 		{"json", 0, OPTION_FLAG, &options->json, NULL, "print JSON"},
 		{"groups", 'k', OPTION_U64, &options->groups, "K", "so many groups (default: what is fastest)", .min = 1,
 		 .max = RANKS_MAX},
+		{"elasticity", 0, OPTION_DOUBLE, &options->elasticity, "E",
+		 "by what factor sizes of --groups may differ from the mean, 1: even (default: what is fastest)"},
 		{"matrix", 0, OPTION_STRING, &options->matrix, "FILE", "group what was measured before, and probe nothing"},
 		{"save-matrix", 0, OPTION_STRING, &options->save_matrix, "FILE", "keep what was measured, for --matrix"},
 		{"racks", 0, OPTION_STRING, &options->racks, "FILE",

@@ -18,7 +18,7 @@ struct probe_options {
 	bool latency, bandwidth; /* at least one */
 	const char *hosts, *hostfile, *rsh;
 	uint64_t ranks, port; /* 0: not given */
-	double seconds, wait;
+	double seconds, wait, elasticity; /* elasticity 0: not given */
 	uint64_t streams, seed, groups; /* 0: the default number */
 	const char *out, *html, *matrix, *save_matrix, *racks, *rack_label;
 	const char *absent; /* a,b: hosts on which no rank could be started; NULL: espalier probe did not start the ranks */
@@ -62,6 +62,8 @@ const char *probe_tool_matrix_key(enum survey_kind kind);
 #define PROBE_SENTENCE 400u
 /* "sure: hosts of one group are 3.1 times nearer to each other than to others." */
 const char *probe_tool_say_sure(const struct probe_outcome *outcome, char text[PROBE_SENTENCE]);
+/* "average linkage, then swaps and moves; ...": where the groups are from; "" if there is one. */
+const char *probe_tool_say_source(const struct probe_outcome *outcome, char text[PROBE_SENTENCE]);
 /* Advice about the i-th lost host. */
 const char *probe_tool_say_lost(const struct probe_outcome *outcome, uint32_t i, char text[PROBE_SENTENCE]);
 /* A sentence about the uplinks; "" if there is one group. */

@@ -64,7 +64,10 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The known distances between two groups, sorted. Returns their number. */
+#define PAIRS_SHOWN 10u /* with more groups, all others are taken together */
+#define OTHERS UINT32_MAX
+
+/* The known distances from a group to another one, or to all others, sorted. Returns their number. */
 static uint32_t between(const struct probe_outcome *outcome, enum survey_kind kind, uint32_t a, uint32_t b, double *out)
 {
 	const struct matrix *matrix = &outcome->found.survey.matrices[kind];
@@ -72,11 +75,31 @@ static uint32_t between(const struct probe_outcome *outcome, enum survey_kind ki
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < matrix->size; i++)
-		for (uint32_t j = 0; j < matrix->size; j++)
-			if (i != j && group_of[i] == a && group_of[j] == b && isfinite(matrix_get(matrix, i, j)))
+		for (uint32_t j = 0; j < matrix->size && group_of[i] == a; j++)
+			if (i != j && (b == OTHERS ? group_of[j] != a : group_of[j] == b) && isfinite(matrix_get(matrix, i, j)))
 				out[count++] = matrix_get(matrix, i, j);
 	qsort(out, count, sizeof(*out), compare);
 	return count;
+}
+
+static void add_row(const struct probe_outcome *outcome, enum survey_kind kind, uint32_t a, uint32_t b, double *values,
+                    struct table *table)
+{
+	uint32_t count = between(outcome, kind, a, b, values);
+	char text[PROBE_NUMBER];
+
+	if (count == 0)
+		return;
+	table_cell(table, "%u", a);
+	if (b == OTHERS)
+		table_cell(table, "others");
+	else
+		table_cell(table, "%u", b);
+	table_cell(table, "%u", a == b ? count / 2 : count);
+	for (uint32_t tenth = 1; tenth <= 9; tenth += 4) {
+		cell(text, kind, values[(uint64_t)(count - 1) * tenth / 10]);
+		table_cell(table, "%s", text);
+	}
 }
 
 static enum esp_status print_summary(const struct probe_outcome *outcome, enum survey_kind kind, FILE *file)
@@ -85,24 +108,17 @@ static enum esp_status print_summary(const struct probe_outcome *outcome, enum s
 	uint32_t size = outcome->found.survey.count, groups = outcome->verdict.grouping.count;
 	double *values = calloc((size_t)size * size, sizeof(*values));
 	struct table table;
-	char text[PROBE_NUMBER];
 
 	if (!values)
 		return ESP_ENOMEM;
 	table_init(&table, headers);
-	for (uint32_t a = 0; a < groups; a++)
-		for (uint32_t b = a; b < groups; b++) {
-			uint32_t count = between(outcome, kind, a, b, values);
-			if (count == 0)
-				continue;
-			table_cell(&table, "%u", a);
-			table_cell(&table, "%u", b);
-			table_cell(&table, "%u", a == b ? count / 2 : count);
-			for (uint32_t tenth = 1; tenth <= 9; tenth += 4) {
-				cell(text, kind, values[(uint64_t)(count - 1) * tenth / 10]);
-				table_cell(&table, "%s", text);
-			}
-		}
+	for (uint32_t a = 0; a < groups; a++) {
+		add_row(outcome, kind, a, a, values, &table);
+		for (uint32_t b = a + 1; b < groups && groups <= PAIRS_SHOWN; b++)
+			add_row(outcome, kind, a, b, values, &table);
+		if (groups > PAIRS_SHOWN)
+			add_row(outcome, kind, a, OTHERS, values, &table);
+	}
 	fprintf(file, "\n%s\n\n", kind_title[kind]);
 	enum esp_status status = table_print(&table, file);
 	table_fini(&table);
@@ -148,6 +164,8 @@ static void print_sure(const struct probe_outcome *outcome, FILE *file)
 	if (verdict->grouping.count > 1 && verdict->word != VERDICT_SURE)
 		fprintf(file, "          %s belongs the least: %.2f, of 1\n", outcome->found.survey.names[verdict->doubtful],
 		        verdict->belonging[verdict->doubtful]);
+	if (probe_tool_say_source(outcome, text)[0])
+		fprintf(file, "found by: %s\n", text);
 	if (probe_tool_say_uplinks(outcome, text)[0])
 		fprintf(file, "          %s\n", text);
 	if (!outcome->truth.known)
