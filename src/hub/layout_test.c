@@ -176,7 +176,7 @@ static void test_digest(void)
 	}
 }
 
-/* What is said before a layout is made holds of it. */
+/* The numbers that are told before a layout is made hold of it. */
 static void test_measure(void)
 {
 	const struct layout_tensor tensors[2] = {{1, 100001, ESP_F32, 0}, {2, 77, ESP_F16, 1}};

@@ -2,7 +2,7 @@
  * silence.h - when a peer that says nothing is asked, and when it is considered dead. Pure: time is an argument.
  *
  * A peer is dead only after it has been asked and has had time to answer: a process that stood still itself, or had no
- * turn for long, first asks. What has come meanwhile counts: the caller looks for it before it believes SILENCE_DEAD.
+ * turn for long, first asks. The caller looks for bytes that have come meanwhile before it believes SILENCE_DEAD.
  */
 #ifndef HUB_CONTROL_SILENCE_H
 #define HUB_CONTROL_SILENCE_H

@@ -29,7 +29,7 @@ static void test_answer(void)
 	CHECK(silence_look(&silence, BEGIN + 13 * NS_PER_S, SILENCE_MOST) == SILENCE_ASKS);
 }
 
-/* Who stood still for a minute asks, and gives time for the answer. */
+/* A caller that stood still for a minute asks, and gives time for the answer. */
 static void test_own_pause(void)
 {
 	struct silence silence;

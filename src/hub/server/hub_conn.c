@@ -448,7 +448,7 @@ void hub_conn_accept(struct hub *hub, int fd, bool is_local, const char *peer)
 	prove(conn);
 }
 
-/* What has come while this thread did other work counts. */
+/* Bytes that have come while this thread did other work count. */
 static void believe_silence(struct hub_conn *conn, uint64_t most_ns)
 {
 	char why[96];

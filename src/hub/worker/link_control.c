@@ -182,7 +182,7 @@ static void receive(struct hub_link *link, struct link_hub *hub, uint64_t now_ns
 
 /* ---- time ---- */
 
-/* What has come since this thread looked counts. */
+/* Bytes that have come since this thread looked count. */
 static void believe_silence(struct hub_link *link, struct link_hub *hub, uint64_t now_ns)
 {
 	hub->readable = true;
