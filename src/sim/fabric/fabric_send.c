@@ -55,7 +55,7 @@ static void add_link(uint32_t *links, uint32_t *count, uint32_t link)
 	links[(*count)++] = link;
 }
 
-/* What passes the last of so many links, two a hop, until the transfer is through: chunks are under way before it. */
+/* Bytes that pass the last of so many links, two a hop, until the transfer is through: chunks are under way before. */
 static uint64_t bytes_of(const struct fabric_world *world, uint32_t links)
 {
 	return world->config->bytes + (links > 2 ? (links / 2 - 1) * world->config->chunk_bytes : 0);
